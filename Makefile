@@ -7,21 +7,37 @@ TORCH := 2.13.0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+export COVERAGE_FILE := $(CURDIR)/.coverage
 
-.PHONY: help run test test-long check bench screenshots rooms
+# A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last.
+TWO_WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+
+# The tests start hundreds of processes, which would each compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help install run test test-long coverage check bench screenshots rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/installed ## install what is missing; every package is compared with its hash
 
 run: $(VENV)/installed ## install what is missing, prepare the default world, serve on http://127.0.0.1:8501
 	@$(BIN)/showhow run
 
 test: $(VENV)/installed-dev ## run every test, the real browser and PostgreSQL included
 	@$(BIN)/python tests/system_packages.py
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest $(TWO_WORKERS)
 
 test-long: $(VENV)/installed-dev ## run the property tests with many more examples
 	@$(BIN)/python tests/system_packages.py
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest -n 2 --dist loadgroup -m hypothesis --timeout 3600
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest $(TWO_WORKERS) -m hypothesis --timeout 3600
+
+coverage: $(VENV)/installed-dev ## run every test and compare each room's branch coverage with its floor
+	@$(BIN)/python tests/system_packages.py
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(TWO_WORKERS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage json --quiet -o - | $(BIN)/python tests/room_coverage.py
 
 check: $(VENV)/installed-dev ## format, lint, types, order of imports
 	$(BIN)/ruff format --check .
@@ -38,17 +54,29 @@ rooms: $(VENV)/installed-dev ## draw the picture of the rooms in ARCHITECTURE.md
 screenshots: $(VENV)/installed-dev ## draw the README's pictures anew
 	@$(BIN)/python -m tests.browser.screenshots
 
-# torch comes first and as its CPU build: left to the resolver, Linux would fetch gigabytes of CUDA.
-$(VENV)/installed: requirements.txt pyproject.toml
+lock: $(VENV)/installed-dev ## write the lock files anew from the pins of requirements.txt and requirements-dev.txt
+	@for name in requirements requirements-dev; do \
+		$(BIN)/uv pip compile --quiet --no-deps --generate-hashes --universal --python-version 3.11 --no-annotate \
+			--custom-compile-command "make lock" $$name.txt --output-file $$name.lock; done
+
+# No package but torch comes from PyTorch's index: --index-url replaces PyPI there, and --no-deps fetches nothing else. torch
+# comes first and as its CPU build, since Linux would fetch gigabytes of CUDA; that build is in no lock, because PyTorch's
+# index alone has it. All other packages, torch too on other systems, are wheels with the hashes of requirements.lock, so
+# that no index, also none of the user's own configuration, can supply another file.
+PIP := $(BIN)/pip install --quiet --no-deps
+LOCKED := $(PIP) --only-binary :all: --require-hashes
+PROJECT := $(PIP) --no-index --no-build-isolation --editable .
+
+$(VENV)/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Showhow needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet torch==$(TORCH)+cpu 2>/dev/null \
-		|| $(BIN)/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu torch==$(TORCH)+cpu 2>/dev/null \
-		|| { test "$$(uname)" != Linux && $(BIN)/pip install --quiet torch==$(TORCH); } \
+	@test "$$(uname)" != Linux || $(PIP) torch==$(TORCH)+cpu 2>/dev/null \
+		|| $(PIP) --index-url https://download.pytorch.org/whl/cpu torch==$(TORCH)+cpu 2>/dev/null \
 		|| { echo "torch $(TORCH) could not be installed as its CPU build; install it in $(VENV) by hand, then run make again" >&2; exit 1; }
-	@$(BIN)/pip install --quiet -r requirements.txt
+	@$(LOCKED) --requirement requirements.lock
+	@$(PROJECT)
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed requirements-dev.txt
-	@$(BIN)/pip install --quiet -r requirements-dev.txt
+$(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock
+	@$(LOCKED) --requirement requirements-dev.lock
 	@touch $@

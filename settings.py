@@ -32,8 +32,11 @@ class Settings:
     """How long a reply of the language model may take."""
     model_temperature: float | None = 0.0
     """None leaves it to the provider; some models take no other."""
-    model_price: tuple[float, float] | None = None
-    """US dollars for a million tokens that go in and that come out; None where no price is known."""
+    model_key_variable: str | None = None
+    """The environment variable that holds the key of the model's server; None for the provider's usual one."""
+    model_price: tuple[float, ...] | None = None
+    """US dollars for a million tokens of input, output, cached input and input written to the cache, the last two
+    optional; None if no price is known."""
     contact: str | None = None
     offline: bool = False
     """Whether live worlds answer from their record only."""
@@ -41,6 +44,8 @@ class Settings:
     """The moment as of which live worlds answer, from their record."""
     tools_file: Path | None = None
     """The file that declares tools of others, where it is not tools.toml in the home."""
+    import_folder: Path | None = None
+    """The folder whose files administrators may import on the Worlds page; None offers uploads only."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
@@ -56,17 +61,28 @@ class Settings:
             model_base_url=values.get("SHOWHOW_MODEL_BASE_URL"),
             model_seconds=_parse_seconds(values.get("SHOWHOW_MODEL_SECONDS")),
             model_temperature=_parse_temperature(values.get("SHOWHOW_MODEL_TEMPERATURE")),
+            model_key_variable=values.get("SHOWHOW_MODEL_KEY_VARIABLE"),
             model_price=_parse_price(values.get("SHOWHOW_MODEL_PRICE")),
             contact=values.get("SHOWHOW_CONTACT"),
             offline=_parse_flag(values.get("SHOWHOW_OFFLINE")),
             as_of=_parse_datetime(values.get("SHOWHOW_AS_OF")),
-            tools_file=Path(tools).expanduser().resolve() if (tools := values.get("SHOWHOW_TOOLS")) else None,
+            tools_file=_parse_path(values.get("SHOWHOW_TOOLS")),
+            import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
         )
+
+    @property
+    def uploads_folder(self) -> Path:
+        """The folder of uploads that are being imported."""
+        return self.home / "uploads"
 
     @property
     def worlds_folder(self) -> Path:
         """The folder that holds one folder a world."""
         return self.home / "worlds"
+
+
+def _parse_path(written: str | None) -> Path | None:
+    return Path(written).expanduser().resolve() if written else None
 
 
 def _parse_seconds(written: str | None) -> float:
@@ -89,16 +105,16 @@ def _parse_temperature(written: str | None) -> float | None:
     return values
 
 
-def _parse_price(written: str | None) -> tuple[float, float] | None:
+def _parse_price(written: str | None) -> tuple[float, ...] | None:
     if not written:
         return None
-    into, _, out = written.partition("/")
-    prices = _parse_number(into), _parse_number(out)
-    if prices[0] is None or prices[1] is None:
+    prices = [price for part in written.split("/") if (price := _parse_number(part)) is not None]
+    if len(prices) != len(written.split("/")) or not 2 <= len(prices) <= 4:
         raise SettingsError(
-            f"SHOWHOW_MODEL_PRICE is {written!r}; write US dollars per million tokens in and out, such as 2.50/10."
+            f"SHOWHOW_MODEL_PRICE is {written!r}; write US dollars per million tokens of input and output, such as "
+            "2.50/10, or also of cached input and of input written to the cache, such as 3/15/0.30/3.75."
         )
-    return prices[0], prices[1]
+    return tuple(prices)
 
 
 def _parse_flag(written: str | None) -> bool:

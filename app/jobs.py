@@ -1,11 +1,10 @@
-"""Verbs of the command line that run in the background of the server, each in a process of its own.
+"""Background jobs of the server: verbs of the command line, each in a process of its own.
 
-A job is a process so that a stop can interrupt all of it; it reports its progress as JSON lines (app/progress.py).
+A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (app/progress.py).
 """
 
 import atexit
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from threading import Lock, Thread
 from typing import Literal
 
 from app.progress import ProgressEvent, parse_progress_event
+from worlds.scratch_folder import ScratchFolder
 
 # A server that was started in the background ignores SIGINT, and its child processes would inherit that.
 _ENTRY_POINT = (
@@ -30,21 +30,21 @@ JobState = Literal["running", "done", "stopped", "failed"]
 
 
 class JobError(Exception):
-    """A job cannot be started; the message says why."""
+    """A job cannot be started; the message states the reason."""
 
 
 @dataclass
 class Job:
-    """One verb at work: its process, its last progress, and how it ended."""
+    """One verb that was started: its process, its last progress event, and its state."""
 
     kind: str
     """world, usage, drift or verification."""
     name: str
-    """What it works on, such as the name of a world; unique among the jobs of its kind."""
+    """The object of the work, such as the name of a world; unique among the jobs of its kind."""
     activity: str
-    """Generating, Importing ..."""
+    """A verb form for the panel, such as Generating or Importing."""
     process: subprocess.Popen[str]
-    scratch_folder: Path | None = None
+    scratch: ScratchFolder | None = None
     """A folder that is removed when the job ends."""
     last_event: ProgressEvent | None = None
     started_at: float = field(default_factory=time.monotonic)
@@ -53,7 +53,7 @@ class Job:
 
     @property
     def state(self) -> JobState:
-        """Whether it is running, or how it ended."""
+        """Running, or the way it ended."""
         if self.ended_at is None:
             return "running"
         if self.process.returncode == 0:
@@ -62,7 +62,7 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """Seconds that it has run."""
+        """Elapsed seconds."""
         return (self.ended_at or time.monotonic()) - self.started_at
 
     @property
@@ -72,7 +72,7 @@ class Job:
 
     @property
     def fraction(self) -> float | None:
-        """The share that is done, from 0 to 1; None if it is unknown."""
+        """The completed share, from 0 to 1; None if it is unknown."""
         return self.last_event.fraction if self.last_event else None
 
     @property
@@ -80,7 +80,7 @@ class Job:
         """Why a failed job failed, in one sentence."""
         if self.last_event and self.last_event.event == "error":
             return self.last_event.message
-        return f"the process ended with status {self.process.returncode} and no message; the server's log may say more"
+        return f"the process ended with status {self.process.returncode} and no message; see the server's log"
 
     def stop(self) -> None:
         """Interrupt it as Ctrl+C does, so that it cleans up; a process that does not end in time is killed."""
@@ -90,7 +90,7 @@ class Job:
             Thread(target=self._kill_after_grace, daemon=True).start()
 
     def read_progress(self) -> None:
-        """Read its progress until it ends; lines that are no progress go to the server's log."""
+        """Read its progress until it ends; lines of other programs go to the server's log."""
         assert self.process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
         with self.process.stderr as lines:
             for line in lines:
@@ -100,8 +100,8 @@ class Job:
                 else:
                     self.last_event = event
         self.process.wait()
-        if self.scratch_folder is not None:
-            shutil.rmtree(self.scratch_folder, ignore_errors=True)
+        if self.scratch is not None:
+            self.scratch.remove()
         self.ended_at = time.monotonic()
 
     def _kill_after_grace(self) -> None:
@@ -123,12 +123,14 @@ class JobRegistry:
         self._lock = Lock()
         atexit.register(self.stop_all)
 
-    def start(self, kind: str, name: str, activity: str, arguments: Sequence[str], scratch: Path | None = None) -> Job:
-        """Run `showhow` with the arguments; JobError if a job of that kind and name is running."""
+    def start(
+        self, kind: str, name: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None
+    ) -> Job:
+        """Run `showhow` with the arguments; raises JobError if a job of that kind and name is running."""
         with self._lock:
-            current = self._jobs.get((kind, name))
-            if current is not None and current.state == "running":
-                raise JobError(f"{name!r} is in progress already; wait for it, or stop it.")
+            existing_job = self._jobs.get((kind, name))
+            if existing_job is not None and existing_job.state == "running":
+                raise JobError(f"{name!r} is already running; wait for it, or stop it.")
             process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
                 [sys.executable, "-c", _ENTRY_POINT, "--json-progress", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -138,6 +140,8 @@ class JobRegistry:
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=True,
+                # The job may outlive a killed server, and still needs the folder.
+                pass_fds=() if scratch is None else (scratch.descriptor,),
                 env={**os.environ, "PYTHONPATH": str(_PROJECT_ROOT), "PYTHONIOENCODING": "utf-8"},
             )
             job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
@@ -145,23 +149,23 @@ class JobRegistry:
         return job
 
     def list_jobs(self, kind: str) -> list[Job]:
-        """The jobs of that kind that run or were not dismissed, the latest first."""
+        """Return the jobs of that kind that are running or not dismissed, latest first."""
         with self._lock:
             matching = [job for job in self._jobs.values() if job.kind == kind]
         return sorted(matching, key=lambda job: -job.started_at)
 
     def find(self, kind: str, name: str) -> Job | None:
-        """The job of that kind and name, if it runs or was not dismissed."""
+        """Return the job of that kind and name if it is running or not dismissed."""
         return self._jobs.get((kind, name))
 
     def dismiss(self, job: Job) -> None:
-        """Forget a job that has ended."""
+        """Remove a job that has ended from the list."""
         with self._lock:
             if self._jobs.get((job.kind, job.name)) is job and job.state != "running":
                 del self._jobs[job.kind, job.name]
 
     def stop_all(self) -> None:
-        """Stop every job and wait for the processes, as when the server ends."""
+        """Stop every job and wait for its process; called when the server ends."""
         with self._lock:
             running = [job for job in self._jobs.values() if job.state == "running"]
         for job in running:

@@ -16,7 +16,7 @@ from fiction.generator.progress import StageProgress
 EventKind = Literal["progress", "note", "error"]
 _json_lines: ContextVar[bool] = ContextVar("json_lines", default=False)
 _MIN_INTERVAL_SECONDS = 2.0
-"""Minimum seconds between two lines about one stage where lines cannot be redrawn."""
+"""Minimum seconds between two lines of one stage if lines cannot be redrawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class ProgressEvent:
 
     event: EventKind
     message: str
-    """The line that people read."""
+    """The text for people."""
     stage: str | None = None
-    """The stage of the work, where it has several."""
+    """The stage of work that has several."""
     done: int | None = None
     total: int | None = None
     """The expected number of units; None or 0 while it is unknown."""
@@ -36,12 +36,12 @@ class ProgressEvent:
 
     @property
     def fraction(self) -> float | None:
-        """The share that is done, from 0 to 1; None while the total is unknown."""
+        """The completed share, from 0 to 1; None while the total is unknown."""
         return min(1.0, self.done / self.total) if self.done is not None and self.total else None
 
 
 def parse_progress_event(line: str) -> ProgressEvent | None:
-    """The event of one line of `--json-progress`; None for a line that another program or library wrote."""
+    """Parse one line of `--json-progress`; returns None for a line that another program or library wrote."""
     try:
         return ProgressEvent(**json.loads(line))
     except (ValueError, TypeError):
@@ -59,12 +59,12 @@ def print_progress(message: str) -> None:
 
 
 def print_count(done: int, total: int, units: str) -> None:
-    """Write how many units of all are done."""
+    """Write how many of the units are done."""
     _write_event(ProgressEvent("progress", f"{done:,} of {total:,} {units}", units, done, total))
 
 
 def print_error(message: str) -> None:
-    """Write the one line that tells why the verb failed."""
+    """Write the one line that states why the verb failed."""
     _write_event(ProgressEvent("error", message), prefix="showhow: ")
 
 
@@ -75,7 +75,7 @@ def _write_event(event: ProgressEvent, prefix: str = "") -> None:
 
 
 def make_stage_printer() -> Callable[[StageProgress], None]:
-    """A callback that writes each stage: redrawn on a terminal, elsewhere a line every two seconds."""
+    """Return a callback that writes the progress of stages: redrawn on a terminal, else a line every two seconds."""
     redrawn = sys.stderr.isatty() and not _json_lines.get()
     interval = 0.5 if _json_lines.get() else _MIN_INTERVAL_SECONDS
     last_line = time.monotonic()
@@ -95,10 +95,10 @@ def make_stage_printer() -> Callable[[StageProgress], None]:
 
 
 def format_stage(progress: StageProgress) -> str:
-    """The stage in one line, with its rate and the estimated time left."""
+    """Format a stage as one line, with its rate and the estimated time left."""
     if progress.finished:
         return f"{progress.stage}: {progress.done:,} in {progress.seconds:.2f} s"
     total = f" of {progress.total:,}" if progress.total else ""
     rate = f", {progress.rate:,.0f} a second" if progress.done else ""
-    left = f", {progress.remaining_seconds:,.0f} s left" if progress.remaining_seconds is not None else ""
-    return f"{progress.stage}: {progress.done:,}{total}{rate}{left}"
+    remaining = f", {progress.remaining_seconds:,.0f} s left" if progress.remaining_seconds is not None else ""
+    return f"{progress.stage}: {progress.done:,}{total}{rate}{remaining}"

@@ -1,11 +1,12 @@
 """The services of this process, built once from its environment.
 
-Pages, verbs and the server call `services()` once and hand the value, or parts of it, on as parameters.
+Pages, verbs and the server call `services()` once and pass the value, or parts of it, as parameters.
 """
 
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -14,17 +15,19 @@ from app.jobs import JobRegistry
 from runs.services import Services
 from settings import Settings
 
+HOME_CONTENTS = {"showhow.db", "worlds", "tools.toml"}
+"""A folder with one of these is a home that was made before."""
 _override: ContextVar[Services | None] = ContextVar("services", default=None)
 
 
 def services() -> Services:
-    """The services in use: those of `use_services` inside its block, else those of the process."""
+    """The current services: those of `use_services` inside its block, else those of the process."""
     return _override.get() or _process_services()
 
 
 @contextmanager
 def use_services(value: Services) -> Iterator[None]:
-    """Use these services in this thread instead of the process's own until the block ends."""
+    """Use these services in this thread, instead of those of the process, until the block ends."""
     token = _override.set(value)
     try:
         yield
@@ -34,10 +37,24 @@ def use_services(value: Services) -> Iterator[None]:
 
 @cache
 def _process_services() -> Services:
-    return Services(Settings.from_env(os.environ, Path.cwd() / ".env"), os.environ)
+    # What this process writes, exports included, is readable by its owner only.
+    os.umask(0o077)
+    settings = Settings.from_env(os.environ, Path.cwd() / ".env")
+    _close_home(settings.home)
+    return Services(settings, os.environ)
+
+
+def _close_home(home: Path) -> None:
+    """Close a home that exists to other users; a folder that holds something else than a home stays as it is."""
+    with suppress(OSError):  # not our folder, or none yet
+        names = {path.name for path in home.iterdir()}
+        is_home = not names or not names.isdisjoint(HOME_CONTENTS)
+        mode = home.stat().st_mode
+        if is_home and mode & 0o077 and not mode & stat.S_ISVTX:
+            home.chmod(0o700)
 
 
 @cache
 def jobs() -> JobRegistry:
-    """The background jobs of this server; they outlive the page that started them."""
+    """The background jobs of this server, which run independently of the page that started them."""
     return JobRegistry()

@@ -1,4 +1,4 @@
-"""Builds the export of stored traces, with the definitions of the tools that are installed here."""
+"""Builds the export of stored traces, with the definitions of the installed tools."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -14,7 +14,7 @@ from tools.tool import Tool
 
 
 def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRecord]) -> TraceExport:
-    """The traces as any format writes them; the session must stay open while they are written."""
+    """Build the input of a format's writer; the session must stay open while it writes."""
     return TraceExport(
         records,
         tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
@@ -24,7 +24,7 @@ def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRe
 
 
 def _chat_function(tool: Tool) -> dict[str, Any]:
-    """The tool as chat models take it."""
+    """The tool's definition in the format of chat models."""
     return {
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME]`: prints each measurement as a JSON line, after a first line about the machine."""
+"""`python -m benchmarks [NAME,...]`: prints each measurement as a JSON line, after a first line about the machine."""
 
 import importlib
 import json
@@ -23,17 +23,20 @@ MODULES = (
     "live",
     "faults",
 )
+LONG_MODULES = ("soak",)
 DATA_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 RESULT_FIELDS = ("name", "size", "value", "unit", "peak_mb", "peer", "peer_value", "ratio", "note")
 
 
 def main(only: str | None) -> int:
-    """Run one benchmark, or all, and print the results."""
-    if only is not None and only not in MODULES:
-        sys.stderr.write(f"there is no benchmark {only!r}; there are {', '.join(MODULES)}\n")
+    """Run these benchmarks, by default all but the long ones, and print the results."""
+    names = MODULES if only is None else tuple(only.split(","))
+    known = (*MODULES, *LONG_MODULES)
+    if unknown := [name for name in names if name not in known]:
+        sys.stderr.write(f"there is no benchmark {unknown[0]!r}; the benchmarks are {', '.join(known)}\n")
         return 2
     _print_result(describe_machine())
-    for name in MODULES if only is None else (only,):
+    for name in names:
         module = importlib.import_module(f"benchmarks.{name}")
         with tempfile.TemporaryDirectory(prefix="showhow-bench-") as home:
             for line in module.run_benchmark(Path(home), DATA_FOLDER if DATA_FOLDER.is_dir() else None):

@@ -84,8 +84,8 @@ def _build_workload(home: Path) -> AgentWorkload:
     questions = read_questions(home / "worlds" / "town" / "questions.jsonl")
     gold_world = GoldWorld(home / "worlds" / "town", context)
     gold = list(make_demonstrations(questions, gold_world, Project(name="town", world="town"), 20))
-    chance = np.random.default_rng(1)
-    rows = chance.standard_normal((LIBRARY_SIZE, 384)).astype(np.float32)
+    generator = np.random.default_rng(1)
+    rows = generator.standard_normal((LIBRARY_SIZE, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sequences = [tuple(step.tool or "" for step in gold[item % len(gold)].steps) for item in range(LIBRARY_SIZE)]
     longest = max(gold, key=lambda record: len(record.steps))
@@ -104,12 +104,12 @@ def _measure_overhead(workload: AgentWorkload, home: Path) -> Iterator[dict[str,
 
 
 def _overhead_result(timings: list[tuple[float, float]], setting: str) -> dict[str, Any]:
-    overheads = sorted(whole - model for whole, model in timings)
+    overheads = sorted(total - model for total, model in timings)
     client = statistics.median(model - QUICK_LATENCY * 1000 for _, model in timings)
     parts = (
         f"k={DEMONSTRATION_COUNT} of {LIBRARY_SIZE:,}, {setting}",
         f"median of {len(overheads)} steps, without the tool and the model call",
-        f"a tenth took {overheads[-len(overheads) // 10]:.1f} ms or more",
+        f"p90 {overheads[-len(overheads) // 10]:.1f} ms",
         f"LangChain, the provider's client and HTTP add {client:.1f} ms to the model's {QUICK_LATENCY * 1000:g} ms",
     )
     return {
@@ -128,13 +128,13 @@ def _time_steps(
     timings: list[tuple[float, float]] = []
     for number in range(questions):
         question = f"Who is number {number} of the town?"
-        watch = TimingRecorder(make_recorder(question))
+        recorder = TimingRecorder(make_recorder(question))
         outcome = run_reasoner(
-            _build_agent(chat), workload.task(question), watch, STREAMING_RUN_CONTROL if stream else RUN_CONTROL
+            _build_agent(chat), workload.task(question), recorder, STREAMING_RUN_CONTROL if stream else RUN_CONTROL
         )
         if outcome.ending != "answered":
             raise RuntimeError(f"the agent ended with: {outcome.failure}")
-        timings += watch.timings
+        timings += recorder.timings
     return timings
 
 
@@ -163,9 +163,9 @@ class TimingRecorder:
         self.timings.append(((time.perf_counter() - self._since) * 1000, model_seconds * 1000))
         return step
 
-    def complete(self, step: Step, observed: StepResult) -> Step:
+    def complete(self, step: Step, result: StepResult) -> Step:
         self._since = time.perf_counter()
-        return self._recorder.complete(step, observed)
+        return self._recorder.complete(step, result)
 
     def finish(self, outcome: RunOutcome) -> None:
         self._recorder.finish(outcome)
@@ -178,7 +178,7 @@ def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[st
         chat = _connect_model(url)
         for storage, make_recorder in _recorder_factories(home / "many.db"):
 
-            def work(agent: int, make_recorder: RecorderFactory = make_recorder) -> None:
+            def answer_questions(agent: int, make_recorder: RecorderFactory = make_recorder) -> None:
                 for number in range(QUESTIONS_PER_AGENT):
                     question = f"Who is number {agent} of house {number}?"
                     outcome = run_reasoner(
@@ -188,15 +188,15 @@ def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[st
                         raise RuntimeError(f"an agent ended with: {outcome.failure}")
 
             # The model client is imported on the first question of a process.
-            work(AGENT_COUNT)
+            answer_questions(AGENT_COUNT)
             with ThreadPoolExecutor(AGENT_COUNT) as agents:
                 started, cpu = time.perf_counter(), time.process_time()
-                list(agents.map(work, range(AGENT_COUNT)))
+                list(agents.map(answer_questions, range(AGENT_COUNT)))
                 seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
             parts = (
-                f"{AGENT_COUNT} agents at once, {SLOW_LATENCY} s a reply, {storage}",
-                f"{replies / seconds:.1f} of {AGENT_COUNT / SLOW_LATENCY:.0f} replies a second with tools",
-                f"{cpu / replies * 1000:.1f} ms of a core a reply",
+                f"{AGENT_COUNT} concurrent agents, {SLOW_LATENCY} s per reply, {storage}",
+                f"{replies / seconds:.1f} of {AGENT_COUNT / SLOW_LATENCY:.0f} replies per second with tools",
+                f"{cpu / replies * 1000:.1f} ms of CPU per reply",
             )
             yield {
                 "name": "share of the ideal throughput",
@@ -224,11 +224,11 @@ def _recorder_factories(file: Path) -> list[tuple[str, RecorderFactory]]:
         session.add(project)
         session.flush()
         run = start_run(session, Run(name="bench", reasoner="humaniq", world="town"))
-    places = itertools.count(1)
+    positions = itertools.count(1)
 
     def in_store(text: str) -> RunRecorder:
         with database.begin() as session:
-            question = Question(project_id=project.id, position=next(places), text=text)
+            question = Question(project_id=project.id, position=next(positions), text=text)
             session.add(question)
             session.flush()
             trace = start_run_trace(session, run, question.id, {})

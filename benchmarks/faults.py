@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from db import projects, recording, traces
+from db import projects, recording, traces, users
 from db.database import Database
 from db.models import Question
 from db.schema import upgrade
@@ -64,7 +64,7 @@ class SourceServers:
 
 @dataclass(frozen=True, slots=True)
 class FaultTrial:
-    """One step under a fault; `problem` is "" if it failed as it should."""
+    """One step under a fault; `problem` is "" if it failed as specified."""
 
     source: str
     fault: str
@@ -80,17 +80,17 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
         return
     with ExitStack() as opened:
         servers = start_servers(home, data, opened)
-        tried = [
-            one
+        trials = [
+            trial
             for fault in FAULTS
-            for one in sweep_fault(fault, servers, home / fault, CALL_LIMIT_SECONDS, SentenceEncoder(BUNDLED_MODEL))
+            for trial in sweep_fault(fault, servers, home / fault, CALL_LIMIT_SECONDS, SentenceEncoder(BUNDLED_MODEL))
         ]
-    size = f"{len(FAULTS)} faults x {len({one.source for one in tried})} sources, {len(tried)} steps"
-    lost = [one for one in tried if one.problem]
-    note = "; ".join(f"{one.source}, {one.fault}, {one.tool}: {one.problem}" for one in lost[:3]) or None
-    yield {"name": "faults_tried", "size": size, "value": len(tried), "unit": "steps"}
+    size = f"{len(FAULTS)} faults x {len({trial.source for trial in trials})} sources, {len(trials)} steps"
+    lost = [trial for trial in trials if trial.problem]
+    note = "; ".join(f"{trial.source}, {trial.fault}, {trial.tool}: {trial.problem}" for trial in lost[:3]) or None
+    yield {"name": "faults_tried", "size": size, "value": len(trials), "unit": "steps"}
     yield {"name": "faults_steps_lost", "size": size, "value": len(lost), "unit": "steps", "note": note}
-    longest = max(tried, key=lambda one: one.seconds)
+    longest = max(trials, key=lambda trial: trial.seconds)
     yield {
         "name": "faults_longest_step",
         "size": f"limit {CALL_LIMIT_SECONDS:g} s",
@@ -107,31 +107,31 @@ def start_servers(home: Path, data: Path, opened: ExitStack) -> SourceServers:
     for folder in folders.values():
         folder.mkdir(parents=True)
     wiki = opened.enter_context(mediawiki.serving(real_pages(data), folders["mediawiki"]))
-    both = {
+    endpoints = {
         "oxigraph": opened.enter_context(oxigraph.serving(graphs, folders["oxigraph"])),
         "virtuoso": opened.enter_context(virtuoso.serving(graphs, folders["virtuoso"])),
     }
     model = opened.enter_context(ModelServer(lambda _: Says(_MODEL_REPLY)))
     return SourceServers(
-        wiki.api, {name: (server.url, server.graph("real")) for name, server in both.items()}, model.url
+        wiki.api, {name: (server.url, server.graph("real")) for name, server in endpoints.items()}, model.url
     )
 
 
 def sweep_fault(
     fault: str, servers: SourceServers, folder: Path, seconds: float, encode: EncodeFunction
 ) -> list[FaultTrial]:
-    """Every tool under that fault of every source, each source by itself and all at the same time."""
-    encode(["the model of the encoder loads before anything is timed"])
+    """Try every tool under this fault of every source; each source has its own world, and all run concurrently."""
+    encode(["loads the encoder's model before the calls are timed"])
     sources = ("text", *servers.endpoints, "model")
     sweeps = [_FaultSweep(name, fault, servers, folder / name, seconds) for name in sources]
     with closing(Database(f"sqlite:///{folder / 'showhow.db'}")) as store, ThreadPoolExecutor(len(sources)) as threads:
         upgrade(store)
         futures = [threads.submit(sweep.run_trials, encode, _DraftTrace(store, sweep.source)) for sweep in sweeps]
-        return [one for future in futures for one in future.result()]
+        return [trial for future in futures for trial in future.result()]
 
 
 class _FaultSweep:
-    """One trace, recorded as the page records it, while one source is at fault."""
+    """One trace, recorded as by the Annotate page, while one source is faulty."""
 
     def __init__(self, source: str, fault: str, servers: SourceServers, folder: Path, seconds: float) -> None:
         self.source, self._fault = source, fault
@@ -139,17 +139,18 @@ class _FaultSweep:
         folder.mkdir(parents=True)
 
     def run_trials(self, encode: EncodeFunction, trace: "_DraftTrace") -> list[FaultTrial]:
-        """Each call under the fault, and then without it."""
+        """Try each call under the fault, and then without it."""
         with ExitStack() as opened:
             proxy, context = self._open_context(encode, opened)
             calls = {"text": TEXT_CALLS, "model": MODEL_CALLS}.get(self.source, GRAPH_CALLS)
             trials = [self._try_step(name, arguments, proxy, context, trace) for name, arguments in calls]
-            stored = trace.submit()
-        whole = stored == 2 * len(calls)
-        return trials if whole else [_mark_lost(one, f"{stored} steps stored of {2 * len(calls)}") for one in trials]
+            stored_steps = trace.submit()
+        if stored_steps == 2 * len(calls):
+            return trials
+        return [_mark_lost(trial, f"{stored_steps} steps stored of {2 * len(calls)}") for trial in trials]
 
     def _open_context(self, encode: EncodeFunction, opened: ExitStack) -> tuple[Proxy, ToolContext]:
-        """The proxy before the source, and what the tools work with: the other sources are whole."""
+        """The proxy in front of the faulty source, and the context of the tools, whose other sources work."""
         servers = self._servers
         endpoint, graph = servers.endpoints.get(self.source) or next(iter(servers.endpoints.values()))
         upstream = {"text": servers.api, "model": servers.model}.get(self.source, endpoint)
@@ -167,26 +168,28 @@ class _FaultSweep:
     def _try_step(
         self, name: str, arguments: dict[str, Any], proxy: Proxy, context: ToolContext, trace: "_DraftTrace"
     ) -> FaultTrial:
-        before = self._count_recorded(proxy)
+        recorded_before = self._count_recorded(proxy)
         proxy.fault = FAULTS[self._fault]
         requests_before = proxy.asked
-        began = time.perf_counter()
+        started = time.perf_counter()
         step = trace.record_step(name, arguments, context)
-        took = time.perf_counter() - began
+        seconds = time.perf_counter() - started
         reached_server = proxy.asked > requests_before
         proxy.fault = None
-        recorded = self._count_recorded(proxy) - before
+        recorded = self._count_recorded(proxy) - recorded_before
         message, problem = self._judge_step(step)
-        # A call of the model may be tried again within one limit, and the grammar answers after it.
-        late = took > self._seconds + GRACE_SECONDS
+        # A model call may be retried within one limit, and the grammar answers after it.
+        is_late = seconds > self._seconds + GRACE_SECONDS
         problem = (
-            problem or ("it came too late" if late else "") or ("the fault was never met" if not reached_server else "")
+            problem
+            or ("it exceeded its time limit" if is_late else "")
+            or ("no request reached the faulty server" if not reached_server else "")
         )
-        problem = problem or (f"{recorded} answers were recorded" if recorded else "")
-        after = trace.record_step(name, arguments, context)
-        if after["error"] is not None or not after["observation"]:
-            problem = problem or f"the next step failed: {after['error']}"
-        return FaultTrial(self.source, self._fault, name, took, message, problem)
+        problem = problem or (f"{recorded} responses were recorded" if recorded else "")
+        next_step = trace.record_step(name, arguments, context)
+        if next_step["error"] is not None or not next_step["observation"]:
+            problem = problem or f"the next step failed: {next_step['error']}"
+        return FaultTrial(self.source, self._fault, name, seconds, message, problem)
 
     def _judge_step(self, step: Mapping[str, Any]) -> tuple[str, str]:
         """The message of the stored step, and the problem with it ("" if none)."""
@@ -194,19 +197,21 @@ class _FaultSweep:
             # Tools fall back when the model fails, and report it.
             data = step["data"] or {}
             message = str(data.get("why") or "")
-            wrong = "" if data.get("route") in {"ranking", "grammar"} else f"it went by {data.get('route')}"
+            problem = "" if data.get("route") in {"ranking", "grammar"} else f"its route was {data.get('route')}"
         else:
             message = str(step["error"] or "")
-            wrong = "it is shown as found" if step["observation"] is not None or step["data"] is not None else ""
-        one = message.endswith(".") and "\n" not in message and len(message) <= 500 and "Traceback" not in message
-        return message, wrong or ("" if one else f"it is no clear sentence: {message!r}")
+            problem = "it has a result" if step["observation"] is not None or step["data"] is not None else ""
+        is_sentence = (
+            message.endswith(".") and "\n" not in message and len(message) <= 500 and "Traceback" not in message
+        )
+        return message, problem or ("" if is_sentence else f"its message is not one sentence: {message!r}")
 
     def _count_recorded(self, proxy: Proxy) -> int:
         """Number of recorded responses of the faulty source."""
         file = self._folder / "worlds" / "live" / RESPONSE_CACHE_FILE
-        with closing(sqlite3.connect(file)) as record:
-            counted = "select count(*) from answers where url like ? || '%'"
-            return int(record.execute(counted, (proxy.url,)).fetchone()[0])
+        with closing(sqlite3.connect(file)) as connection:
+            query = "select count(*) from answers where url like ? || '%'"
+            return int(connection.execute(query, (proxy.url,)).fetchone()[0])
 
 
 class _DraftTrace:
@@ -215,7 +220,7 @@ class _DraftTrace:
     def __init__(self, store: Database, author: str) -> None:
         self._store = store
         with self._store.begin() as session:
-            self._by = projects.get_or_create_user(session, author).id
+            self._by = users.register_user(session, author).id
             project = projects.create_project(session, author, "live")
             question = Question(project_id=project.id, position=1, text="Who directed Timber Falls?")
             session.add(question)
@@ -230,11 +235,11 @@ class _DraftTrace:
         outcome = get_tool(name).call(context, arguments)
         text, data = (outcome.observation.text, outcome.observation.data) if outcome.observation else (None, None)
         with self._store.begin() as session:
-            observed = recording.StepResult(text, data, outcome.error, outcome.seconds)
-            recording.complete_step(session, step.id, observed)
+            result = recording.StepResult(text, data, outcome.error, outcome.seconds)
+            recording.complete_step(session, step.id, result, by=self._by)
         with self._store.read() as session:
-            stored = traces.load_trace(session, self._id).steps[-1]
-            return {name: getattr(stored, name) for name in ("observation", "data", "error")}
+            stored_step = traces.load_trace(session, self._id).steps[-1]
+            return {name: getattr(stored_step, name) for name in ("observation", "data", "error")}
 
     def submit(self) -> int:
         """Submit the trace; returns the number of completed steps stored."""
@@ -250,5 +255,5 @@ class _DraftTrace:
             return int(traces.load_trace(session, self._id).trace.version)
 
 
-def _mark_lost(one: FaultTrial, wrong: str) -> FaultTrial:
-    return FaultTrial(one.source, one.fault, one.tool, one.seconds, one.message, one.problem or wrong)
+def _mark_lost(trial: FaultTrial, problem: str) -> FaultTrial:
+    return replace(trial, problem=trial.problem or problem)

@@ -38,15 +38,15 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
         failed: Counter[str] = Counter()
         steps, started = [], time.perf_counter()
         for position, record in enumerate(records, 1):
-            made = make_gold_trace(record, gold, project, position)
-            steps.append(len(made.steps))
-            if made.trace.status != "approved":
+            gold_trace = make_gold_trace(record, gold, project, position)
+            steps.append(len(gold_trace.steps))
+            if gold_trace.trace.status != "approved":
                 failed[record.kind or "unknown"] += 1
         mean_seconds = (time.perf_counter() - started) / len(records)
         kinds = len({record.kind for record in records})
-        missed = ", ".join(f"{kind} {count}" for kind, count in failed.items()) or "none"
+        failures = ", ".join(f"{kind} {count}" for kind, count in failed.items()) or "none"
         note = (
-            f"{len(records)} questions of {kinds} kinds, failed: {missed}; "
+            f"{len(records)} questions of {kinds} kinds, failed: {failures}; "
             f"{statistics.mean(steps):.1f} steps and {mean_seconds * 1000:.0f} ms each"
         )
         share = 1 - failed.total() / len(records)

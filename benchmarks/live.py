@@ -59,13 +59,13 @@ def _measure_real_servers(home: Path, data: Path, opened: ExitStack) -> Iterator
 
 
 def _measure_queries(world: World, url: str, graph: str, queries: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Time each query raw and through our layer, alternating, so that machine load affects both."""
+    """Time each query raw and through the graph source, alternating, so that the machine's load affects both."""
     source = _require_source(world.graph)
     with httpx.Client(headers={"Accept": "application/sparql-results+json"}) as client:
-        declared = "PREFIX wd: <http://www.wikidata.org/entity/> "
+        prefix = "PREFIX wd: <http://www.wikidata.org/entity/> "
 
         def raw(query: str) -> None:
-            client.get(url, params={"query": declared + query, "default-graph-uri": graph}).json()
+            client.get(url, params={"query": prefix + query, "default-graph-uri": graph}).json()
 
         pairs = [(_time_call(raw, query), _time_call(source.query, query)) for query in queries]
     yield from _overhead_results("SPARQL query", pairs[5:])
@@ -88,10 +88,10 @@ def _measure_articles(worlds: Sequence[World], record: Path, titles: Sequence[st
             client.get(url).json()
 
         for title in titles:
-            began = time.time()
+            started = time.time()
             first.article(title)
-            sent = answers.execute("select url from answers where moment >= ?", (began,)).fetchall()
-            pairs.append((sum(_time_call(raw, url) for (url,) in sent), _time_call(source.article, title)))
+            urls = answers.execute("select url from answers where moment >= ?", (started,)).fetchall()
+            pairs.append((sum(_time_call(raw, url) for (url,) in urls), _time_call(source.article, title)))
     yield from _overhead_results("article", pairs[2:])
     yield _recorded_result("article", [_time_call(source.article, title) for title in titles])
 
@@ -101,15 +101,15 @@ def _measure_concurrent_people(folder: Path, url: str, at_once: int) -> dict[str
     world = _open_live_world(folder, None, url, None, at_once=at_once)
     source = _require_source(world.graph)
     queries = [f"SELECT ?x {{ wd:Q{number} wdt:P{number} ?x }}" for number in range(1, CONCURRENT_PEOPLE + 1)]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     with ThreadPoolExecutor(CONCURRENT_PEOPLE) as threads:
         list(threads.map(source.query, queries))
-    took = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     return {
         "name": "live_twenty_annotators",
-        "size": f"{CONCURRENT_PEOPLE} at the same moment, an endpoint that takes {ENDPOINT_SECONDS:g} s, "
+        "size": f"{CONCURRENT_PEOPLE} concurrent queries, an endpoint that takes {ENDPOINT_SECONDS:g} s, "
         f"at_once = {at_once}",
-        "value": round(took, 3),
+        "value": round(seconds, 3),
         "unit": "s",
     }
 
@@ -120,38 +120,38 @@ def _require_source(source: SourceType | None) -> SourceType:
     return source
 
 
-def _time_call(act: Callable[[str], Any], argument: str) -> float:
-    began = time.perf_counter()
-    act(argument)
-    return time.perf_counter() - began
+def _time_call(call: Callable[[str], Any], argument: str) -> float:
+    started = time.perf_counter()
+    call(argument)
+    return time.perf_counter() - started
 
 
-def _overhead_results(what: str, pairs: Sequence[tuple[float, float]]) -> Iterator[dict[str, Any]]:
+def _overhead_results(noun: str, pairs: Sequence[tuple[float, float]]) -> Iterator[dict[str, Any]]:
     """Quantiles of the overhead, with those of the raw requests as peer."""
-    over = sorted(ours - raw for raw, ours in pairs)
-    alone = sorted(raw for raw, _ in pairs)
-    for name, place in (("p50", 0.5), ("p95", 0.95)):
+    overheads = sorted(ours - raw for raw, ours in pairs)
+    raw_seconds = sorted(raw for raw, _ in pairs)
+    for name, quantile in (("p50", 0.5), ("p95", 0.95)):
         yield {
             "name": f"live_overhead_{name}",
-            "size": f"{what}, {len(pairs)} of them",
-            "value": _quantile_ms(over, place),
+            "size": f"{noun}, {len(pairs)} of them",
+            "value": _quantile_ms(overheads, quantile),
             "unit": "ms",
             "peer": "the same requests by httpx",
-            "peer_value": _quantile_ms(alone, place),
+            "peer_value": _quantile_ms(raw_seconds, quantile),
         }
 
 
-def _recorded_result(what: str, seconds: Sequence[float]) -> dict[str, Any]:
+def _recorded_result(noun: str, seconds: Sequence[float]) -> dict[str, Any]:
     ordered = sorted(seconds)
     note = f"p95 {_quantile_ms(ordered, 0.95)} ms"
     return {
         "name": "live_recorded_answer_p50",
-        "size": f"{what}, {len(ordered)} of them",
+        "size": f"{noun}, {len(ordered)} of them",
         "value": _quantile_ms(ordered, 0.5),
         "unit": "ms",
         "note": note,
     }
 
 
-def _quantile_ms(seconds: Sequence[float], place: float) -> float:
-    return round(seconds[int((len(seconds) - 1) * place)] * 1000, 2)
+def _quantile_ms(seconds: Sequence[float], quantile: float) -> float:
+    return round(seconds[int((len(seconds) - 1) * quantile)] * 1000, 2)

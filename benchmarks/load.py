@@ -1,4 +1,4 @@
-"""Fifty annotators against one server, each committing a step every five seconds for a minute."""
+"""Annotators against one server, each committing a step every few seconds for a minute: 50, then 200."""
 
 import os
 import random
@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from benchmarks.servers import SHOWHOW_COMMAND, AppServer, run_app_server, server_environment
 from db.database import Database
 from db.traces import iterate_traces
+from tests.browser.session import BrowserSession, SessionError, open_session
 
-ANNOTATOR_COUNT, STEP_INTERVAL, DURATION_SECONDS = 50, 5.0, 60.0
+DURATION_SECONDS = 60.0
+LOADS = ((50, 5.0), (200, 20.0))
+"""Annotators at once, and seconds from one step of a person to the next; both make ten steps a second."""
 PROJECT_NAME = "Fictional people"
 
 
@@ -27,66 +28,45 @@ class SimulatedAnnotator:
 
     name: str
     url: str
+    interval: float
     thoughts: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     def run_until(self, until: float) -> None:
-        """Open the page, then commit a step every STEP_INTERVAL seconds until `until` (monotonic)."""
-        pause = random.Random(self.name)  # noqa: S311 - spreads the load, guards nothing
-        # The server closes connections after five idle seconds, exactly when the next commit would reuse one.
-        with httpx.Client(base_url=self.url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client:
-            page = self._send_request(
-                client, {"page": "", "query_params": {"you": [self.name], "project": [PROJECT_NAME]}}
-            )
-            time.sleep(pause.random() * STEP_INTERVAL)
-            while page is not None and time.monotonic() < until:
-                begun = time.perf_counter()
-                page = self._commit_step(client, page)
-                took = time.perf_counter() - begun
-                self.seconds.append(took)
-                time.sleep(max(0.0, STEP_INTERVAL - took))
-
-    def _commit_step(self, client: httpx.Client, page: dict[str, Any]) -> dict[str, Any] | None:
-        keys = _widget_keys(page["tree"])
-        thought = next(key for key in keys if key.endswith("_thought"))
-        query = next(key for key in keys if key.endswith("_arg_wikisearch_query"))
-        text = f"{self.name} wants to know, step {len(self.thoughts) + 1}"
-        values = {thought: text, query: f"person born in town number {len(self.thoughts)}"}
-        answer = self._send_request(
-            client, {"session_id": page["session_id"], "widget_state": values, "trigger": {"key": "run"}}
-        )
-        if answer is not None:
-            self.thoughts.append(text)
-        return answer
-
-    def _send_request(self, client: httpx.Client, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Open the page, then commit a step every `interval` seconds until `until` (monotonic)."""
+        generator = random.Random(self.name)  # noqa: S311 - spreads the load, not used as a secret
+        time.sleep(generator.random() * self.interval)
         try:
-            reply = client.post("/_stcore/agent/interact", json=request)
-        except httpx.HTTPError as failed:
-            self.errors.append(f"{type(failed).__name__}: {failed}")
-            return None
-        payload: dict[str, Any] = reply.json()
-        if reply.status_code != 200 or payload.get("status") != "ready":
-            self.errors.append(f"{reply.status_code}: {str(payload)[:200]}")
-            return None
-        return payload
+            with open_session(self.url, "", {"you": self.name, "project": PROJECT_NAME}) as page:
+                while time.monotonic() < until:
+                    started = time.perf_counter()
+                    self._commit_step(page)
+                    seconds = time.perf_counter() - started
+                    self.seconds.append(seconds)
+                    time.sleep(max(0.0, self.interval - seconds))
+        except SessionError as error:
+            self.errors.append(str(error))
 
-
-def _widget_keys(tree: Any) -> list[str]:
-    if isinstance(tree, dict):
-        own = [tree["key"]] if isinstance(tree.get("key"), str) else []
-        return own + [key for value in tree.values() for key in _widget_keys(value)]
-    return [key for value in tree for key in _widget_keys(value)] if isinstance(tree, list) else []
+    def _commit_step(self, page: BrowserSession) -> None:
+        text = f"{self.name} wants to know, step {len(self.thoughts) + 1}"
+        query = f"person born in town number {len(self.thoughts)}"
+        page.rerun({"_thought": text, "_arg_wikisearch_query": query}, click="run")
+        if f"**Step {len(self.thoughts) + 2}**" not in page.texts:
+            raise SessionError(f"the step was not acknowledged: {' | '.join(page.texts)[:300]}")
+        self.thoughts.append(text)
 
 
 def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
     """Commit latency under load, number of errors, and whether each step was stored exactly once."""
-    subprocess.run([SHOWHOW_COMMAND, "setup"], env=server_environment(home), check=True, capture_output=True)  # noqa: S603 - our own
-    with run_app_server(home) as server:
-        people = [SimulatedAnnotator(f"annotator {number}", server.url) for number in range(ANNOTATOR_COUNT)]
-        _run_annotators(people)
-        yield from _load_results(people, server, home)
+    for count, interval in LOADS:
+        folder = home / str(count)
+        folder.mkdir()
+        subprocess.run([SHOWHOW_COMMAND, "setup"], env=server_environment(folder), check=True, capture_output=True)  # noqa: S603 - our own
+        with run_app_server(folder) as server:
+            people = [SimulatedAnnotator(f"annotator {number}", server.url, interval) for number in range(count)]
+            _run_annotators(people)
+            yield from _load_results(people, server, folder)
 
 
 def _run_annotators(people: list[SimulatedAnnotator]) -> None:
@@ -99,12 +79,12 @@ def _run_annotators(people: list[SimulatedAnnotator]) -> None:
 
 
 def _load_results(people: list[SimulatedAnnotator], server: AppServer, home: Path) -> Iterator[dict[str, Any]]:
-    size = f"{ANNOTATOR_COUNT} annotators, a step every {STEP_INTERVAL:g} s, {DURATION_SECONDS:g} s"
+    size = f"{len(people)} annotators, a step every {people[0].interval:g} s, {DURATION_SECONDS:g} s"
     note = f"load at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     seconds = sorted(second for person in people for second in person.seconds)
     peak = round(server.peak_mb())
-    share = {"p50": statistics.median(seconds), "p95": seconds[int(len(seconds) * 0.95)], "worst": seconds[-1]}
-    for name, value in share.items():
+    latencies = {"p50": statistics.median(seconds), "p95": seconds[int(len(seconds) * 0.95)], "worst": seconds[-1]}
+    for name, value in latencies.items():
         yield {
             "name": f"load_commit_{name}",
             "size": size,

@@ -1,4 +1,4 @@
-"""Verification of published PhantomWiki instances: everything that they state is derived again and compared."""
+"""Verification of published PhantomWiki instances: answers and relations are derived again and compared."""
 
 import csv
 import time
@@ -24,7 +24,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
     """For each instance the equal answers (also by SPARQL) and relation cells, and the time of all answers."""
     folder = data / "phantomwiki" if data is not None else None
     if folder is None or not folder.is_dir():
-        yield {"name": "phantomwiki", "note": "not measured: the test data is not here"}
+        yield {"name": "phantomwiki", "note": "not measured: the test data are missing"}
         return
     for instance in sorted(path for path in folder.iterdir() if path.is_dir()):
         yield from _measure_instance(home / "worlds", instance)
@@ -56,7 +56,7 @@ def _answering_result(world: Path, instance: Path) -> dict[str, Any]:
         "peer": _PEER_NAME,
         "peer_value": round(peer, 1),
         "ratio": round(peer / seconds),
-        "note": "best of five; the peer draws the questions in the same step, its seconds are of its own timings.csv",
+        "note": "best of five; the peer also draws the questions in this time, which its timings.csv states",
     }
 
 

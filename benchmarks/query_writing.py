@@ -1,4 +1,4 @@
-"""Text to SPARQL: how often the first query of the grammar is right, on real questions over a real graph."""
+"""Text to SPARQL: the share of correct first queries of the grammar, on real questions over a real graph."""
 
 import json
 import re
@@ -54,9 +54,9 @@ def measure_first_queries(world: World, questions: Iterable[QueryQuestion]) -> Q
     seconds, missed = [], []
     for question in questions:
         arguments = {"question": question.text, "entity_ids": list(question.entities)}
-        written = BUILT_IN_TOOLS["generateQuery"].call(context, arguments)
-        seconds.append(written.seconds)
-        if not (written.observation and _query_answers(context, written.observation.text, question.answers)):
+        result = BUILT_IN_TOOLS["generateQuery"].call(context, arguments)
+        seconds.append(result.seconds)
+        if not (result.observation and _query_answers(context, result.observation.text, question.answers)):
             missed.append(question.text)
     count = len(seconds)
     median = statistics.median(seconds) * 1000 if seconds else 0.0
@@ -83,9 +83,9 @@ def _is_date(answer: str, values: set[str]) -> bool:
     """Whether a value is the date that the answer states in words; a bare year matches by year."""
     if re.fullmatch(r"\d{1,4}", answer):
         return any(value.startswith(f"{answer.zfill(4)}-") for value in values)
-    for form in _DATE_FORMATS:
+    for date_format in _DATE_FORMATS:
         try:
-            date = datetime.strptime(answer, form).replace(tzinfo=UTC)
+            date = datetime.strptime(answer, date_format).replace(tzinfo=UTC)
         except ValueError:
             continue
         return any(value.startswith(f"{date.year:04}-{date.month:02}-{date.day:02}") for value in values)
@@ -111,9 +111,9 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
     build_world(worlds, "real", WorldContents(read_articles(source / "paragraphs.jsonl"), source / "kg_full.ttl"))
     world = open_world(worlds, "real")
     records = json.loads((source / "questions_300.json").read_text(encoding="utf-8"))
-    of_graph = [record for record in records if record["needs"] == "kg"]
-    for name, chosen in (("graph questions", of_graph), ("all questions", records)):
-        measurement = measure_first_queries(world, questions_from_hops(chosen))
+    graph_records = [record for record in records if record["needs"] == "kg"]
+    for name, subset in (("graph questions", graph_records), ("all questions", records)):
+        measurement = measure_first_queries(world, questions_from_hops(subset))
         shared = {"size": measurement.count, "peak_mb": _peak_mb()}
         note = f"{measurement.right} of {measurement.count} {name} of the real world, full graph, no encoder"
         yield {"name": "query_writing", "value": round(measurement.share, 4), "unit": "share", "note": note, **shared}

@@ -17,7 +17,7 @@ from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.options import GenerationOptions
 from reasoners.base import Task
 from reasoners.replay.agent import ReplayReasoner
-from reasoners.replay.walk import MAX_STEPS
+from reasoners.replay.session import MAX_STEPS
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner

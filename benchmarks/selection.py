@@ -50,29 +50,31 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
     for size in LIBRARY_SIZES:
         for k in (3, 8):
             # A separate process, so that peak memory is measured per size.
-            with ProcessPoolExecutor(1, mp_context=context) as alone:
-                yield from alone.submit(measure_task, SelectionTask(size, k, sequences)).result()
+            with ProcessPoolExecutor(1, mp_context=context) as executor:
+                yield from executor.submit(measure_task, SelectionTask(size, k, sequences)).result()
     yield from _measure_optimum(sequences)
     yield from _measure_encoding()
 
 
 def measure_task(task: SelectionTask) -> list[dict[str, Any]]:
     """Results for one size and k."""
-    chance = np.random.default_rng(1)
-    pool, question = _random_pool(task, chance)
+    pool, question = _random_pool(task, np.random.default_rng(1))
     config = SelectionConfig(k=task.k, exchange=False)
-    ours, chosen = _time_median(lambda: [pick.item for pick in select_demonstrations(pool, question, config).picks])
+    our_seconds, picks = _time_median(
+        lambda: [pick.item for pick in select_demonstrations(pool, question, config).picks]
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    different = len(pool.actions.sequences)
-    note = f"k={task.k}; {different} different sequences of actions; median of {_REPETITIONS}, question encoded before"
-    results = [_selection_result("select dpp", task.size, ours, note) | {"peak_mb": round(peak)}]
-    swapped, _ = _time_median(lambda: select_demonstrations(pool, question, SelectionConfig(k=task.k)))
-    results.append(_selection_result("select dpp, with exchange", task.size, swapped, f"k={task.k}"))
-    for peer, act, how in _peer_selectors(task, pool, question):
-        seconds, other = _time_median(act, 3)
-        same = f"; the same picks: {'yes' if other == chosen else 'no'}" if peer == _FULL_KERNEL_PEER else ""
-        line = _selection_result("select dpp", task.size, ours, f"k={task.k}; {how}{same}")
-        results.append(line | {"peer": peer, "peer_value": round(seconds * 1000, 3), "ratio": round(seconds / ours, 1)})
+    sequence_count = len(pool.actions.sequences)
+    note = f"k={task.k}; {sequence_count} distinct action sequences; median of {_REPETITIONS}, question encoded before"
+    results = [_selection_result("select dpp", task.size, our_seconds, note) | {"peak_mb": round(peak)}]
+    exchange_seconds, _ = _time_median(lambda: select_demonstrations(pool, question, SelectionConfig(k=task.k)))
+    results.append(_selection_result("select dpp, with exchange", task.size, exchange_seconds, f"k={task.k}"))
+    for peer, select, description in _peer_selectors(task, pool, question):
+        seconds, peer_picks = _time_median(select, 3)
+        same = f"; the same picks: {'yes' if peer_picks == picks else 'no'}" if peer == _FULL_KERNEL_PEER else ""
+        result = _selection_result("select dpp", task.size, our_seconds, f"k={task.k}; {description}{same}")
+        ratio = round(seconds / our_seconds, 1)
+        results.append(result | {"peer": peer, "peer_value": round(seconds * 1000, 3), "ratio": ratio})
     return results
 
 
@@ -82,10 +84,10 @@ def _peer_selectors(
     if task.size <= MAX_FULL_KERNEL:
         yield _FULL_KERNEL_PEER, lambda: _select_on_full_kernel(pool, question, task.k), "kernel made with it"
     if task.size <= MAX_SAMPLED_KERNEL:
-        wish = SelectionConfig(k=task.k, mode="sample", gamma=20.0, distance="metric")
+        config = SelectionConfig(k=task.k, mode="sample", gamma=20.0, distance="metric")
         yield (
             "DPPy, exact k-DPP",
-            lambda: select_demonstrations(pool, question, wish),
+            lambda: select_demonstrations(pool, question, config),
             "of the 300 most relevant, a sample, no mode",
         )
     if task.size <= MAX_MMR_SIZE:
@@ -112,15 +114,15 @@ def _build_full_kernel(pool: CandidatePool, question: Any) -> Any:
 def _select_on_full_kernel(pool: CandidatePool, question: Any, k: int) -> list[int]:
     """Textbook greedy MAP inference on the full N x N kernel."""
     matrix = _build_full_kernel(pool, question)
-    left, columns, chosen = matrix.diagonal().copy(), np.zeros((0, len(matrix))), []
+    gains, columns, picks = matrix.diagonal().copy(), np.zeros((0, len(matrix))), []
     for _ in range(min(k, len(matrix))):
-        item = int(np.argmax(left))
-        chosen.append(item)
-        column = (matrix[item] - columns[:, item] @ columns) / np.sqrt(left[item])
+        item = int(np.argmax(gains))
+        picks.append(item)
+        column = (matrix[item] - columns[:, item] @ columns) / np.sqrt(gains[item])
         columns = np.vstack((columns, column))
-        left = left - column**2
-        left[chosen] = -np.inf
-    return chosen
+        gains = gains - column**2
+        gains[picks] = -np.inf
+    return picks
 
 
 def _select_by_mmr(pool: CandidatePool, question: Any, k: int) -> list[int]:
@@ -138,18 +140,18 @@ def _select_by_submodlib(pool: CandidatePool, question: Any, k: int) -> list[int
 
 def _measure_optimum(sequences: SequenceList) -> Iterator[dict[str, Any]]:
     """Determinant of the picks relative to the optimum over all sets of three."""
-    every = np.array(list(itertools.combinations(range(20), 3)))
+    subsets = np.array(list(itertools.combinations(range(20), 3)))
     for exchange in (False, True):
         shares = []
         for seed in range(_OPTIMUM_INSTANCES):
             pool, question = _random_pool(SelectionTask(20, 3, sequences), np.random.default_rng(seed))
             matrix = _build_full_kernel(pool, question)
             selection = select_demonstrations(pool, question, SelectionConfig(exchange=exchange))
-            best = np.linalg.det(matrix[every[:, :, None], every[:, None, :]]).max()
+            best = np.linalg.det(matrix[subsets[:, :, None], subsets[:, None, :]]).max()
             shares.append(np.exp(selection.log_det) / best)
-        whole = sum(share > 1 - 1e-9 for share in shares)
+        optimal = sum(share > 1 - 1e-9 for share in shares)
         name = "share of the optimum" + (", with exchange" if exchange else "")
-        note = f"k=3; of {_OPTIMUM_INSTANCES} instances {whole} at the optimum, the least {min(shares):.4f}"
+        note = f"k=3; {optimal} of {_OPTIMUM_INSTANCES} instances at the optimum, the smallest share {min(shares):.4f}"
         yield {"name": name, "size": 20, "value": round(float(np.mean(shares)), 5), "unit": "", "note": note}
 
 
@@ -164,31 +166,31 @@ def _measure_encoding() -> Iterator[dict[str, Any]]:
     yield _selection_result("encode one question, warm", 1, statistics.median(seconds), "median of 30")
 
 
-def _random_pool(task: SelectionTask, chance: np.random.Generator) -> tuple[CandidatePool, Any]:
-    rows = chance.standard_normal((task.size, DIMENSIONS), np.float32)
+def _random_pool(task: SelectionTask, generator: np.random.Generator) -> tuple[CandidatePool, Any]:
+    rows = generator.standard_normal((task.size, DIMENSIONS), np.float32)
     rows /= np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    numbers = chance.integers(0, len(task.sequences), task.size)
-    return CandidatePool(rows, encode_actions([task.sequences[place] for place in numbers])), rows[task.size // 2]
+    indexes = generator.integers(0, len(task.sequences), task.size)
+    return CandidatePool(rows, encode_actions([task.sequences[index] for index in indexes])), rows[task.size // 2]
 
 
 def _load_sequences(data: Path | None) -> SequenceList:
     """Action sequences of real traces; random ones without the data."""
     if data is None:
-        chance = np.random.default_rng(0)
-        lengths = chance.integers(2, 12, 300)
-        return [tuple(f"tool {tool}" for tool in chance.integers(0, 6, length)) for length in lengths]
+        generator = np.random.default_rng(0)
+        lengths = generator.integers(2, 12, 300)
+        return [tuple(f"tool {tool}" for tool in generator.integers(0, 6, length)) for length in lengths]
     files = sorted([*(data / "humaniq").glob("*.json"), *(data / "humaniq" / "agent_traces").glob("*.json")])
     records = (record for file in files for record in read_traces(file) if isinstance(record, TraceRecord))
     return [tuple(step.tool for step in record.steps if step.tool is not None) for record in records]
 
 
-def _time_median(act: Callable[[], Any], turns: int = _REPETITIONS) -> tuple[float, Any]:
+def _time_median(call: Callable[[], Any], repetitions: int = _REPETITIONS) -> tuple[float, Any]:
     """Median seconds of repeated calls after a warm-up, and the result of the warm-up."""
-    result = act()
+    result = call()
     seconds = []
-    for _ in range(turns):
+    for _ in range(repetitions):
         start = time.perf_counter()
-        act()
+        call()
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds), result
 

@@ -1,9 +1,9 @@
-"""Runs `showhow run` as a child process for benchmarks.
+"""Servers of the benchmarks, each in a child process.
 
-A SPARQL endpoint in a child process that answers every query with one row after a fixed delay.
-A scripted language model server of known latency in a child process: it makes scripted calls, then answers.
-
-The reply depends only on the number of calls in the prompt, so any number of agents can use it at once.
+- `showhow run` itself.
+- A SPARQL endpoint that answers every query with one row after a fixed delay.
+- A scripted language model of known latency: it makes scripted calls, then answers. A reply depends only on the number
+  of calls in the prompt, so any number of agents can use the server concurrently.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ _REPLY = (
 
 @contextmanager
 def run_slow_endpoint(seconds: float) -> Iterator[str]:
-    """Run the endpoint; yields its URL."""
+    """Run the slow SPARQL endpoint; yields its URL."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve_endpoint, args=(seconds, theirs), daemon=True)
+    receiver, sender = context.Pipe()
+    process = context.Process(target=_serve_endpoint, args=(seconds, sender), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{ours.recv()}/sparql"
+        yield f"http://127.0.0.1:{receiver.recv()}/sparql"
     finally:
         process.kill()
         process.join()
@@ -51,7 +51,7 @@ def _serve_endpoint(seconds: float, pipe: Any) -> None:
 
 
 async def _answer_requests(seconds: float, pipe: Any) -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -63,7 +63,7 @@ async def _answer_requests(seconds: float, pipe: Any) -> None:
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0, backlog=256)
+    server = await asyncio.start_server(handle_connection, "127.0.0.1", 0, backlog=256)
     pipe.send(server.sockets[0].getsockname()[1])
     async with server:
         await server.serve_forever()
@@ -78,13 +78,13 @@ FINAL_REPLY = "I have seen enough.\n\nFinal Answer: that\nText says: that\nGraph
 
 @contextmanager
 def run_model_server(calls: ScriptedCalls, latency: float) -> Iterator[str]:
-    """Run the server; yields its base URL."""
+    """Run the scripted model's server; yields its base URL."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve_model, args=(calls, latency, theirs), daemon=True)
+    receiver, sender = context.Pipe()
+    process = context.Process(target=_serve_model, args=(calls, latency, sender), daemon=True)
     process.start()
     try:
-        yield f"http://127.0.0.1:{ours.recv()}/v1"
+        yield f"http://127.0.0.1:{receiver.recv()}/v1"
     finally:
         process.kill()
         process.join()
@@ -115,8 +115,8 @@ class _ScriptedModelServer:
                 due = loop.time() + self._latency
                 length = _CONTENT_LENGTH.search(head)
                 body = await reader.readexactly(int(length[1]) if length else 0)
-                whole, streamed = self._replies[min(len(_MADE_CALL.findall(body)), len(self._replies) - 1)]
-                reply = streamed if _STREAM_FLAG.search(body) else whole
+                complete, streamed = self._replies[min(len(_MADE_CALL.findall(body)), len(self._replies) - 1)]
+                reply = streamed if _STREAM_FLAG.search(body) else complete
                 await asyncio.sleep(due - loop.time())
                 writer.write(reply)
                 await writer.drain()
@@ -128,13 +128,13 @@ def _encode_reply(text: str, call: tuple[str, dict[str, Any]] | None) -> tuple[b
     """Encode a reply as a single response, and as an event stream of words."""
     reason = "stop" if call is None else "tool_calls"
     calls = [] if call is None else [_encode_call(*call)]
-    whole = _completion_object("message", {"content": text, **({"tool_calls": calls} if calls else {})}, reason)
+    completion = _completion_object("message", {"content": text, **({"tool_calls": calls} if calls else {})}, reason)
     words = [_completion_object("delta", {"content": word}, None) for word in re.findall(r"\S+\s*", text)]
-    made = [_completion_object("delta", {"tool_calls": [{"index": 0, **call}]}, None) for call in calls]
+    call_deltas = [_completion_object("delta", {"tool_calls": [{"index": 0, **call}]}, None) for call in calls]
     end = {**_completion_object("delta", {}, reason), "usage": _USAGE}
-    events = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*words, *made, end))
+    events = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*words, *call_deltas, end))
     return (
-        _http_response("application/json", json.dumps({**whole, "usage": _USAGE}).encode()),
+        _http_response("application/json", json.dumps({**completion, "usage": _USAGE}).encode()),
         _http_response("text/event-stream", events + b"data: [DONE]\n\n"),
     )
 
@@ -176,7 +176,7 @@ class AppServer:
 def server_environment(home: Path) -> dict[str, str]:
     """Environment for a child process: this one's without SHOWHOW_ variables, with the given home."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
-    return {**inherited, "SHOWHOW_HOME": str(home), "SHOWHOW_AGENT_API": "true"}
+    return {**inherited, "SHOWHOW_HOME": str(home)}
 
 
 @contextmanager

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from benchmarks.servers import SHOWHOW_COMMAND, run_app_server, server_environment
+from tests.browser.session import open_session
 
 RUN_COUNT = 5
 
@@ -48,24 +47,22 @@ def _time_command(home: Path, *words: str) -> float:
 def _time_start(home: Path) -> tuple[float, float]:
     started = time.perf_counter()
     with run_app_server(home) as server:
-        request = {"page": "", "query_params": {"you": ["first"]}}
-        reply = httpx.post(f"{server.url}/_stcore/agent/interact", json=request, timeout=60)
-        if reply.json().get("status") != "ready":
-            raise RuntimeError(f"the first page was not drawn: {reply.text[:200]}")
-        return server.start_seconds, time.perf_counter() - started
+        with open_session(server.url, "", {"you": "first"}):
+            first_page = time.perf_counter() - started
+        return server.start_seconds, first_page
 
 
 def _measure_import(home: Path, data: Path | None) -> dict[str, Any]:
     result = {"name": "import_world", "unit": "s", "size": "7,035 paragraphs and 14,553 triples"}
     if data is None:
-        return {**result, "value": None, "note": "not measured: the test data is not here"}
+        return {**result, "value": None, "note": "not measured: the test data are missing"}
     source = data / "world_2wiki"
     files = ["--articles", str(source / "paragraphs.jsonl"), "--graph", str(source / "kg_full.ttl")]
     started = time.perf_counter()
     command = [str(SHOWHOW_COMMAND), "world", "import", "real", *files, "--json"]
-    done = subprocess.run(command, env=server_environment(home), check=True, capture_output=True)  # noqa: S603 - our own
-    about = json.loads(done.stdout)
+    process = subprocess.run(command, env=server_environment(home), check=True, capture_output=True)  # noqa: S603 - our own
+    metadata = json.loads(process.stdout)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-    size = f"{about['articles']:,} paragraphs and {about['triples']:,} triples"
+    size = f"{metadata['articles']:,} paragraphs and {metadata['triples']:,} triples"
     note = f"load {os.getloadavg()[0]:.1f}"
     return {**result, "size": size, "value": round(time.perf_counter() - started, 2), "peak_mb": peak, "note": note}

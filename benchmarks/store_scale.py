@@ -11,8 +11,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from db import libraries, projects, queue, review
-from db import traces as reading
+from db import libraries, projects, queue, review, users
+from db import traces as trace_store
 from db.bulk_insert import field_values, insert_rows
 from db.database import Database
 from db.models import Project, Question, Step, Trace
@@ -51,8 +51,8 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
     project_id, people, traces = fill_store(database, QUESTION_COUNT, STEP_COUNT)
     size = f"{QUESTION_COUNT:,} traces, {QUESTION_COUNT * STEP_COUNT:,} steps"
     yield _scale_result("store_fill", size, time.perf_counter() - started, "s", "bulk inserts")
-    for name, act in store_queries(database, project_id, people, traces).items():
-        times = [_time_ms(act, number) for number in range(REPEAT_COUNT)]
+    for name, query in store_queries(database, project_id, people, traces).items():
+        times = [_time_ms(query, number) for number in range(REPEAT_COUNT)]
         note = f"median of {REPEAT_COUNT}, worst {max(times):.1f} ms"
         yield _scale_result(name, size, statistics.median(times), "ms", note)
     database.close()
@@ -78,9 +78,9 @@ def store_queries(
             for _ in range(number % 3):
                 page = review.list_for_review(session, project_id, limit=25, after=page.next_cursor)
 
-    def open_one(number: int) -> None:
+    def open_trace(number: int) -> None:
         with database.read() as session:
-            reading.load_trace(session, traces[number * len(traces) // REPEAT_COUNT])
+            trace_store.load_trace(session, traces[number * len(traces) // REPEAT_COUNT])
 
     def report_tools(number: int) -> None:
         # Filtering by people matches all steps, which measures the cost of the condition.
@@ -90,7 +90,7 @@ def store_queries(
     return {
         "store_queue": open_queue,
         "store_review": open_review,
-        "store_open_trace": open_one,
+        "store_open_trace": open_trace,
         "store_tool_report": report_tools,
     }
 
@@ -98,17 +98,17 @@ def store_queries(
 def fill_store(database: Database, count: int, steps: int) -> tuple[UUID, list[UUID], list[UUID]]:
     """Create a project with two traces per second question; returns ids of the project, users and traces."""
     with database.begin() as session:
-        people = [projects.get_or_create_user(session, f"annotator {n}").id for n in range(PERSON_COUNT)]
+        people = [users.register_user(session, f"annotator {n}").id for n in range(PERSON_COUNT)]
         project = projects.create_project(session, "scale", "none")
     traces: list[UUID] = []
     for first in range(0, count, BATCH_SIZE):
         with database.begin() as session:
-            rows = [question_row(project, n) for n in range(first, first + BATCH_SIZE)]
-            insert_rows(session, Question, rows)
-            made = [trace_row(rows[n // 2 * 2]["id"], people, first + n) for n in range(BATCH_SIZE)]
-            insert_rows(session, Trace, made)
-            insert_rows(session, Step, [step_row(trace["id"], n) for trace in made for n in range(1, steps + 1)])
-            traces += [trace["id"] for trace in made]
+            question_rows = [question_row(project, n) for n in range(first, first + BATCH_SIZE)]
+            insert_rows(session, Question, question_rows)
+            trace_rows = [trace_row(question_rows[n // 2 * 2]["id"], people, first + n) for n in range(BATCH_SIZE)]
+            insert_rows(session, Trace, trace_rows)
+            insert_rows(session, Step, [step_row(trace["id"], n) for trace in trace_rows for n in range(1, steps + 1)])
+            traces += [trace["id"] for trace in trace_rows]
     return project.id, people, traces
 
 
@@ -121,15 +121,15 @@ def question_row(project: Project, number: int) -> dict[str, Any]:
 def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, Any]:
     """A submitted trace row, authors in rotation; one in 2,000 is still a draft."""
     status = "draft" if number % 2_000 == 0 else STATUSES[number % len(STATUSES)]
-    handed_in = START_TIME + timedelta(seconds=number)
+    submitted_at = START_TIME + timedelta(seconds=number)
     return field_values(
         Trace(
             question_id=question_id,
             author_id=people[number % PERSON_COUNT],
             status=status,
             final_answer="its architect",
-            started_at=handed_in - timedelta(minutes=5),
-            submitted_at=None if status == "draft" else handed_in,
+            started_at=submitted_at - timedelta(minutes=5),
+            submitted_at=None if status == "draft" else submitted_at,
         )
     )
 
@@ -137,23 +137,23 @@ def trace_row(question_id: UUID, people: list[UUID], number: int) -> dict[str, A
 def step_row(trace_id: UUID, position: int) -> dict[str, Any]:
     """A step row of typical length; one in twenty failed, and two thirds of the others are rated."""
     key = uuid7()
-    # The key has random bits.
-    chance = key.int % 1_000_003
+    # The random bits of the key serve as the random number.
+    number = key.int % 1_000_003
     step = {**STEP_VALUES, "id": key, "trace_id": trace_id, "position": position}
-    step |= {"tool": TOOLS[chance % len(TOOLS)], "latency": 0.001 * (1 + chance % 5_000)}
-    if chance % 20 == 0:
+    step |= {"tool": TOOLS[number % len(TOOLS)], "latency": 0.001 * (1 + number % 5_000)}
+    if number % 20 == 0:
         return {
             **step,
             "observation": None,
             "data": None,
-            "error": f"There is no article titled {chance}; search for it.",
+            "error": f"There is no article titled {number}; search for it.",
         }
-    return {**step, "rating": position % 5 + 1 if chance % 3 else None}
+    return {**step, "rating": position % 5 + 1 if number % 3 else None}
 
 
-def _time_ms(act: Callable[[int], Any], number: int) -> float:
+def _time_ms(query: Callable[[int], Any], number: int) -> float:
     started = time.perf_counter()
-    act(number)
+    query(number)
     return (time.perf_counter() - started) * 1000
 
 

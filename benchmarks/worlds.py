@@ -47,38 +47,38 @@ class CommandRun:
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
     """Generate a world of each size by the command line, and one with the published generator if it is installed."""
     del data  # only generated worlds are read
-    whole: dict[int, float] = {}
+    total_seconds: dict[int, float] = {}
     for people in WORLD_SIZES:
         name = f"people-{people}"
         options = {"people": people, "seed": WORLD_SEED, "depth": GRAMMAR_DEPTH, "per-template": QUESTIONS_PER_TEMPLATE}
         words = [f"--{option}={value}" for option, value in options.items()]
         command = [str(SHOWHOW_COMMAND), "--json-progress", "world", "generate", name, *words, "--json"]
         run = _run_command(command, home)
-        whole[people] = run.seconds
+        total_seconds[people] = run.seconds
         folder = home / "worlds" / name
         yield from _stage_results(people, run, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
         yield _answering_result(people, folder)
         if people in PUBLISHED_SIZES:
             yield _measure_published(home, people, run)
         shutil.rmtree(folder)
-    yield _growth_result(whole)
+    yield _growth_result(total_seconds)
 
 
 def _stage_results(people: int, run: CommandRun, size: int) -> Iterator[dict[str, Any]]:
-    about = json.loads(run.stdout)
+    metadata = json.loads(run.stdout)
     note = f"load {os.getloadavg()[0]:.1f}"
     stages = _read_stage_seconds(run.stderr)
     for stage, seconds in stages.items():
         yield _world_result(f"worlds_{stage}", people, seconds, "s", note)
-    text = sum(stages[stage] for stage in ("people", "articles", "questions"))
-    yield _world_result("worlds_facts_articles_questions", people, text, "s", "articles written and indexed")
+    seconds = sum(stages[stage] for stage in ("people", "articles", "questions"))
+    yield _world_result("worlds_facts_articles_questions", people, seconds, "s", "articles written and indexed")
     yield _world_result("worlds_whole", people, run.seconds, "s", "from the start of the process to its end")
     yield _world_result("worlds_processor", people, run.cpu_seconds, "s", "of all processes")
     yield _world_result("worlds_peak", people, run.peak_mb, "MB", "of all processes at once") | {
         "peak_mb": round(run.peak_mb)
     }
-    made = ", ".join(f"{about[what]:,} {what}" for what in ("articles", "pages", "triples", "questions"))
-    yield _world_result("worlds_disk", people, size / 2**20, "MB", made)
+    counts = ", ".join(f"{metadata[noun]:,} {noun}" for noun in ("articles", "pages", "triples", "questions"))
+    yield _world_result("worlds_disk", people, size / 2**20, "MB", counts)
 
 
 def _read_stage_seconds(stderr: str) -> dict[str, float]:
@@ -94,14 +94,14 @@ def _answering_result(people: int, folder: Path) -> dict[str, Any]:
     # The lists of children and friends are built once per universe.
     started = time.perf_counter()
     list_entries = len(universe.children.values) + len(universe.friends_of.values)
-    listed = time.perf_counter()
-    before = time.process_time()
+    lists_built = time.perf_counter()
+    cpu_before = time.process_time()
     evaluation = ExpressionEvaluator(universe)
     for expression in expressions:
         evaluation.evaluate(expression)
-    seconds, processor = time.perf_counter() - listed, time.process_time() - before
-    lists = f"before it lists of {list_entries:,} children and friends {listed - started:.2f} s"
-    note = f"{len(expressions)} questions, processor {processor * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
+    seconds, cpu_seconds = time.perf_counter() - lists_built, time.process_time() - cpu_before
+    lists = f"building lists of {list_entries:,} children and friends before it {lists_built - started:.2f} s"
+    note = f"{len(expressions)} questions, CPU {cpu_seconds * 1000:.0f} ms; {lists}; load {os.getloadavg()[0]:.1f}"
     return _world_result("worlds_answering", people, seconds * 1000, "ms", note)
 
 
@@ -125,16 +125,17 @@ def _measure_published(home: Path, people: int, ours: CommandRun) -> dict[str, A
         "value": round(ours.seconds, 2),
         "peer_value": round(run.seconds, 2),
         "ratio": ratio,
-        "note": f"processor seconds {ours.cpu_seconds:.1f} and {run.cpu_seconds:.1f}, of which the ratio is",
+        "note": f"CPU seconds {ours.cpu_seconds:.1f} and {run.cpu_seconds:.1f}; the ratio is of CPU seconds",
     }
 
 
-def _growth_result(whole: dict[int, float]) -> dict[str, Any]:
+def _growth_result(total_seconds: dict[int, float]) -> dict[str, Any]:
     """Slope of log time over log people, from the middle size to the largest."""
-    (few, least), *_, (many, most) = sorted(whole.items())[len(whole) // 2 :]
-    exponent = math.log(most / least) / math.log(many / few)
-    note = f"time grows with the number of people to the power of this, from {few:,} to {many:,}"
-    return {"name": "worlds_growth", "size": f"{many:,} people", "value": round(exponent, 2), "unit": "", "note": note}
+    (people_0, seconds_0), *_, (people_1, seconds_1) = sorted(total_seconds.items())[len(total_seconds) // 2 :]
+    exponent = math.log(seconds_1 / seconds_0) / math.log(people_1 / people_0)
+    note = f"exponent of time as a power of the number of people, from {people_0:,} to {people_1:,}"
+    size = f"{people_1:,} people"
+    return {"name": "worlds_growth", "size": size, "value": round(exponent, 2), "unit": "", "note": note}
 
 
 def _world_result(name: str, people: int, value: float, unit: str, note: str) -> dict[str, Any]:
@@ -145,13 +146,13 @@ def _run_command(command: Sequence[str], home: Path) -> CommandRun:
     """Run a command and sample the memory of its processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    held = [0.0]
+    memory_samples = [0.0]
     with (home / "out").open("w+") as out, (home / "err").open("w+") as err:
         process = subprocess.Popen(command, env=server_environment(home), stdout=out, stderr=err)  # noqa: S603 - as named above
-        watch = Thread(target=_watch_memory, args=(process, held), daemon=True)
-        watch.start()
+        sampler = Thread(target=_sample_memory, args=(process, memory_samples), daemon=True)
+        sampler.start()
         status = process.wait()
-        watch.join()
+        sampler.join()
         seconds = time.perf_counter() - started
         out.seek(0)
         err.seek(0)
@@ -159,13 +160,13 @@ def _run_command(command: Sequence[str], home: Path) -> CommandRun:
     if status:
         raise RuntimeError(f"{' '.join(command)} ended with status {status}: {stderr[-500:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return CommandRun(seconds, processor, max(held), stdout, stderr)
+    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return CommandRun(seconds, cpu_seconds, max(memory_samples), stdout, stderr)
 
 
-def _watch_memory(process: "subprocess.Popen[bytes]", held: list[float]) -> None:
+def _sample_memory(process: "subprocess.Popen[bytes]", memory_samples: list[float]) -> None:
     while process.poll() is None:
-        held.append(_tree_memory(process.pid))
+        memory_samples.append(_tree_memory(process.pid))
         time.sleep(_POLL_SECONDS)
 
 
@@ -181,10 +182,10 @@ def _tree_memory(root: int) -> float:
                 # The process has ended.
                 continue
             parents[int(folder.name)], pages[int(folder.name)] = int(fields[1]), int(fields[21])
-    return sum(pages[one] for one in pages if _is_descendant(one, root, parents)) * _PAGE_BYTES / 2**20
+    return sum(pages[pid] for pid in pages if _is_descendant(pid, root, parents)) * _PAGE_BYTES / 2**20
 
 
-def _is_descendant(one: int, root: int, parents: dict[int, int]) -> bool:
-    while one != root and one in parents:
-        one = parents[one]
-    return one == root
+def _is_descendant(pid: int, root: int, parents: dict[int, int]) -> bool:
+    while pid != root and pid in parents:
+        pid = parents[pid]
+    return pid == root

@@ -1,4 +1,4 @@
-"""Reservations of questions, and how many people have completed each."""
+"""Reservations of questions, and the number of people who have completed each."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -19,20 +19,20 @@ def find_assignment(session: Session, question_id: UUID, user_id: UUID) -> Assig
 
 
 def reserve_question(session: Session, question_id: UUID, user_id: UUID) -> Assignment:
-    """Reserve the question for the person for two hours from now, whatever its state was."""
-    place = find_assignment(session, question_id, user_id)
-    if place is None:
-        place = Assignment(question_id=question_id, user_id=user_id)
-        session.add(place)
-    place.state, place.reason, place.until = "open", None, utc_now() + RESERVATION_PERIOD
+    """Reserve the question for the person for RESERVATION_PERIOD from now, also if it was skipped or done."""
+    assignment = find_assignment(session, question_id, user_id)
+    if assignment is None:
+        assignment = Assignment(question_id=question_id, user_id=user_id)
+        session.add(assignment)
+    assignment.state, assignment.reason, assignment.until = "open", None, utc_now() + RESERVATION_PERIOD
     session.flush()
-    return place
+    return assignment
 
 
 def complete_assignment(session: Session, question_id: UUID, user_id: UUID) -> None:
-    """Mark the question as answered by the person and end the reservation."""
-    place = reserve_question(session, question_id, user_id)
-    place.state, place.until = "done", None
+    """Mark the question as completed by the person and end the reservation."""
+    assignment = reserve_question(session, question_id, user_id)
+    assignment.state, assignment.until = "done", None
     session.flush()
 
 
@@ -44,6 +44,6 @@ def select_completed_traces() -> Select[Trace]:
 def update_completed_count(session: Session, question_id: UUID) -> None:
     """Update the number of people who completed the question; the queue depends on it."""
     question = session.get_one(Question, question_id, with_for_update=True)
-    people = select_completed_traces().where(Trace.question_id == question_id)
-    question.completed = session.scalar(people.with_only_columns(func.count(Trace.author_id.distinct()))) or 0
+    traces = select_completed_traces().where(Trace.question_id == question_id)
+    question.completed = session.scalar(traces.with_only_columns(func.count(Trace.author_id.distinct()))) or 0
     session.flush()

@@ -15,6 +15,6 @@ def field_values(row: Base) -> dict[str, Any]:
 
 
 def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any]]) -> None:
-    """Insert the rows as they are, keys and versions included; each has every column of the table."""
+    """Insert the rows unchanged, keys and versions included; each row has every column of the table."""
     if rows:
         session.execute(kind.__table__.insert(), list(rows))  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""The connection to the database: one write transaction at a time on SQLite, any number of readers.
+"""The connection to the database: on SQLite one write transaction at a time, and any number of readers.
 
 StoreError
   RowNotFound        there is no such row
-  Conflict           the row was changed since the caller read it, or may not be changed any more
+  Conflict           the row was changed since the caller read it, or must not be changed any more
   StoreFull          the disk is full; nothing of the change was written
   StoreUnavailable   the database is locked, missing or damaged
 """
@@ -27,12 +27,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
+from db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
 from db.types import UnstorableValue, dump_json
 
 BUSY_TIMEOUT_SECONDS = 20
 SQLITE_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+SQLITE_DAMAGE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 SQLITE_BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-# Classes of SQLSTATE, by their first characters: no room, and another transaction in the way.
+# SQLSTATE codes or their first characters: disk or memory full; busy or a conflicting transaction; undefined.
 POSTGRESQL_FULL_STATES = ("53100", "53200")
 POSTGRESQL_BUSY_STATES = ("40", "55P03", "57014", "53300")
 POSTGRESQL_UNDEFINED_STATES = ("42P01", "42703")
@@ -47,7 +49,7 @@ class RowNotFound(StoreError):
 
 
 class Conflict(StoreError):
-    """The row was changed meanwhile, or may not be changed any more."""
+    """The row was changed in the meantime, or must not be changed any more."""
 
 
 class StoreFull(StoreError):
@@ -61,11 +63,14 @@ class StoreUnavailable(StoreError):
 class Database:
     """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened on first use."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str | URL) -> None:
         self.url = _parse_database_url(url)
-        self.engine = _build_engine(self.url)
+        self._sqlite_files = (
+            SqliteFiles(Path(self.url.database)) if _is_sqlite(self.url) and self.url.database else None
+        )
+        self.engine = _build_engine(self.url, self._sqlite_files)
         self._read_engine = self.engine.execution_options(reads_only=True)
-        # SQLite does not queue writers: under load one may wait for seconds. Threads take turns here.
+        # SQLite does not queue writers, so that one may wait for seconds under load; this lock queues the threads.
         self._write_lock = threading.Lock() if self.is_sqlite else None
 
     @property
@@ -75,14 +80,13 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Session]:
-        """Open a write transaction: after the block all of it is on disk, or none and a StoreError is raised."""
-        with (
-            _translate_errors(),
-            self._write_slot(),
-            Session(self.engine, expire_on_commit=False) as session,
-            session.begin(),
-        ):
-            yield session
+        """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised."""
+        with _translate_errors(), self._write_slot():
+            _refuse_changed_files(self._sqlite_files)
+            with Session(self.engine, expire_on_commit=False) as session, session.begin():
+                yield session
+            # The file may have been removed during the transaction: what is not on disk must not be acknowledged.
+            _refuse_changed_files(self._sqlite_files)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -93,6 +97,8 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+        if self._sqlite_files is not None:
+            self._sqlite_files.forget()
 
     @contextmanager
     def _write_slot(self) -> Iterator[None]:
@@ -107,46 +113,102 @@ class Database:
             self._write_lock.release()
 
 
-def _parse_database_url(url: str) -> URL:
+def _parse_database_url(url: str | URL) -> URL:
+    # The address is never part of a message: it may contain a password.
     try:
         parsed = make_url(url)
-    except ArgumentError as wrong:
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is not a number
         raise StoreUnavailable(
-            "SHOWHOW_DATABASE_URL is no address of a database; write sqlite:///FILE or postgresql://USER@HOST/NAME"
-        ) from wrong
+            "SHOWHOW_DATABASE_URL is not a database address; write sqlite:///FILE or postgresql://USER@HOST/NAME"
+        ) from error
     if parsed.drivername in ("postgres", "postgresql"):
         parsed = parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+    if parsed.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):
         raise StoreUnavailable(
-            f"SHOWHOW_DATABASE_URL names {parsed.drivername}; Showhow stores in sqlite:///FILE or postgresql://..."
+            f"SHOWHOW_DATABASE_URL names {parsed.drivername}; Showhow supports sqlite:///FILE and postgresql://..."
         )
+    if _is_sqlite(parsed):
+        _check_sqlite_url(parsed)
     return parsed
 
 
-def _build_engine(url: URL) -> Engine:
-    if url.get_backend_name() == "postgresql":
-        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=dump_json)
-    if not url.database or url.database == ":memory:":
+def _check_sqlite_url(url: URL) -> None:
+    if not url.database or url.database == ":memory:" or url.host:
         raise StoreUnavailable("SHOWHOW_DATABASE_URL names no file; write sqlite:///FILE")
     try:
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as refused:
+        is_folder = Path(url.database).is_dir()
+    except (OSError, ValueError) as error:
         raise StoreUnavailable(
-            f"the folder of the database cannot be made ({refused}); set SHOWHOW_HOME to one that can"
-        ) from refused
+            f"SHOWHOW_DATABASE_URL names {url.database[:80]!r}, which can be no file ({error}); write sqlite:///FILE"
+        ) from error
+    if is_folder:
+        raise StoreUnavailable(f"SHOWHOW_DATABASE_URL names the folder {url.database}; write sqlite:///FILE")
+    options = set(url.query) - {"timeout"}
+    if options or not _is_number(url.query.get("timeout", "0")):
+        raise StoreUnavailable(
+            f"SHOWHOW_DATABASE_URL has the option {', '.join(sorted(options)) or 'timeout'}, which cannot be used; "
+            "write sqlite:///FILE"
+        )
+
+
+def _is_number(text: str | tuple[str, ...]) -> bool:
+    return isinstance(text, str) and text.replace(".", "", 1).isdecimal()
+
+
+def _is_sqlite(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite"
+
+
+def _build_engine(url: URL, sqlite_files: SqliteFiles | None) -> Engine:
+    if sqlite_files is None:
+        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=dump_json)
+    try:
+        sqlite_files.path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the folder of the database cannot be created ({error}); set SHOWHOW_HOME to a writable folder"
+        ) from error
+    _finish_interrupted_restore(sqlite_files.path)
     engine = create_engine(
-        url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, pool_size=10, max_overflow=90, json_serializer=dump_json
+        url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, pool_size=10, max_overflow=30, json_serializer=dump_json
     )
+    # SQLite would create a file that was removed, or open another one in its place.
+    event.listen(engine, "do_connect", lambda *_: _refuse_changed_files(sqlite_files))
     event.listen(engine, "connect", _configure_sqlite_connection)
+    event.listen(engine, "connect", lambda *_: sqlite_files.register_connection())
+    event.listen(engine, "close", lambda *_: sqlite_files.unregister_connection())
     event.listen(engine, "begin", _begin_sqlite_transaction)
     return engine
 
 
+def _finish_interrupted_restore(linked: Path) -> None:
+    path = linked.resolve()
+    try:
+        if find_restored_file(path) is not None:
+            with restore_lock(path):
+                finish_restore(path)
+    except RestoreInProgress as error:
+        raise StoreUnavailable(f"a backup is being restored to {path}; try again in a moment") from error
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the restored database cannot be put in place ({error}); check {path.parent}"
+        ) from error
+
+
+def _refuse_changed_files(sqlite_files: SqliteFiles | None) -> None:
+    changed_file = sqlite_files.find_change() if sqlite_files is not None else None
+    if changed_file is not None:
+        raise StoreUnavailable(
+            f"{changed_file} was removed or replaced while Showhow was using it, so this change is not stored; put the "
+            "file back, or restart Showhow to use what is there now"
+        )
+
+
 def _configure_sqlite_connection(connection: Any, _record: Any) -> None:
-    # The driver would begin transactions too late for BEGIN IMMEDIATE; _begin_sqlite_transaction does.
+    # The driver would begin transactions too late for BEGIN IMMEDIATE; _begin_sqlite_transaction begins them.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
-    # An acknowledged step survives a loss of power, not only the end of the process.
+    # An acknowledged step survives a power failure, not only the end of the process.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     # 16 MB per connection, so that the lists of a large database are read from memory.
@@ -154,7 +216,7 @@ def _configure_sqlite_connection(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite_transaction(connection: Any) -> None:
-    # A writer that takes the lock at the start waits its turn; one that takes it later would fail.
+    # A writer that locks at the start waits for the others; one that locks later would fail.
     reads_only = connection.get_execution_options().get("reads_only", False)
     connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
@@ -163,54 +225,56 @@ def _begin_sqlite_transaction(connection: Any) -> None:
 def _translate_errors() -> Iterator[None]:
     try:
         yield
-    except SQLAlchemyError as failed:
-        explained = _translate_error(failed)
-        if explained is None:
+    except SQLAlchemyError as error:
+        store_error = _translate_error(error)
+        if store_error is None:
             raise
-        raise explained from failed
+        raise store_error from error
 
 
-def _translate_error(failed: SQLAlchemyError) -> StoreError | None:
+def _translate_error(error: SQLAlchemyError) -> StoreError | None:
     """Convert the error to a StoreError; None for a bug in the program."""
-    match failed:
+    match error:
         case StaleDataError():
             return Conflict("this was changed elsewhere a moment ago; nothing was overwritten, look at the newer state")
         case NoResultFound():
-            return RowNotFound("what was asked for is no longer in the database; reload the page")
+            return RowNotFound("the requested row is no longer in the database; reload the page")
         case IntegrityError():
             return Conflict(
-                f"the change does not fit what is stored ({_driver_message(failed)}); look at the newer state"
+                f"the change contradicts the stored data ({_driver_message(error)}); look at the newer state"
             )
         case DBAPIError():
-            return _translate_driver_error(failed)
-        case StatementError() if isinstance(failed.orig, UnstorableValue):
-            return StoreError(str(failed.orig))
+            return _translate_driver_error(error)
+        case StatementError() if isinstance(error.orig, UnstorableValue):
+            return StoreError(str(error.orig))
         case _:
-            return _busy_error("too many people at once") if isinstance(failed, PoolTimeout) else None
+            return _busy_error("too many connections") if isinstance(error, PoolTimeout) else None
 
 
-def _translate_driver_error(failed: DBAPIError) -> StoreError:
-    message = _driver_message(failed)
-    # SQLite's extended codes carry the plain one in their low byte.
-    sqlite = getattr(failed.orig, "sqlite_errorcode", 0) & 0xFF
-    state = getattr(failed.orig, "sqlstate", None) or ""
-    if sqlite in SQLITE_FULL_CODES or state in POSTGRESQL_FULL_STATES:
-        hint = "free some space and do it again, nothing stored is lost"
+def _translate_driver_error(error: DBAPIError) -> StoreError:
+    message = _driver_message(error)
+    # SQLite's extended result codes contain the primary code in their low byte.
+    sqlite_code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    sqlstate = getattr(error.orig, "sqlstate", None) or ""
+    if sqlite_code in SQLITE_FULL_CODES or sqlstate in POSTGRESQL_FULL_STATES:
+        hint = "free some space and try again; nothing stored is lost"
         return StoreFull(f"the disk is full or cannot be written ({message}); {hint}")
-    if sqlite in SQLITE_BUSY_CODES or state.startswith(POSTGRESQL_BUSY_STATES):
+    if sqlite_code in SQLITE_BUSY_CODES or sqlstate.startswith(POSTGRESQL_BUSY_STATES):
         return _busy_error(message)
-    if message.startswith(("no such table", "no such column")) or state in POSTGRESQL_UNDEFINED_STATES:
+    if message.startswith(("no such table", "no such column")) or sqlstate in POSTGRESQL_UNDEFINED_STATES:
         hint = "run `showhow db upgrade`"
         return StoreUnavailable(f"the database is not of this program's version ({message}); {hint}")
+    if sqlite_code in SQLITE_DAMAGE_CODES:
+        return StoreUnavailable(f"the database is damaged ({message}); stop Showhow and run `showhow db check`")
     return StoreUnavailable(
-        f"the database does not answer ({message}); see that it is there and sound, and do it again"
+        f"the database does not respond ({message}); check that it exists and is not damaged, then try again"
     )
 
 
 def _busy_error(message: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database is busy ({message}); nothing was changed, do it again in a moment")
+    return StoreUnavailable(f"the database is busy ({message}); nothing was changed, try again in a moment")
 
 
-def _driver_message(failed: StatementError) -> str:
+def _driver_message(error: StatementError) -> str:
     """Return the first line of the driver's message."""
-    return str(failed.orig).strip().partition("\n")[0]
+    return str(error.orig).strip().partition("\n")[0]

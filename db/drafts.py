@@ -1,30 +1,44 @@
-"""Drafts: the step or answer that is being typed, before it is run or submitted."""
+"""Drafts: the step or answer that a person is typing, before it is run or submitted.
+
+Each page that can store a draft has a number from a counter in the database, so that a newer page wins over an older
+one whatever the clocks of browser and server say.
+"""
 
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
-from db.models import Draft, Trace, utc_now
+from db.models import Draft, PageCounter, Trace, utc_now
+from db.steady_clock import seconds_since
+from db.traces import require_author
 
 
-def save_draft(session: Session, trace_id: UUID, content: dict[str, Any]) -> Draft:
-    """Store `content` as the draft of the trace; Conflict if the stored one comes from a page that was opened later."""
+def next_page_number(session: Session) -> int:
+    """Return the number of a page that is being opened; it is higher than that of every page opened before."""
+    numbered = update(PageCounter).values(value=PageCounter.value + 1).returning(PageCounter.value)
+    return session.execute(numbered).scalar_one()
+
+
+def save_draft(session: Session, trace_id: UUID, content: dict[str, Any], *, by: UUID, page_number: int = 0) -> Draft:
+    """Store `content` as the draft of the author's trace; Conflict if the stored one comes from a newer page."""
     trace = session.get(Trace, trace_id)
     if trace is None:
-        raise RowNotFound("this trace is no longer there; go back to the queue")
+        raise RowNotFound("this trace no longer exists; go back to the queue")
+    require_author(session, trace, by)
     if trace.status != "draft":
-        raise Conflict(f"this trace is {trace.status} and takes no more text; reload the page")
+        raise Conflict(f"this trace is {trace.status} and cannot be changed any more; reload the page")
     draft = session.get(Draft, trace_id)
     if draft is None:
-        draft = Draft(trace_id=trace_id, content=content)
+        draft = Draft(trace_id=trace_id, content=content, page_number=page_number)
         session.add(draft)
         return draft
-    if (draft.content.get("opened") or 0) > (content.get("opened") or 0):
+    if draft.page_number > page_number:
         raise Conflict("this trace is open in a newer tab, which stores the text; continue there")
-    draft.content = content
-    draft.saved_at = utc_now()
+    draft.content, draft.page_number, draft.saved_at = content, page_number, utc_now()
+    seconds_since(draft.saved_at)  # counts from now on, whatever happens to the clock of the machine
     return draft
 
 

@@ -1,6 +1,6 @@
 """Libraries of demonstrations: the approved traces that can be frozen, and the frozen, numbered versions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from db.bulk_insert import insert_rows
 from db.database import Conflict, RowNotFound
 from db.models import Judgement, Library, LibraryItem, Project, Question, Step, Trace, User
+from db.users import ADMIN, REVIEWER, require_role
+from folder_names import explain_refused_name, shorten_name
 
 PEOPLE, MODELS = "people", "models"
 HUMAN = "human"
@@ -22,11 +24,11 @@ class DemonstrationFilter:
 
     project: str | None = None
     kind: str | None = None
-    """Of the question."""
+    """The kind of the question."""
     rating: float | None = None
-    """The least mean rating of the steps; a trace without ratings does not match."""
+    """The minimum mean rating of the steps; a trace without ratings does not match."""
     by: str | None = None
-    """PEOPLE or MODELS."""
+    """The author: PEOPLE or MODELS."""
     text: str | None = None
     """Words that the question contains, in any order."""
 
@@ -36,7 +38,7 @@ class DemonstrationFilter:
 
 
 class Demonstration(NamedTuple):
-    """An approved trace as it is listed in a library."""
+    """An approved trace as one row of a library."""
 
     trace_id: UUID
     question_id: UUID
@@ -49,7 +51,7 @@ class Demonstration(NamedTuple):
     author: str | None
     final_answer: str | None
     tools: tuple[str, ...] = ()
-    """Of its steps, in order."""
+    """The tools of its steps, in order."""
     rating: float | None = None
     """The mean rating of its steps."""
 
@@ -96,8 +98,8 @@ def list_demonstrations(
 
 def count_demonstrations(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> int:
     """Count the matching demonstrations of a version, or of all approved traces."""
-    fitting = _apply_filter(_select_pool(version_id), conditions).with_only_columns(func.count(Trace.id))
-    return session.scalar(fitting) or 0
+    matching = _apply_filter(_select_pool(version_id), conditions).with_only_columns(func.count(Trace.id))
+    return session.scalar(matching) or 0
 
 
 def list_matching_ids(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> list[UUID]:
@@ -110,33 +112,44 @@ def list_matching_ids(session: Session, conditions: DemonstrationFilter, version
 
 def list_facets(session: Session, version_id: UUID | None = None) -> DemonstrationFacets:
     """List the projects and question kinds of a version, or of all approved traces."""
-    among = _select_pool(version_id)
-    names, kinds = (
-        set(session.scalars(among.with_only_columns(of).distinct())) for of in (Project.name, Question.kind)
-    )
+    pool = _select_pool(version_id)
+    names = set(session.scalars(pool.with_only_columns(Project.name).distinct()))
+    kinds = set(session.scalars(pool.with_only_columns(Question.kind).distinct()))
     return DemonstrationFacets(sorted(names), sorted(kind for kind in kinds if kind is not None))
 
 
 def approval_fingerprint(session: Session) -> tuple[int, UUID | None]:
-    """Return a value that changes when a trace is approved, returned or imported; no trace is read for it."""
+    """Return a value that changes when a trace is approved, returned or imported, without reading traces."""
     approved = session.scalar(select(func.count()).select_from(Trace).where(Trace.status == "approved")) or 0
     return approved, session.scalar(select(Judgement.id).order_by(Judgement.id.desc()).limit(1))
 
 
-def store_version(session: Session, name: str, traces: Sequence[UUID], card: dict[str, Any]) -> Library:
-    """Store the next version of the named library with these traces in this order."""
-    if not name.strip() or "/" in name or ":" in name:
-        raise Conflict(f"a library cannot be called {name!r}; give it a name without / and :")
+def check_library_name(session: Session, name: str) -> None:
+    """Conflict if the name is neither that of a library nor one that a new library may have."""
+    existing = list(session.scalars(select(Library.name).distinct()))
+    if name not in existing and (reason := explain_refused_name(name, existing)):
+        raise Conflict(f"a library cannot be called {shorten_name(name)}: {reason}")
+
+
+def store_version(
+    session: Session, name: str, traces: Sequence[UUID], card: dict[str, Any], *, by: UUID | None = None
+) -> Library:
+    """Store the next version of the named library with these traces in this order.
+
+    `by` is the person who freezes it, a reviewer or administrator; None on the command line.
+    """
+    if by is not None:
+        require_role(session, by, REVIEWER, ADMIN)
+    check_library_name(session, name)
     if not traces:
-        raise Conflict(
-            f"no approved trace fits, so that nothing was frozen as {name!r}; approve some on the Review page"
-        )
+        raise Conflict(f"no approved trace matches, so nothing was frozen as {name!r}; approve some on the Review page")
     last = session.scalar(select(func.max(Library.number)).where(Library.name == name)) or 0
     library = Library(name=name, number=last + 1, card=card)
     session.add(library)
     session.flush()
     rows = [
-        {"library_id": library.id, "position": place, "trace_id": trace} for place, trace in enumerate(traces, start=1)
+        {"library_id": library.id, "position": position, "trace_id": trace}
+        for position, trace in enumerate(traces, start=1)
     ]
     insert_rows(session, LibraryItem, rows)
     return library
@@ -144,17 +157,17 @@ def store_version(session: Session, name: str, traces: Sequence[UUID], card: dic
 
 def list_versions(session: Session, name: str | None = None) -> list[LibraryVersion]:
     """List all versions by name, the latest of each library first."""
-    counted = (
+    query = (
         select(Library, func.count(LibraryItem.position))
         .outerjoin(LibraryItem, LibraryItem.library_id == Library.id)
         .group_by(Library.id)
         .order_by(Library.name, Library.number.desc())
     )
     if name is not None:
-        counted = counted.where(Library.name == name)
+        query = query.where(Library.name == name)
     return [
         LibraryVersion(library.id, library.name, library.number, library.frozen_at, library.card, count)
-        for library, count in session.execute(counted)
+        for library, count in session.execute(query)
     ]
 
 
@@ -173,7 +186,7 @@ def find_version(session: Session, reference: str) -> Library:
         chosen = chosen.where(Library.number == int(number))
     library = session.scalar(chosen)
     if library is None:
-        raise RowNotFound(f"there is no library {reference!r}; `showhow library list` names those that there are")
+        raise RowNotFound(f"there is no library {reference!r}; `showhow library list` lists the existing ones")
     return library
 
 
@@ -249,23 +262,24 @@ def _select_steps(traces: Any) -> Any:
 
 def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[UUID] = ()) -> list[Demonstration]:
     tools: dict[UUID, list[str]] = {}
-    stars: dict[UUID, list[int]] = {}
+    ratings: dict[UUID, list[int]] = {}
     for trace, tool, rating in session.execute(steps):
         if tool is not None:
             tools.setdefault(trace, []).append(tool)
         if rating is not None:
-            stars.setdefault(trace, []).append(rating)
+            ratings.setdefault(trace, []).append(rating)
     demonstrations = [
         demonstration._replace(
             tools=tuple(tools.get(demonstration.trace_id, ())),
-            rating=_mean_or_none(stars.get(demonstration.trace_id, ())),
+            rating=_mean_or_none(ratings.get(demonstration.trace_id, ())),
         )
         for demonstration in (Demonstration(*row) for row in session.execute(chosen))
     ]
-    places = {trace: place for place, trace in enumerate(order)}
-    return sorted(demonstrations, key=lambda demonstration: places[demonstration.trace_id]) if order else demonstrations
+    if not order:
+        return demonstrations
+    positions = {trace: position for position, trace in enumerate(order)}
+    return sorted(demonstrations, key=lambda demonstration: positions[demonstration.trace_id])
 
 
-def _mean_or_none(numbers: Iterable[int]) -> float | None:
-    values = list(numbers)
-    return sum(values) / len(values) if values else None
+def _mean_or_none(ratings: Sequence[int]) -> float | None:
+    return sum(ratings) / len(ratings) if ratings else None

@@ -1,6 +1,6 @@
-"""Adding a trace from another database: keys are UUIDs, so traces of two machines merge and nothing is overwritten.
+"""Add a trace from another database: keys are UUIDs, so traces of two machines merge and nothing is overwritten.
 
-The model calls of a trace are not merged; they stay in the database that they were made in.
+The model calls of a trace are not merged; they stay in the database in which they were made.
 """
 
 from typing import Any, Literal, TypeVar
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from db.assignments import update_completed_count
 from db.bulk_insert import field_values, insert_rows
 from db.models import Base, Project, Question, Run, Step, Trace, User
-from db.projects import find_project, get_or_create_user
+from db.projects import find_project
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 
@@ -21,7 +21,7 @@ ModelType = TypeVar("ModelType", bound=Base)
 
 
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
-    """Add the trace with everything that belongs to it; one that is stored already is compared and not changed.
+    """Add the trace with all its rows; a trace that is stored already is compared and not changed.
 
     Projects and people are matched by name, questions by id, or by text within their project.
     """
@@ -57,15 +57,17 @@ def _parents_first(steps: list[Step]) -> list[Step]:
 
 
 def _merge_user(session: Session, key: UUID, name: str) -> UUID:
-    """Return the id of the user of that name here; a new user gets the id from elsewhere if it is free."""
+    """Return the id of the user with this name here; a new user gets the id of the other database if it is free.
+
+    A new user has no role until their first act here.
+    """
     user_id = session.scalar(select(User.id).where(User.name == name))
     if user_id is not None:
         return user_id
-    if session.get(User, key) is not None:
-        return get_or_create_user(session, name).id
-    session.add(User(name=name, id=key))
+    user = User(name=name) if session.get(User, key) is not None else User(name=name, id=key)
+    session.add(user)
     session.flush()
-    return key
+    return user.id
 
 
 def _merge_question(session: Session, question: Question, project: Project) -> Question:
@@ -83,14 +85,14 @@ def _merge_question(session: Session, question: Question, project: Project) -> Q
 
 
 def _insert_row(session: Session, kind: type[ModelType], source: ModelType, **other: Any) -> ModelType:
-    # Without the mapper, which would number the version of a new row from 1.
+    # Without the mapper, which would set the version of a new row to 1.
     row = {**field_values(source), **other}
     insert_rows(session, kind, [row])
     return session.get_one(kind, row["id"])
 
 
 def is_same_trace(here: TraceRecord, there: TraceRecord) -> bool:
-    """Whether two records hold the same trace, whatever keys their projects, questions and people have.
+    """Whether two records contain the same trace, ignoring the keys of their projects, questions and people.
 
     An error without a kind, as earlier versions recorded it, equals the same error with one.
     """

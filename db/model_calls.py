@@ -7,8 +7,8 @@
         complete_model_call(session, call.id, ModelReply(reply, usage, price, seconds))
 
 A call that is still open when its run is resumed was sent by a process that ended: it becomes "lost", and a late reply
-to it is refused. Messages are stored by their content: a prefix that a thousand prompts repeat takes its place once.
-Model calls belong to the database they were made in. They are not exported with traces: a trace holds what was decided.
+to it is refused. Messages are stored by their content, so that a prefix of a thousand prompts is stored once.
+Model calls stay in the database in which they were made and are not exported: a trace contains their decisions.
 """
 
 import json
@@ -29,13 +29,13 @@ from db.types import dump_json
 PIECE_CHARACTERS = 4096
 """Messages are stored in pieces of this length, so that a message that grows from call to call shares its beginning."""
 REDACTED = "[key removed]"
-"""Stands in a stored message for a secret."""
+"""Replaces a secret in stored messages."""
 _QUERY_BATCH_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request as it is sent: messages are JSON objects, parameters what else determines the reply (never a key)."""
+    """A request as it is sent; `parameters` are all other values that determine the reply, never a key."""
 
     purpose: str
     model: str
@@ -51,7 +51,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A reply as it is stored, None where nothing usable came; price in US dollars, None where it is not known."""
+    """A reply as it is stored; `reply` is None if it was not usable, `price` is in US dollars or None if unknown."""
 
     reply: dict[str, Any] | None
     usage: dict[str, Any] | None = None
@@ -72,7 +72,9 @@ def begin_model_call(
     A call for a trace without `step_id` is linked to the next step that the run begins.
     """
     texts = [_redact(dump_json(dict(message)), secrets) for message in request.messages]
-    pieces = [[text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS)] for text in texts]
+    pieces = [
+        [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text), PIECE_CHARACTERS)] for text in texts
+    ]
     _insert_pieces(session, {_hash_text(piece): piece for message in pieces for piece in message})
     call = ModelCall(
         purpose=request.purpose,
@@ -88,7 +90,7 @@ def begin_model_call(
 
 
 def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> ModelCall:
-    """Store the reply; Conflict if the call was completed or given up, and then the reply must not be used."""
+    """Store the reply; Conflict if the call was completed or lost, and then the reply must not be used."""
     call = _lock_open_call(session, call_id)
     call.state, call.reply, call.usage = "answered", reply.reply, reply.usage
     call.price, call.seconds, call.answered_at = reply.price, reply.seconds, utc_now()
@@ -96,38 +98,38 @@ def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> M
     return call
 
 
-def fail_model_call(session: Session, call_id: UUID, error: str, took: ModelReply | None = None) -> ModelCall:
-    """Store why the request has no usable reply, and what it took all the same."""
+def fail_model_call(session: Session, call_id: UUID, error: str, reply: ModelReply | None = None) -> ModelCall:
+    """Store the error of a request, and the reply and usage that it had nevertheless."""
     call = _lock_open_call(session, call_id)
     call.state, call.error, call.answered_at = "failed", error, utc_now()
-    if took is not None:
-        call.reply, call.usage, call.price, call.seconds = took.reply, took.usage, took.price, took.seconds
+    if reply is not None:
+        call.reply, call.usage, call.price, call.seconds = reply.reply, reply.usage, reply.price, reply.seconds
     session.flush()
     return call
 
 
 def mark_lost_model_calls(session: Session, trace_id: UUID) -> int:
-    """Give up the trace's open calls, and return how many; call it when no process works on the trace any more."""
-    lost = update(ModelCall).where(ModelCall.trace_id == trace_id, ModelCall.state == "open")
-    return int(session.execute(lost.values(state="lost")).rowcount)  # type: ignore[attr-defined]
+    """Mark the trace's open calls as lost and return their number; no process may work on the trace any more."""
+    open_calls = update(ModelCall).where(ModelCall.trace_id == trace_id, ModelCall.state == "open")
+    return int(session.execute(open_calls.values(state="lost")).rowcount)  # type: ignore[attr-defined]
 
 
 def link_model_calls(session: Session, step: Step) -> None:
-    """Link the trace's calls that belong to no step yet to this one, which they decided."""
+    """Link the trace's calls without a step to this step, which they decided."""
     unlinked = update(ModelCall).where(ModelCall.trace_id == step.trace_id, ModelCall.step_id.is_(None))
     session.execute(unlinked.values(step_id=step.id))
 
 
 def load_prompt(session: Session, call_id: UUID) -> list[dict[str, Any]]:
-    """Load the messages of a call exactly as they were sent, secrets apart."""
+    """Load the messages of a call exactly as they were sent, except for redacted secrets."""
     call = session.get(ModelCall, call_id)
     if call is None:
         raise RowNotFound(f"there is no model call {call_id} here; it may be in another database")
     hashes = sorted({piece for message in call.prompt for piece in message})
     contents: dict[str, str] = {}
     for start in range(0, len(hashes), _QUERY_BATCH_SIZE):
-        some = hashes[start : start + _QUERY_BATCH_SIZE]
-        rows = session.execute(select(PromptMessage.hash, PromptMessage.content).where(PromptMessage.hash.in_(some)))
+        batch = hashes[start : start + _QUERY_BATCH_SIZE]
+        rows = session.execute(select(PromptMessage.hash, PromptMessage.content).where(PromptMessage.hash.in_(batch)))
         contents.update((row.hash, row.content) for row in rows)
     return [json.loads("".join(contents[piece] for piece in message)) for message in call.prompt]
 
@@ -141,7 +143,7 @@ def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
 def model_call_of_step(session: Session, step_id: UUID) -> ModelCall | None:
     """Find the call whose reply decided the step: the last answered one before it began.
 
-    A step that a fork copied was decided by the call of the step it was copied from. None where no call is stored.
+    For a step that a fork copied it is the call of the original step. None if no call is stored.
     """
     step = session.get(Step, step_id)
     while step is not None:
@@ -171,18 +173,18 @@ def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
     if call is None:
         raise RowNotFound(f"there is no model call {call_id} here; it may be in another database")
     if call.state != "open":
-        raise Conflict(f"this model call is {call.state} already; its reply came too late and is not used")
+        raise Conflict(f"this model call is already {call.state}; its reply came too late and is not used")
     return call
 
 
 def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
-    """Store the pieces that are not there yet, in one order, so that two writers cannot block each other."""
+    """Store the new pieces, ordered by hash, so that two writers cannot deadlock."""
     hashes = sorted(pieces)
     insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
     for start in range(0, len(hashes), _QUERY_BATCH_SIZE):
-        some = hashes[start : start + _QUERY_BATCH_SIZE]
-        stored = set(session.scalars(select(PromptMessage.hash).where(PromptMessage.hash.in_(some))))
-        rows = [{"hash": piece, "content": pieces[piece]} for piece in some if piece not in stored]
+        batch = hashes[start : start + _QUERY_BATCH_SIZE]
+        stored = set(session.scalars(select(PromptMessage.hash).where(PromptMessage.hash.in_(batch))))
+        rows = [{"hash": piece, "content": pieces[piece]} for piece in batch if piece not in stored]
         if rows:
             session.execute(insert(PromptMessage).on_conflict_do_nothing(), rows)
 
@@ -190,11 +192,11 @@ def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
 def _redact(text: str, secrets: Collection[str]) -> str:
     for secret in secrets:
         if secret:
-            # The text is JSON, where a secret stands as JSON writes it.
+            # The text is JSON, in which the secret is escaped.
             text = text.replace(dump_json(secret)[1:-1], REDACTED)
     return text
 
 
 def _hash_text(text: str) -> str:
-    # A lone surrogate has a hash as well; the column refuses to store it, with the reason.
+    # A lone surrogate is hashed as well; the column then refuses it with a clear message.
     return sha256(text.encode(errors="surrogatepass")).hexdigest()

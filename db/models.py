@@ -5,7 +5,7 @@ Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
 Library 1-n LibraryItem n-1 Trace; Run 1-n Trace
 Trace 1-n ModelCall n-1 Step; ModelCall n-n PromptMessage
 
-Index definitions that models and queries share, and partial indexes.
+Conditions and columns of indexes are defined here too, because queries must use the same text.
 """
 
 from datetime import UTC, datetime
@@ -19,9 +19,9 @@ from uuid_utils.compat import uuid7
 from db.types import ExactJson, ExactText, UtcDateTime
 
 TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "position", "started_at", "finished_at")
-"""The columns of a step that tool reports count."""
+"""The columns of a step that tool reports read."""
 CALLED_MODEL_CONDITION = """cast(usage as text) like '%"tool": {%'"""
-"""A step whose tool called a model. Queries use the same text, so that SQLite recognises the index."""
+"""Condition: the step's tool called a model. Queries use the same text, so that SQLite uses the index."""
 
 
 def partial_index(condition: str, name: str, *columns: str, unique: bool = False) -> Index:
@@ -32,11 +32,13 @@ def partial_index(condition: str, name: str, *columns: str, unique: bool = False
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 GENERATED_REASONER = "generated"
 """The reasoner of traces that follow the gold reasoning of a generated world."""
-RUN_ENDINGS = ("answered", "refused", "stopped", "limit", "failed")
-"""How a run ended: with an answer, with a refusal, by a person, by a limit, or with an error."""
+UNFINISHED_ENDINGS = ("stopped", "interrupted")
+"""Endings of a run that a person stopped, or whose process ended; it is continued where it was."""
+RUN_ENDINGS = ("answered", "refused", *UNFINISHED_ENDINGS, "limit", "failed")
+"""How a run ended: with an answer, with a refusal, stopped by a person, at a limit, or with an error."""
 ROLES = ("annotator", "reviewer", "admin")
 MODEL_CALL_STATES = ("open", "answered", "failed", "lost")
-"""Of a request to a model: sent; its reply is stored; it failed; its process ended before the reply was stored."""
+"""States of a request: sent; its reply is stored; it failed; its process ended before the reply was stored."""
 
 
 def utc_now() -> datetime:
@@ -54,7 +56,7 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own way to declare it
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy requires this form
         str: ExactText,
         datetime: UtcDateTime,
         dict[str, Any]: ExactJson,
@@ -65,18 +67,18 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
 
 
 class User(Base):
-    """A person who records, reviews or administers."""
+    """A person who records, reviews or administers; without a role, the author of imported traces (db/users.py)."""
 
     __tablename__ = "user"
 
     name: Mapped[str] = mapped_column(unique=True)
-    roles: Mapped[list[str]] = mapped_column(default_factory=lambda: list(ROLES))
+    roles: Mapped[list[str]] = mapped_column(default_factory=list)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Project(Base):
-    """A set of questions over one world, with guidelines (markdown) and the tools it offers."""
+    """A set of questions over one world, with guidelines (Markdown) and the tools that it offers."""
 
     __tablename__ = "project"
 
@@ -85,7 +87,7 @@ class Project(Base):
     guidelines: Mapped[str] = mapped_column(default="")
     tools: Mapped[list[str]] = mapped_column(default_factory=list)
     overlap: Mapped[int] = mapped_column(default=1)
-    """How many people answer each question."""
+    """The number of people who answer each question."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
@@ -112,7 +114,7 @@ class Question(Base):
     decomposition: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     completed: Mapped[int] = mapped_column(default=0)
-    """How many people have a submitted or approved trace of it; the store updates it for the queue."""
+    """The number of people with a submitted or approved trace of it; db/assignments.py updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
@@ -129,15 +131,15 @@ class Run(Base):
     library_id: Mapped[UUID | None] = mapped_column(default=None)
     """The library version of its demonstrations; no foreign key, since it may be in another database."""
     model: Mapped[str | None] = mapped_column(default=None)
-    """The language model's name; None for a reasoner without one, and where it was not recorded."""
+    """The language model's name; None for a reasoner without one, or if it was not recorded."""
     encoder: Mapped[str | None] = mapped_column(default=None)
-    """The encoder that demonstrations were selected with."""
+    """The encoder that selected the demonstrations."""
     world_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the world's content at the start; None for a live world."""
     code_version: Mapped[str | None] = mapped_column(default=None)
     """The version of Showhow that started the run."""
     tools: Mapped[list[str] | None] = mapped_column(default=None)
-    """The names of the tools that were offered; None where they were not recorded."""
+    """The names of the tools that were offered; None if they were not recorded."""
     options: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     """The reasoner's options by name."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
@@ -180,34 +182,34 @@ class Trace(Base):
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
     active_seconds: Mapped[float | None] = mapped_column(default=None)
     configuration: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """The settings and findings of the run; TraceConfiguration reads them as attributes."""
+    """The settings and results of the run; TraceConfiguration provides them as attributes."""
     cost: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     """The total usage of the model calls, in the form of a step's usage."""
     ending: Mapped[str | None] = mapped_column(default=None)
     """How a run ended, one of RUN_ENDINGS; None while it is running, and for a person's trace."""
     failure: Mapped[str | None] = mapped_column(default=None)
-    """Why a run ended without an answer, in a sentence."""
+    """One sentence on why a run ended without an answer."""
     version: Mapped[int] = mapped_column(default=1, nullable=False)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
 
-    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy's own way to declare it
+    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy requires this form
 
 
 class Step(Base):
     """One span of a trace: thought, action, observation, rating.
 
-    A step with a tool is written before the tool runs and completed after. A step without a tool is finished when it is
-    written, unless it is begun open: then it is completed after its children. Positions follow the order of beginning.
+    A step with a tool is written before the tool runs and completed after it. A step without a tool is finished when it
+    is written, unless it is begun open: then it is completed after its children. Positions are in order of beginning.
     """
 
     __tablename__ = "step"
     __table_args__ = (
         CheckConstraint("rating is null or rating between 1 and 5", name="rating"),
-        # Opens a trace, removed steps included, and counts and rates its steps without reading long observations.
+        # Finds the steps of a trace, removed ones included; counts and mean ratings are read from the index alone.
         Index("ix_step_trace", "trace_id", "removed_at", "rating"),
         partial_index("removed_at is null", "ux_step_position", "trace_id", "position", unique=True),
-        # Tool reports are counted from these indexes alone, without reading long observations; in the order of
-        # latency a percentile is a position. Errors and usage are read only where there are any.
+        # Tool reports read these indexes alone and no long observations; ordered by latency, a percentile is a position
+        # in the index. Errors and usage are read only for steps that have them.
         Index("ix_step_tool", *TOOL_CALL_COLUMNS),
         partial_index("error is not null", "ix_step_failed", "tool", "trace_id"),
         partial_index(CALLED_MODEL_CONDITION, "ix_step_modelled", "tool", "trace_id"),
@@ -215,18 +217,18 @@ class Step(Base):
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"))
     position: Mapped[int]
-    """From 1, without gaps among the steps that are not removed."""
+    """From 1; the steps that are not removed have no gaps."""
     thought: Mapped[str] = mapped_column(default="")
     tool: Mapped[str | None] = mapped_column(default=None)
     arguments: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     origins: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    """The origin of each argument's value; reasoners/provenance.py defines the forms."""
+    """The origin of each argument's value, in the forms of reasoners/provenance.py."""
     observation: Mapped[str | None] = mapped_column(default=None)
     data: Mapped[dict[str, Any] | None] = mapped_column(default=None)
-    """The tool's result as JSON values, or what a step without a tool decided."""
+    """The tool's result as JSON values, or the decision of a step without a tool."""
     error: Mapped[str | None] = mapped_column(default=None)
     error_kind: Mapped[str | None] = mapped_column(default=None)
-    """The kind of the error, such as "not found" or "time limit"; None without an error, and where it is not known."""
+    """The kind of the error, such as "not found" or "time limit"; None without an error, or if it is unknown."""
     node: Mapped[str | None] = mapped_column(default=None)
     """The name of the step's node in the reasoner's tree; None for a reasoner without one."""
     skill: Mapped[str | None] = mapped_column(default=None)
@@ -235,30 +237,30 @@ class Step(Base):
     latency: Mapped[float | None] = mapped_column(default=None)
     """Seconds that the tool took."""
     usage: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
-    """What model calls took: under "thought" those that wrote the step, under "tool" those of its tool or its end."""
+    """Usage of model calls: "thought" for those that decided the step, "tool" for those of its tool or completion."""
     started_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     finished_at: Mapped[datetime | None] = mapped_column(default=None)
-    """None while the tool runs or the step is open, and if the process ended meanwhile."""
+    """None while the tool runs or the step is open, or if the process ended before completion."""
     wall_seconds: Mapped[float | None] = mapped_column(default=None)
-    """From the moment the step could be composed until it was run."""
+    """Time from the previous step until this one was run."""
     active_seconds: Mapped[float | None] = mapped_column(default=None)
-    """The part of it in which the person was active: page visible, no pause of over 30 s."""
+    """The part of wall_seconds in which the person was active: page visible, no pause of over 30 s."""
     parent_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
-    """The step that this one is a child of, in the same trace."""
+    """The parent step, in the same trace."""
     removed_at: Mapped[datetime | None] = mapped_column(default=None)
     version: Mapped[int] = mapped_column(default=1, nullable=False)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
 
-    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy's own way to declare it
+    __mapper_args__ = {"version_id_col": version}  # noqa: RUF012 - SQLAlchemy requires this form
 
 
 class PromptMessage(Base):
-    """A piece of a message that was sent to a model, stored once however many prompts repeat it."""
+    """A piece of a message that was sent to a model; equal pieces of several prompts are stored once."""
 
     __tablename__ = "prompt_message"
 
     hash: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of the content, in hexadecimal digits."""
+    """SHA-256 of the content in hexadecimal."""
     content: Mapped[str]
 
 
@@ -273,12 +275,12 @@ class ModelCall(Base):
     )
 
     purpose: Mapped[str]
-    """What the reply is for: a step, the final answer, a tool's query ..."""
+    """The purpose of the reply: a step, the final answer, a tool's query ..."""
     model: Mapped[str]
     request_hash: Mapped[str]
     """SHA-256 of the model, the messages and the parameters: equal requests have equal hashes."""
     prompt: Mapped[list[list[str]]]
-    """For each message in order the hashes of its pieces; db/model_calls.py puts them together."""
+    """The hashes of the pieces of each message, in order; db/model_calls.py joins them."""
     trace_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
     step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
     """The step that the reply decided, or whose tool sent the request."""
@@ -286,13 +288,13 @@ class ModelCall(Base):
     reply: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     usage: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     price: Mapped[float | None] = mapped_column(default=None)
-    """US dollars; None where the price is not known."""
+    """In US dollars; None if the price is unknown."""
     seconds: Mapped[float | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     answered_at: Mapped[datetime | None] = mapped_column(default=None)
-    """When the reply or the failure was stored."""
+    """The time at which the reply or the error was stored."""
 
 
 class Edit(Base):
@@ -311,13 +313,24 @@ class Edit(Base):
 
 
 class Draft(Base):
-    """The step or answer that is being typed in a trace, before it is run or submitted."""
+    """The step or answer that a person is typing in a trace, before it is run or submitted."""
 
     __tablename__ = "draft"
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), primary_key=True)
     content: Mapped[dict[str, Any]]
+    page_number: Mapped[int] = mapped_column(default=0, server_default="0")
+    """The number of the page that stored it; a page with a lower number does not replace it."""
     saved_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
+
+
+class PageCounter(Base):
+    """One row: the number of the page that was opened last. Drafts are ordered by it, since clocks may be set back."""
+
+    __tablename__ = "page_counter"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=1)
+    value: Mapped[int] = mapped_column(default=0)
 
 
 class Assignment(Base):

@@ -1,4 +1,4 @@
-"""Projects, their questions and their users."""
+"""Projects and their questions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
-from db.models import ROLES, Project, Question, User, utc_now
+from db.models import Project, Question, Run, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 
 
 class QuestionSource(Protocol):
-    """A question as it is read from a file of a data set."""
+    """A question read from a dataset file."""
 
     @property
     def text(self) -> str: ...
@@ -38,20 +38,10 @@ class QuestionSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuestionImportCounts:
-    """The numbers of new questions and of those that the project already had."""
+    """The numbers of questions added and of those that the project already had."""
 
     added: int
     existing: int
-
-
-def get_or_create_user(session: Session, name: str, roles: Sequence[str] = ROLES) -> User:
-    """Find the user of that name, or create one with these roles."""
-    user = session.scalar(select(User).where(User.name == name))
-    if user is None:
-        user = User(name=name, roles=list(roles))
-        session.add(user)
-        session.flush()
-    return user
 
 
 def list_projects(session: Session) -> list[Project]:
@@ -59,8 +49,17 @@ def list_projects(session: Session) -> list[Project]:
     return list(session.scalars(select(Project).order_by(Project.created_at, Project.id)))
 
 
+def list_world_hashes(session: Session) -> dict[str, str | None]:
+    """List the worlds of all projects, each with the content hash that the latest run over it recorded."""
+    worlds: dict[str, str | None] = dict.fromkeys(session.scalars(select(Project.world).order_by(Project.world)))
+    recorded = select(Run.world, Run.world_hash).where(Run.world_hash.is_not(None), Run.world.in_(worlds))
+    latest_last = recorded.group_by(Run.world, Run.world_hash).order_by(func.max(Run.started_at))
+    worlds.update((world, content_hash) for world, content_hash in session.execute(latest_last))
+    return worlds
+
+
 def find_project(session: Session, name: str) -> Project | None:
-    """Find the project of that name."""
+    """Find the project with this name."""
     return session.scalar(select(Project).where(Project.name == name))
 
 
@@ -88,7 +87,7 @@ def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
 
 
 def get_or_create_project(session: Session, name: str, *, world: str | None = None) -> Project:
-    """Find the project of that name, or create one over the world."""
+    """Find the project with this name, or create one over the world."""
     project = find_project(session, name)
     if project is not None:
         if world is not None and world != project.world:
@@ -97,21 +96,21 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
             )
         return project
     if world is None:
-        raise RowNotFound(f"there is no project {name!r}; to make it, name its world with --world")
+        raise RowNotFound(f"there is no project {name!r}; to create it, name its world with --world")
     return create_project(session, name, world)
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
     """Append the questions to the project, except those whose source id and text it already has."""
-    stored = select(Question.source_id, Question.text).where(Question.project_id == project_id)
-    stored_keys = {(source_id, text) for source_id, text in session.execute(stored)}
+    key_query = select(Question.source_id, Question.text).where(Question.project_id == project_id)
+    stored_keys = {(source_id, text) for source_id, text in session.execute(key_query)}
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []
-    added = already = 0
+    added = existing = 0
     for record in records:
         key = (record.source_id, record.text)
         if key in stored_keys:
-            already += 1
+            existing += 1
             continue
         stored_keys.add(key)
         position += 1
@@ -122,11 +121,11 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
             rows = []
     if rows:
         session.execute(insert(Question), rows)
-    return QuestionImportCounts(added, already)
+    return QuestionImportCounts(added, existing)
 
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
-    """Find the project's question with the record's source id and text; RowNotFound without one."""
+    """Find the project's question with the record's source id and text; RowNotFound if there is none."""
     matching = select(Question).where(Question.project_id == project_id, Question.text == record.text)
     question = session.scalar(
         matching.where(Question.source_id == record.source_id).order_by(Question.position).limit(1)

@@ -1,19 +1,22 @@
-"""The queue of questions of a person: reservations keep two people from the same question and expire."""
+"""A person's queue of questions: reservations, which expire, keep two people from the same question."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.assignments import find_assignment, reserve_question, select_completed_traces
-from db.database import Conflict
+from db.database import Conflict, RowNotFound
 from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, utc_now
+from db.recording import find_own_draft, start_trace
+from db.users import require_role
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectProgress:
-    """The progress of a project: `done` of `total` questions, and how many a person completed and skipped."""
+    """The progress of a project: `done` of `total` questions, and the numbers that a person completed and skipped."""
 
     done: int
     total: int
@@ -57,76 +60,103 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
         .order_by(Trace.submitted_at.desc(), Judgement.created_at.desc())
         .limit(50)
     )
-    seen: dict[UUID, OpenTrace] = {}
+    returned: dict[UUID, OpenTrace] = {}
     for trace, question, comment in rows:
-        seen.setdefault(trace.id, OpenTrace(trace, question, comment or ""))
-    return list(seen.values())
+        returned.setdefault(trace.id, OpenTrace(trace, question, comment or ""))
+    return list(returned.values())
 
 
 def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question | None:
-    """Reserve the first open question for the person for two hours; None when there is none."""
-    # The lock makes concurrent transactions choose one after the other.
-    project = session.get_one(Project, project_id, with_for_update=True)
+    """Find the first open question for the person; None if there is none. begin_question reserves it."""
+    project = session.get_one(Project, project_id)
     question = _find_reserved_question(session, project, user_id)
     if question is None:
-        untouched = (
+        unassigned = (
             ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
         )
-        # One query for each level, so that the index gives its first question without sorting.
-        firsts = [
+        # One query per number of completions, so that the index returns its first question without sorting.
+        candidates = [
             session.scalar(
                 select(Question)
-                .where(Question.project_id == project_id, Question.completed == level)
-                .where(untouched, *_availability_conditions(user_id, project))
+                .where(Question.project_id == project_id, Question.completed == completed)
+                .where(unassigned, *_availability_conditions(user_id, project))
                 .order_by(Question.position)
                 .limit(1)
             )
-            for level in range(project.overlap)
+            for completed in range(project.overlap)
         ]
-        question = min(filter(None, firsts), key=lambda first: first.position, default=None)
-    if question is not None:
-        reserve_question(session, question.id, user_id)
+        question = min(filter(None, candidates), key=lambda candidate: candidate.position, default=None)
     return question
 
 
+def begin_question(
+    session: Session,
+    question_id: UUID,
+    user_id: UUID,
+    *,
+    trace_id: UUID | None = None,
+    opened_at: datetime | None = None,
+) -> Trace:
+    """Reserve the question for the person and start their trace, or return their draft of it.
+
+    Conflict if others have completed or reserved it since it was offered to the person.
+    """
+    # The lock serializes those who begin the same question, in several tabs too.
+    question = session.get(Question, question_id, with_for_update=True, populate_existing=True)
+    if question is None:
+        raise RowNotFound(f"there is no question {question_id} here; go back to the queue")
+    if find_own_draft(session, question_id, user_id) is None:
+        project = session.get_one(Project, question.project_id)
+        available = select(Question.id).where(Question.id == question_id, *_availability_conditions(user_id, project))
+        if session.scalar(available) is None:
+            raise Conflict(
+                "this question is not open any more: somebody else has begun it, or you have answered it in another "
+                "tab. What you typed is still on this page; copy what you need, then reload it for the next question"
+            )
+    return start_trace(session, question_id, user_id, trace_id=trace_id, opened_at=opened_at)
+
+
 def _find_reserved_question(session: Session, project: Project, user_id: UUID) -> Question | None:
-    """Find the first question that the person has reserved but not begun, unless others completed it meanwhile."""
+    """Find the first question that the person has reserved but not begun, unless others have completed it."""
     # By key only: with a condition on the project, SQLite would scan all of its questions.
-    mine = session.scalars(
+    reserved_ids = session.scalars(
         select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
     ).all()
-    if not mine:
+    if not reserved_ids:
         return None
-    held = session.scalars(select(Question).where(Question.id.in_(mine), *_availability_conditions(user_id, project)))
-    return min((q for q in held if q.project_id == project.id), key=lambda q: q.position, default=None)
+    questions = session.scalars(
+        select(Question).where(Question.id.in_(reserved_ids), *_availability_conditions(user_id, project))
+    )
+    return min((q for q in questions if q.project_id == project.id), key=lambda q: q.position, default=None)
 
 
 def _availability_conditions(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """Conditions: the person has no trace of the question, and others have not completed or reserved it."""
-    answered = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
+    own_traces = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
     other = aliased(Assignment)
-    others = select(func.count(other.id)).where(
+    reservations = select(func.count(other.id)).where(
         other.question_id == Question.id, other.user_id != user_id, other.state == "open", other.until > utc_now()
     )
-    return ~answered.exists(), Question.completed + others.scalar_subquery() < project.overlap
+    return ~own_traces.exists(), Question.completed + reservations.scalar_subquery() < project.overlap
 
 
 def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: str) -> None:
-    """Skip the question: a draft without steps is deleted, one with steps stays for later."""
+    """Skip the question: the person's draft without steps is deleted, one with steps stays."""
     if not reason.strip():
         raise Conflict("say in a few words why the question is skipped; the reason helps its author")
-    place = reserve_question(session, question_id, user_id)
-    place.state, place.reason, place.until = "skipped", reason.strip(), None
-    empty = [
+    require_role(session, user_id)
+    assignment = reserve_question(session, question_id, user_id)
+    assignment.state, assignment.reason, assignment.until = "skipped", reason.strip(), None
+    empty_traces = [
         trace.id
         for trace in session.scalars(
             select(Trace).where(Trace.question_id == question_id, Trace.author_id == user_id, Trace.status == "draft")
         )
         if session.scalar(select(func.count(Step.id)).where(Step.trace_id == trace.id)) == 0
     ]
-    session.execute(delete(Draft).where(Draft.trace_id.in_(empty)))
-    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(empty)).values(trace_id=None))
-    session.execute(delete(Trace).where(Trace.id.in_(empty)))
+    session.execute(delete(Draft).where(Draft.trace_id.in_(empty_traces)))
+    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(empty_traces)).values(trace_id=None))
+    session.execute(delete(Trace).where(Trace.id.in_(empty_traces)))
     session.flush()
 
 
@@ -144,8 +174,8 @@ def list_skipped_questions(session: Session, project_id: UUID, user_id: UUID) ->
 
 def unskip_question(session: Session, question_id: UUID, user_id: UUID) -> None:
     """Reserve a skipped question again."""
-    place = find_assignment(session, question_id, user_id)
-    if place is not None and place.state == "skipped":
+    assignment = find_assignment(session, question_id, user_id)
+    if assignment is not None and assignment.state == "skipped":
         reserve_question(session, question_id, user_id)
 
 
@@ -157,15 +187,15 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .join(Project, Project.id == Question.project_id)
         .where(Question.project_id == project_id)
     ).one()
-    mine = session.scalar(
+    completed_by_user = session.scalar(
         select_completed_traces()
         .join(Question, Question.id == Trace.question_id)
         .where(Trace.author_id == user_id, Question.project_id == project_id)
         .with_only_columns(func.count(Trace.question_id.distinct()))
     )
-    skipped_ones = session.scalar(
+    skipped = session.scalar(
         select(func.count(Assignment.id))
         .join(Question, Question.id == Assignment.question_id)
         .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
     )
-    return ProjectProgress(done=done, total=total, completed_by_user=mine or 0, skipped=skipped_ones or 0)
+    return ProjectProgress(done=done, total=total, completed_by_user=completed_by_user or 0, skipped=skipped or 0)

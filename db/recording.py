@@ -1,4 +1,4 @@
-"""Recording a trace: every function is one change, on disk when its transaction ends.
+"""Record a trace: every function is one change, on disk when its transaction ends.
 
 `seen` is the version of the trace that the caller last read. If the trace was changed since, Conflict is raised: two
 tabs cannot overwrite each other. Each change adds one to the version. Replaced values are stored as an Edit.
@@ -6,6 +6,7 @@ tabs cannot overwrite each other. Each change adds one to the version. Replaced 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,12 +18,14 @@ from db.assignments import complete_assignment, reserve_question, update_complet
 from db.database import Conflict, RowNotFound
 from db.model_calls import link_model_calls
 from db.models import Draft, Edit, Question, Step, Trace, utc_now
-from db.traces import increment_version, lock_draft, lock_step, record_edit
+from db.steady_clock import seconds_since
+from db.traces import increment_version, lock_draft, lock_step, record_edit, require_author
+from db.users import require_role
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A step as composed, before its tool runs; seconds are None where they were not measured.
+    """A step as composed, before its tool runs; seconds are None if they were not measured.
 
     `data` is for steps without a tool: a tool's data comes with its result.
     """
@@ -36,11 +39,11 @@ class NewStep:
     usage: dict[str, Any] | None = None
     """The usage of the model calls that decided it."""
     refusal: str | None = None
-    """Why its tool is not run; such a step is finished at once, with this as its error."""
+    """The reason why its tool is not run; the step is then finished at once with this error."""
     refusal_kind: str | None = None
-    """The kind of that error."""
+    """The kind of this error."""
     parent: UUID | None = None
-    """The id of the step that this one is a child of."""
+    """The id of the parent step."""
     node: str | None = None
     skill: str | None = None
     data: dict[str, Any] | None = None
@@ -51,13 +54,13 @@ class NewStep:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing remains to be done once it is written."""
+        """Whether the step is complete when it is written."""
         return self.refusal is not None or (self.tool is None and not self.open)
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How a tool call or an open step ended: text and data, or the error; `latency` in seconds."""
+    """The result of a tool call or of an open step: text and data, or the error; `latency` in seconds."""
 
     text: str | None
     data: dict[str, Any] | None
@@ -80,26 +83,47 @@ class TraceAnswers:
     final_thought: str | None = None
 
 
-def start_trace(session: Session, question_id: UUID, author_id: UUID) -> Trace:
-    """Find or create the author's draft for the question, and reserve the question for the author."""
+def start_trace(
+    session: Session,
+    question_id: UUID,
+    author_id: UUID,
+    *,
+    trace_id: UUID | None = None,
+    opened_at: datetime | None = None,
+) -> Trace:
+    """Find or create the author's draft for the question, and reserve the question for the author.
+
+    A new trace has the id `trace_id` and began when the author opened the question, if these are given.
+    """
+    require_role(session, author_id)
     if session.get(Question, question_id, with_for_update=True) is None:
         raise RowNotFound(f"there is no question {question_id} here; go back to the queue")
     reserve_question(session, question_id, author_id)
-    trace = session.scalar(
-        select(Trace)
-        .where(Trace.question_id == question_id, Trace.author_id == author_id, Trace.status == "draft")
-        .order_by(Trace.started_at.desc())
-        .limit(1)
-    )
+    trace = find_own_draft(session, question_id, author_id)
     if trace is None:
-        trace = Trace(question_id=question_id, author_id=author_id)
+        trace = Trace(
+            question_id=question_id,
+            author_id=author_id,
+            id=trace_id or uuid7(),
+            started_at=min(opened_at, utc_now()) if opened_at else utc_now(),
+        )
         session.add(trace)
         session.flush()
     return trace
 
 
+def find_own_draft(session: Session, question_id: UUID, author_id: UUID) -> Trace | None:
+    """Find the author's latest draft for the question."""
+    return session.scalar(
+        select(Trace)
+        .where(Trace.question_id == question_id, Trace.author_id == author_id, Trace.status == "draft")
+        .order_by(Trace.started_at.desc())
+        .limit(1)
+    )
+
+
 def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
-    """Store the step before its tool runs, so that it survives a crash; the draft that it came from is deleted."""
+    """Store the step before its tool runs, so that it survives a crash; the author's draft of it is deleted."""
     trace = lock_draft(session, trace_id, seen, by)
     if new.parent is not None:
         _check_parent(session, trace_id, new.parent)
@@ -116,21 +140,22 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
     return step
 
 
-def complete_step(session: Session, step_id: UUID, observed: StepResult) -> Step:
+def complete_step(session: Session, step_id: UUID, result: StepResult, *, by: UUID | None = None) -> Step:
     """Store the result of a tool call or of an open step; a step is completed once."""
     step, trace = lock_step(session, step_id)
+    require_author(session, trace, by)
     if trace.status != "draft":
-        raise Conflict(f"this trace is {trace.status} already; the observation of step {step.position} came too late")
+        raise Conflict(f"this trace is already {trace.status}; the observation of step {step.position} came too late")
     if step.finished_at is not None or step.removed_at is not None:
-        raise Conflict(f"step {step.position} is finished or removed already; look at the newer state")
-    apply_result(step, observed)
+        raise Conflict(f"step {step.position} is already finished or removed; look at the newer state")
+    apply_result(step, result)
     increment_version(trace)
     session.flush()
     return step
 
 
 def build_step(trace_id: UUID, position: int, new: NewStep) -> Step:
-    """Make the step as it is before its tool runs."""
+    """Build the row of the step as it is before its tool runs."""
     return Step(
         trace_id=trace_id,
         position=position,
@@ -152,13 +177,13 @@ def build_step(trace_id: UUID, position: int, new: NewStep) -> Step:
     )
 
 
-def apply_result(step: Step, observed: StepResult) -> None:
-    """Finish the step with this result; data that it was begun with stays unless the result has data."""
-    step.observation = observed.text
-    step.data = observed.data if observed.data is not None else step.data
-    step.error, step.error_kind, step.latency = observed.error, observed.error_kind, observed.latency
-    if observed.usage:
-        step.usage = {**step.usage, "tool": observed.usage}
+def apply_result(step: Step, result: StepResult) -> None:
+    """Finish the step with this result; the data of a begun step stay unless the result has data."""
+    step.observation = result.text
+    step.data = result.data if result.data is not None else step.data
+    step.error, step.error_kind, step.latency = result.error, result.error_kind, result.latency
+    if result.usage:
+        step.usage = {**step.usage, "tool": result.usage}
     step.finished_at = utc_now()
 
 
@@ -223,7 +248,7 @@ def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
     trace = lock_draft(session, trace_id, seen, by)
     step = find_undone_step(session, trace_id)
     if step is None:
-        raise RowNotFound("there is no undone step to bring back")
+        raise RowNotFound("there is no undone step to restore")
     record_edit(session, step, "redo", {"removed_at": step.removed_at.isoformat() if step.removed_at else None}, by)
     step.removed_at = None
     increment_version(trace)
@@ -233,24 +258,24 @@ def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
 
 def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
     """Find the step that redo_step would restore."""
-    last, newest = session.execute(
+    last_position, last_start = session.execute(
         select(func.max(Step.position), func.max(Step.started_at)).where(
             Step.trace_id == trace_id, Step.removed_at.is_(None)
         )
     ).one()
     step = session.scalar(
         select(Step)
-        .where(Step.trace_id == trace_id, Step.removed_at.is_not(None), Step.position == (last or 0) + 1)
+        .where(Step.trace_id == trace_id, Step.removed_at.is_not(None), Step.position == (last_position or 0) + 1)
         .order_by(Step.removed_at.desc())
         .limit(1)
     )
-    return step if step is not None and (newest is None or step.started_at >= newest) else None
+    return step if step is not None and (last_start is None or step.started_at >= last_start) else None
 
 
 def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, seen: int, by: UUID) -> Trace:
     """Submit the trace: set its answers, sum its times, count its question and end the author's reservation.
 
-    Conflict when it has no answer, no step, no thought at all, or an unfinished step.
+    Conflict if it has no answer, no step, no thought at all, or an unfinished step.
     """
     trace = lock_draft(session, trace_id, seen, by)
     steps = list(session.scalars(select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None))))
@@ -258,9 +283,9 @@ def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, see
     for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name))
     trace.status, trace.submitted_at = "submitted", utc_now()
-    trace.wall_seconds = (trace.submitted_at - trace.started_at).total_seconds()
-    measured = [step.active_seconds for step in steps if step.active_seconds is not None]
-    trace.active_seconds = sum(measured) if measured else None
+    trace.wall_seconds = seconds_since(trace.started_at)
+    active_seconds = [step.active_seconds for step in steps if step.active_seconds is not None]
+    trace.active_seconds = sum(active_seconds) if active_seconds else None
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}, editor_id=by))
     _delete_draft(session, trace_id)
     session.flush()
@@ -277,9 +302,9 @@ def _check_complete(steps: Sequence[Step], answers: TraceAnswers) -> None:
         raise Conflict("Run at least one step before you submit: a demonstration shows how the answer is found.")
     if not any(text.strip() for text in (*(step.thought for step in steps), answers.final_thought or "")):
         raise Conflict("Write a thought to at least one step, or a final thought, then submit.")
-    running = [step.position for step in steps if step.finished_at is None]
-    if running:
-        raise Conflict(f"step {running[0]} was never finished; run it again or undo it, then submit")
+    unfinished = [step.position for step in steps if step.finished_at is None]
+    if unfinished:
+        raise Conflict(f"step {unfinished[0]} was never finished; run it again or undo it, then submit")
 
 
 def _last_position(session: Session, trace_id: UUID) -> int:
@@ -292,7 +317,7 @@ def _lock_last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Ste
     step, _ = lock_step(session, step_id)
     trace = lock_draft(session, step.trace_id, seen, by)
     if step.removed_at is not None or step.position != _last_position(session, trace.id):
-        raise Conflict(f"step {step.position} has later steps that rest on it; fork from it to run it again")
+        raise Conflict(f"step {step.position} has later steps that depend on it; fork from it to run it again")
     if step.tool is None:
         raise Conflict(f"step {step.position} has no tool to run")
     increment_version(trace)

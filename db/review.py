@@ -1,4 +1,4 @@
-"""Reviews: the list of submitted traces, and approving or returning one."""
+"""Reviews: list submitted traces, approve or return one."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,11 +12,12 @@ from db.database import Conflict
 from db.libraries import MODELS, PEOPLE
 from db.models import Edit, Judgement, Question, Step, Trace, User
 from db.traces import lock_trace
+from db.users import ADMIN, REVIEWER, is_only_person, require_role
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """One row of the list."""
+    """One row of the list of submitted traces."""
 
     trace_id: UUID
     question: str
@@ -31,7 +32,7 @@ class ReviewItem:
 
 @dataclass(frozen=True, slots=True)
 class ReviewPage:
-    """One page of the list; `next_cursor` is the `after` of the next page, None on the last."""
+    """One page of the list; `next_cursor` is the `after` of the next page, None on the last page."""
 
     items: list[ReviewItem]
     next_cursor: tuple[datetime, UUID] | None
@@ -46,7 +47,7 @@ def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
     limit: int = 50,
     after: tuple[datetime, UUID] | None = None,
 ) -> ReviewPage:
-    """List submitted traces of people, or of runs (MODELS), with that status, the oldest submission first."""
+    """List submitted traces of people, or of runs (MODELS), with this status, the oldest submission first."""
     query = (
         select(Trace, Question.text, User.name)
         .join(Question, Question.id == Trace.question_id)
@@ -64,7 +65,7 @@ def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
         query = query.where(tuple_(Trace.submitted_at, Trace.id) > after)
     rows = session.execute(query).all()
     page = rows[:limit]
-    counted = {
+    counts = {
         trace_id: (steps, rating)
         for trace_id, steps, rating in session.execute(
             select(Step.trace_id, func.count(), func.avg(Step.rating))
@@ -72,9 +73,9 @@ def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
             .group_by(Step.trace_id)
         )
     }
-    lines = [_review_item(trace, text, name, *counted.get(trace.id, (0, None))) for trace, text, name in page]
-    last = lines[-1] if len(rows) > limit else None
-    return ReviewPage(lines, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
+    items = [_review_item(trace, text, name, *counts.get(trace.id, (0, None))) for trace, text, name in page]
+    last = items[-1] if len(rows) > limit else None
+    return ReviewPage(items, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
 
 
 def _review_item(trace: Trace, question: str, author: str | None, steps: int, rating: float | None) -> ReviewItem:
@@ -97,28 +98,28 @@ def _author_condition(by: str) -> ColumnElement[bool]:
 
 def count_by_status(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str, int]:
     """Count the project's traces of people, or of runs (MODELS), by status."""
-    counted = (
+    query = (
         select(Trace.status, func.count())
         .join(Question, Question.id == Trace.question_id)
         .where(Question.project_id == project_id)
         .group_by(Trace.status)
     )
-    by_runs = dict(session.execute(counted.where(_author_condition(MODELS))).all())
+    run_counts = dict(session.execute(query.where(_author_condition(MODELS))).all())
     if by == MODELS:
-        return by_runs
+        return run_counts
     # The total is counted from an index alone; a condition on the run would read every trace.
-    every = dict(session.execute(counted).all())
-    people = {status: count - by_runs.get(status, 0) for status, count in every.items()}
-    return {status: count for status, count in people.items() if count}
+    total_counts = dict(session.execute(query).all())
+    people_counts = {status: count - run_counts.get(status, 0) for status, count in total_counts.items()}
+    return {status: count for status, count in people_counts.items() if count}
 
 
 def approve_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:
-    """Approve the trace: it becomes a demonstration."""
+    """Approve the trace: it becomes a demonstration. Only reviewers and administrators decide, never on their own."""
     return _record_decision(session, trace_id, "approved", by, comment)
 
 
 def reject_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace:
-    """Return the trace to its author with the reason; its question is open again."""
+    """Return the trace to its author with a comment; its question is open again."""
     if not comment.strip():
         raise Conflict("say what is wrong with the trace; its author reads it and can fix it")
     return _record_decision(session, trace_id, "rejected", by, comment)
@@ -126,7 +127,7 @@ def reject_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str) ->
 
 @dataclass(frozen=True, slots=True)
 class ReturnedWork:
-    """Why a reviewer returned a trace to its author."""
+    """A trace that a reviewer returned to its author, with the reviewer's comment."""
 
     trace: Trace
     comment: str
@@ -134,7 +135,7 @@ class ReturnedWork:
 
 
 def find_return(session: Session, trace_id: UUID) -> ReturnedWork | None:
-    """The latest decision on a trace that is returned now; None for any other trace."""
+    """Find the latest return of a trace with the status rejected; None for any other trace."""
     row = session.execute(
         select(Trace, Judgement.comment, User.name)
         .join(Judgement, Judgement.trace_id == Trace.id)
@@ -148,11 +149,14 @@ def find_return(session: Session, trace_id: UUID) -> ReturnedWork | None:
 
 
 def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
+    reviewer = require_role(session, by, REVIEWER, ADMIN)
     trace = lock_trace(session, trace_id)
+    if trace.author_id == by and not is_only_person(session, by):
+        raise Conflict(f"{reviewer.name} recorded this trace; another reviewer decides on it")
     if trace.status not in ("submitted", "approved", "rejected"):
-        raise Conflict(f"this trace is {trace.status}; only what was submitted can be {status}")
+        raise Conflict(f"this trace is {trace.status}; only a submitted trace can be {status}")
     if trace.status == status:
-        raise Conflict(f"this trace is {status} already; reload the list")
+        raise Conflict(f"this trace is already {status}; reload the list")
     session.add(Edit(trace_id=trace_id, action="status", before={"status": trace.status}, editor_id=by))
     session.add(Judgement(trace_id=trace_id, aspect="approval", value=status, judge_id=by, comment=comment.strip()))
     trace.status = status

@@ -1,4 +1,4 @@
-"""Runs of reasoners: their traces are started, finished, forked and reopened here.
+"""Runs of reasoners: start, finish, fork and reopen their traces.
 
 The trace of a run is a draft without an author while the run works on it. A draft on which no process works was
 interrupted; reopen_run_trace lets the run continue after its last finished step.
@@ -10,29 +10,32 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
 from db.model_calls import mark_lost_model_calls
-from db.models import Edit, Question, Run, Step, Trace, utc_now
+from db.models import Edit, ModelCall, Question, Run, Step, Trace, utc_now
 from db.recording import TraceAnswers
 from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
+
+ASK_RUN_NAME = "ask"
+"""The name of a run over a single question."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended: `ending` is one of RUN_ENDINGS; with answers, or with the reason why there are none."""
+    """The result of a run on one question: an ending of RUN_ENDINGS, with answers or with the failure."""
 
     ending: str
     failure: str | None = None
     answers: TraceAnswers | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    """Added to the trace's configuration: the response, the agreement of the sources ..."""
+    """Values added to the trace's configuration: the response, the agreement of the sources ..."""
     usage: dict[str, Any] = field(default_factory=dict)
     """The total usage of its model calls."""
     seconds: float = 0.0
-    """Seconds of work since it was started or resumed."""
+    """Seconds since the run was started or resumed."""
 
 
 def start_run(session: Session, run: Run) -> Run:
@@ -67,7 +70,7 @@ def update_configuration(session: Session, trace_id: UUID, details: Mapping[str,
     """Add the details to the configuration of a running trace."""
     trace = lock_trace(session, trace_id)
     if trace.run_id is None or trace.status != "draft":
-        raise Conflict("this trace does not belong to a run that is at work")
+        raise Conflict("this trace does not belong to an unfinished run")
     trace.configuration = {**trace.configuration, **details}
     session.flush()
     return trace
@@ -79,34 +82,34 @@ def trace_version(session: Session, trace_id: UUID) -> int:
 
 
 def fork_run_trace(session: Session, trace_id: UUID, position: int, run: Run) -> Trace:
-    """Start a trace of the run that continues from copies of steps 1 to `position` of another one."""
+    """Start a trace of the run with copies of steps 1 to `position` of another trace."""
     trace = fork_trace(session, trace_id, position, None)
     trace.run_id, trace.reasoner, trace.configuration = run.id, run.reasoner, dict(run.configuration)
     session.flush()
     return trace
 
 
-def finish_run_trace(session: Session, trace_id: UUID, ended: RunOutcome, *, seen: int) -> Trace:
-    """Store how the run ended: an answered trace is submitted, any other one failed."""
+def finish_run_trace(session: Session, trace_id: UUID, outcome: RunOutcome, *, seen: int) -> Trace:
+    """Store the outcome: an answered trace becomes submitted, any other one failed."""
     trace = lock_draft(session, trace_id, seen)
-    answers = ended.answers
-    if (ended.ending == "answered") != (answers is not None and bool(answers.final_answer.strip())):
-        raise Conflict(f"a run has an answer if and only if its ending is answered, not {ended.ending}")
+    answers = outcome.answers
+    if (outcome.ending == "answered") != (answers is not None and bool(answers.final_answer.strip())):
+        raise Conflict(f"a run has an answer if and only if its ending is answered, not {outcome.ending}")
     for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name) if answers else None)
-    trace.status = "submitted" if ended.ending == "answered" else "failed"
-    trace.ending, trace.failure = ended.ending, ended.failure
+    trace.status = "submitted" if outcome.ending == "answered" else "failed"
+    trace.ending, trace.failure = outcome.ending, outcome.failure
     trace.submitted_at = utc_now()
-    trace.wall_seconds = (trace.wall_seconds or 0.0) + ended.seconds
-    trace.cost = dict(ended.usage)
-    trace.configuration = {**trace.configuration, **ended.details}
+    trace.wall_seconds = (trace.wall_seconds or 0.0) + outcome.seconds
+    trace.cost = dict(outcome.usage)
+    trace.configuration = {**trace.configuration, **outcome.details}
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}))
     session.flush()
     return trace
 
 
 def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
-    """Reopen the trace of a run that was interrupted or found no answer; a process still working on it gets a Conflict.
+    """Reopen the trace of a run that was interrupted or failed; a process that still works on it gets a Conflict.
 
     Its unfinished steps stay as they are, and its open model calls are lost.
     """
@@ -126,7 +129,7 @@ def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
 
 
 def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
-    """Rate the observation of a step of a run's trace from 1 to 5, whether or not the run is still at work."""
+    """Rate the observation of a step of a run's trace from 1 to 5, during or after the run."""
     if not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
@@ -137,6 +140,56 @@ def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> 
     step.rating = rating
     session.flush()
     return step
+
+
+class UnfinishedTrace(NamedTuple):
+    """A trace of a run that has not ended, as far as the store knows."""
+
+    trace_id: UUID
+    version: int
+    question: str
+    run_name: str
+    configuration: dict[str, Any]
+    cost: dict[str, Any]
+    last_written_at: datetime
+    """The time at which its trace, its last step or its last model call began."""
+
+
+def list_unfinished_traces(session: Session) -> list[UnfinishedTrace]:
+    """List the traces of runs that have not ended, by start time."""
+    last_step = select(func.max(Step.started_at)).where(Step.trace_id == Trace.id).scalar_subquery()
+    last_call = select(func.max(ModelCall.created_at)).where(ModelCall.trace_id == Trace.id).scalar_subquery()
+    rows = session.execute(
+        select(Trace, Question.text, Run.name, last_step, last_call)
+        .join(Run, Run.id == Trace.run_id)
+        .join(Question, Question.id == Trace.question_id)
+        .where(Trace.status == "draft")
+        .order_by(Trace.started_at, Trace.id)
+    )
+    return [
+        UnfinishedTrace(
+            trace.id,
+            trace.version,
+            question,
+            run,
+            trace.configuration,
+            trace.cost,
+            max(time for time in (trace.started_at, step, call) if time is not None),
+        )
+        for trace, question, run, step, call in rows
+    ]
+
+
+def finish_runs_without_drafts(session: Session, name: str) -> None:
+    """Mark the runs of that name as finished whose traces have all ended."""
+    traces = select(Trace.id).where(Trace.run_id == Run.id)
+    session.execute(
+        update(Run)
+        .where(
+            Run.name == name, Run.finished_at.is_(None), exists(traces), ~exists(traces.where(Trace.status == "draft"))
+        )
+        .values(finished_at=utc_now())
+    )
 
 
 class RunTraceSummary(NamedTuple):
@@ -152,7 +205,7 @@ class RunTraceSummary(NamedTuple):
 
 
 def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[RunTraceSummary]:
-    """List the latest traces of runs of that name by start time."""
+    """List the latest traces of runs with this name, by start time."""
     columns = select(
         Trace.id, Question.text, Run.world, Trace.reasoner, Trace.started_at, Trace.ending, Trace.final_answer
     )

@@ -13,38 +13,41 @@ MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
 
 
 def current_revision(database: Database) -> str | None:
-    """Return the revision of the database; None when it is empty."""
+    """Return the revision of the database; None if it is empty."""
     with database.read() as session:
         return MigrationContext.configure(session.connection()).get_current_revision()
 
 
 def latest_revision() -> str:
-    """Return the newest revision that the program has."""
+    """Return the newest revision of the migrations."""
     head = _script_directory().get_current_head()
     if head is None:
         raise StoreError(f"there are no migrations in {MIGRATIONS_FOLDER}; install Showhow again")
     return head
 
 
+def is_known_revision(revision: str | None) -> bool:
+    """Whether the migrations of this version can upgrade from that revision; None is an empty database."""
+    return revision is None or revision in {script.revision for script in _script_directory().walk_revisions()}
+
+
 def upgrade(database: Database, to: str = "head") -> bool:
-    """Upgrade the database to the revision; False when it is there already."""
-    at = current_revision(database)
-    scripts = _script_directory()
-    if at == (scripts.get_current_head() if to == "head" else to):
+    """Upgrade the database to the revision; False if it already has this revision."""
+    current = current_revision(database)
+    if current == (latest_revision() if to == "head" else to):
         return False
-    revisions = {script.revision for script in scripts.walk_revisions()}
-    if at is not None and at not in revisions:
+    if not is_known_revision(current):
         raise StoreUnavailable(
-            f"the database is at revision {at}, which this version of Showhow does not know; update the program"
+            f"the database is at revision {current}, which this version of Showhow does not know; update the program"
         )
-    # One write transaction: of two programs that start at once, the second finds the database upgraded.
+    # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
     with database.begin() as session:
         command.upgrade(_alembic_config(session.connection()), to)
     return True
 
 
 def downgrade(database: Database, to: str) -> None:
-    """Downgrade the database to an older revision; data that it has no place for is lost."""
+    """Downgrade the database to an older revision; data of newer columns and tables are lost."""
     with database.begin() as session:
         command.downgrade(_alembic_config(session.connection()), to)
 

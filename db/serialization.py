@@ -1,7 +1,7 @@
-"""Rows as JSON values and back, exactly.
+"""Convert rows to JSON values and back without loss.
 
-A field that a later version added is left out where it has its default, so that what an earlier version exported is
-exported the same, and an earlier version reads what it could have written itself.
+A field that a later version added is omitted if it has its default. So a row of an earlier version is exported
+unchanged, and an earlier version can read every row without the newer fields.
 """
 
 from dataclasses import MISSING, fields
@@ -19,7 +19,7 @@ from db.types import UnstorableValue, check_storable_text
 ModelType = TypeVar("ModelType", bound=Base)
 
 MAX_INTEGER = 2**31 - 1
-"""What an integer column holds in every database."""
+"""The maximum of an integer column in every database."""
 ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
     Step: {"error_kind": None, "node": None, "skill": None},
     Run: {
@@ -31,11 +31,11 @@ ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
         "options": {},
     },
 }
-"""Fields that are left out where they have their default."""
+"""Fields that are omitted if they have these defaults."""
 
 
 class InvalidRecord(ValueError):
-    """The values make no row: a field is unknown, missing or of another kind."""
+    """The values are not a valid row: a field is unknown, missing or of another type."""
 
 
 def to_json_fields(row: Base) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def _to_json_value(value: Any) -> Any:
 
 
 def from_json_fields(kind: type[ModelType], plain: Any) -> ModelType:
-    """Build the row of these fields; InvalidRecord names the one that is wrong."""
+    """Build the row of these fields; InvalidRecord names an invalid one."""
     name = kind.__name__.lower()
     if not isinstance(plain, dict):
-        raise InvalidRecord(f"the {name} is no JSON object")
+        raise InvalidRecord(f"the {name} is not a JSON object")
     types = field_types(kind)
     if unknown := sorted(plain.keys() - types.keys()):
         raise InvalidRecord(f"the {name} has an unknown field {unknown[0]!r}")
@@ -80,33 +80,33 @@ def _required_fields(kind: type[Base]) -> frozenset[str]:
     return frozenset(f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING)
 
 
-def _parse_value(place: str, allowed: tuple[Any, ...], value: Any) -> Any:
+def _parse_value(label: str, allowed: tuple[Any, ...], value: Any) -> Any:
     try:
-        made = _convert_value(allowed, value)
-    except UnstorableValue as refused:
-        raise InvalidRecord(f"{place}: {refused}") from refused
-    except (ValueError, OverflowError) as wrong:
-        raise InvalidRecord(f"{place} is {str(value)[:60]!r}, which cannot be stored as one ({wrong})") from wrong
-    if type(made) not in [get_origin(kind) or kind for kind in allowed]:
+        converted = _convert_value(allowed, value)
+    except UnstorableValue as error:
+        raise InvalidRecord(f"{label}: {error}") from error
+    except (ValueError, OverflowError) as error:
+        raise InvalidRecord(f"{label} is {str(value)[:60]!r}, which cannot be stored as one ({error})") from error
+    if type(converted) not in [get_origin(kind) or kind for kind in allowed]:
         expected = " or ".join("null" if kind is NoneType else getattr(kind, "__name__", str(kind)) for kind in allowed)
-        raise InvalidRecord(f"{place} is of the kind {type(value).__name__}, not {expected}")
-    if isinstance(made, list):
-        (item,) = get_args(allowed[0])
-        if not all(isinstance(entry, get_origin(item) or item) for entry in made):
-            raise InvalidRecord(f"{place} holds something else than it should")
-    return made
+        raise InvalidRecord(f"{label} is of the kind {type(value).__name__}, not {expected}")
+    if isinstance(converted, list):
+        (item_type,) = get_args(allowed[0])
+        if not all(isinstance(item, get_origin(item_type) or item_type) for item in converted):
+            raise InvalidRecord(f"{label} contains an item of another kind")
+    return converted
 
 
 def _convert_value(allowed: tuple[Any, ...], value: Any) -> Any:
-    """Convert a JSON value to the column's type; ValueError for one that no column can hold."""
+    """Convert a JSON value to the column's type; ValueError for a value that no column can store."""
     if isinstance(value, str) and UUID in allowed:
         return UUID(value)
     if isinstance(value, str) and datetime in allowed:
-        # A time without a zone would be read as local time; so it is refused.
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise ValueError("it names no time zone")
-        return moment.astimezone(UTC)
+        # A time without a zone is refused, because it would be read as local time.
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None:
+            raise ValueError("it has no time zone")
+        return time.astimezone(UTC)
     if isinstance(value, str):
         check_storable_text(value)
     if type(value) is int and abs(value) > MAX_INTEGER:
@@ -114,5 +114,5 @@ def _convert_value(allowed: tuple[Any, ...], value: Any) -> Any:
     if type(value) is int and float in allowed:
         return float(value)
     if type(value) is float and not isfinite(value):
-        raise ValueError("it is no finite number")
+        raise ValueError("it is not a finite number")
     return value

@@ -1,6 +1,6 @@
-"""Statistics of tool calls: how many there are, how many fail, how long they take, and how observations are rated.
+"""Statistics of tool calls: counts, failures, latencies, ratings of observations, and usage of models.
 
-A report counts steps that were not undone, each once although forks copy it.
+A report counts steps that were not undone; a step that forks copy counts once.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class ToolCallFilter:
 
 
 class _UnindexedColumn(FunctionElement[Any]):
-    """A column whose index SQLite must not use: it does not know the sizes, and would read every whole step."""
+    """A column whose index SQLite must not use: without statistics of sizes it would read every step in full."""
 
     inherit_cache = True
 
@@ -53,7 +53,7 @@ def _compile_without_index(element: _UnindexedColumn, compiler: SQLCompiler, **k
 
 
 def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[ColumnElement[bool]]:
-    """Build the conditions on steps that are calls within the scope, or on the undone ones among them."""
+    """Build the conditions on steps for the tool calls within the scope, or for the undone ones only."""
     conditions: list[ColumnElement[bool]] = [
         Step.tool.is_not(None) if scope.tool is None else Step.tool == scope.tool,
         Step.removed_at.is_not(None) if undone else Step.removed_at.is_(None),
@@ -68,11 +68,11 @@ def call_conditions(scope: ToolCallFilter, *, undone: bool = False) -> list[Colu
 
 
 def drop_redundant_conditions(session: Session, scope: ToolCallFilter) -> ToolCallFilter:
-    """Drop conditions that every trace meets: they change nothing and cost a look-up for each step."""
+    """Drop conditions that every trace meets: they change nothing and cost a lookup for each step."""
     for name in ("project", "by"):
-        alone = ToolCallFilter(**{name: getattr(scope, name)})
-        outside = select(Trace.id).where(Trace.id.not_in(_select_traces(alone))).limit(1)
-        if alone != ToolCallFilter() and session.scalar(outside) is None:
+        condition = ToolCallFilter(**{name: getattr(scope, name)})
+        excluded = select(Trace.id).where(Trace.id.not_in(_select_traces(condition))).limit(1)
+        if condition != ToolCallFilter() and session.scalar(excluded) is None:
             scope = replace(scope, **{name: None})
     return scope
 
@@ -88,11 +88,11 @@ def _select_traces(scope: ToolCallFilter) -> Select[UUID]:
 
 
 def _is_not_fork_copy() -> ColumnElement[bool]:
-    """Condition: the step is not a fork's copy from a trace that is stored too; copies started before their fork."""
+    """Condition: the step is not a fork's copy from a stored trace; copies started before their fork."""
     parent, fork = aliased(Trace), aliased(Trace)
     forks = select(Trace.id).where(Trace.parent_id.in_(select(parent.id)))
-    began = select(fork.started_at).where(fork.id == Step.trace_id).scalar_subquery()
-    return or_(Step.trace_id.not_in(forks), Step.started_at >= began)
+    fork_start = select(fork.started_at).where(fork.id == Step.trace_id).scalar_subquery()
+    return or_(Step.trace_id.not_in(forks), Step.started_at >= fork_start)
 
 
 RATING_VALUES = (1, 2, 3, 4, 5)
@@ -104,19 +104,19 @@ OTHER_ERROR_KIND = "other"
 
 @dataclass(frozen=True, slots=True)
 class LatencyStatistics:
-    """Seconds of the calls whose latency is known; p50 and p95 are latencies of actual calls."""
+    """Latencies in seconds of the calls that have one; p50 and p95 are latencies of actual calls."""
 
     timed: int
     p50: float
     p95: float
     longest: float
     classes: tuple[int, ...]
-    """How many lasted less than each of BOUNDS and not less than the one before; the last is the rest."""
+    """The number of calls below each of LATENCY_BUCKET_BOUNDS and not below the previous one; the last is the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatingStatistics:
-    """What people gave: `spread` is the standard deviation, which one rating alone does not have."""
+    """The ratings by people; `spread` is their standard deviation, None for a single rating."""
 
     count: int
     mean: float
@@ -126,7 +126,7 @@ class RatingStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ToolModelUsage:
-    """The usage of the tool's own model calls; None where it is unknown."""
+    """The usage of the tool's own model calls; an unknown value is None."""
 
     calls: int
     input_tokens: int | None
@@ -135,21 +135,21 @@ class ToolModelUsage:
     """Steps whose token counts are unknown and not included."""
     seconds: float | None
     cost: float | None
-    """US dollars."""
+    """In US dollars."""
     unpriced: int
     """Steps whose cost is unknown and not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStatistics:
-    """The statistics of one tool; an unknown value is None and never 0."""
+    """The statistics of one tool; an unknown value is None, never 0."""
 
     tool: str
     calls: int
     interrupted: int
-    """Calls that were begun and never finished, so that they have neither a latency nor an error."""
+    """Calls that were begun and never finished; they have neither a latency nor an error."""
     undone: int
-    """Calls that were undone; they are counted nowhere else."""
+    """Calls that were undone; no other value includes them."""
     failures: dict[str, int]
     """Failed calls by kind, the most frequent first."""
     latency: LatencyStatistics | None
@@ -188,13 +188,13 @@ class ToolReport:
 def build_tool_report(session: Session, scope: ToolCallFilter, *, worst: int = LOWEST_RATED_COUNT) -> ToolReport:
     """Build the report of every tool within the scope; a failed call without a stored error kind counts as "other"."""
     scope = drop_redundant_conditions(session, scope)
-    counted = {row.tool: row for row in session.execute(_select_counts(scope))}
+    counts = {row.tool: row for row in session.execute(_select_counts(scope))}
     undone = {row.tool: row.calls for row in session.execute(_select_undone_counts(scope))}
     failures = _count_failures(session, scope)
     usages = {row.tool: row for row in session.execute(_select_usage(scope))}
     tools = []
-    for name in sorted(counted.keys() | undone.keys()):
-        row = counted.get(name)
+    for name in sorted(counts.keys() | undone.keys()):
+        row = counts.get(name)
         tools.append(
             ToolStatistics(
                 tool=name,
@@ -207,16 +207,16 @@ def build_tool_report(session: Session, scope: ToolCallFilter, *, worst: int = L
                 usage=_model_usage(usages[name]) if name in usages else None,
             )
         )
-    return ToolReport(tuple(tools), tuple(_lowest_rated_steps(session, scope, counted.values(), worst)))
+    return ToolReport(tuple(tools), tuple(_lowest_rated_steps(session, scope, counts.values(), worst)))
 
 
 def _select_counts(scope: ToolCallFilter) -> Any:
-    """Select everything that one scan of the index can count."""
-    under = [
-        func.count().filter(Step.latency < bound).label(f"under_{place}")
-        for place, bound in enumerate(LATENCY_BUCKET_BOUNDS)
+    """Select all counts that one scan of the index gives."""
+    latency_counts = [
+        func.count().filter(Step.latency < bound).label(f"under_{number}")
+        for number, bound in enumerate(LATENCY_BUCKET_BOUNDS)
     ]
-    stars = [func.count().filter(Step.rating == star).label(f"stars_{star}") for star in RATING_VALUES]
+    rating_counts = [func.count().filter(Step.rating == star).label(f"stars_{star}") for star in RATING_VALUES]
     return (
         select(
             Step.tool,
@@ -224,8 +224,8 @@ def _select_counts(scope: ToolCallFilter) -> Any:
             func.count().filter(Step.finished_at.is_(None)).label("interrupted"),
             func.count(Step.latency).label("timed"),
             func.max(Step.latency).label("longest"),
-            *under,
-            *stars,
+            *latency_counts,
+            *rating_counts,
         )
         .where(*call_conditions(scope))
         .group_by(Step.tool)
@@ -239,31 +239,31 @@ def _select_undone_counts(scope: ToolCallFilter) -> Any:
 
 
 def _count_failures(session: Session, scope: ToolCallFilter) -> dict[str, dict[str, int]]:
-    failed: Any = select(Step.tool, Step.error_kind, func.count()).where(
+    query: Any = select(Step.tool, Step.error_kind, func.count()).where(
         Step.error.is_not(None), *call_conditions(scope)
     )
     counts: dict[str, Counter[str]] = {}
-    for tool, kind, count in session.execute(failed.group_by(Step.tool, Step.error_kind)):
+    for tool, kind, count in session.execute(query.group_by(Step.tool, Step.error_kind)):
         counts.setdefault(tool, Counter())[kind or OTHER_ERROR_KIND] += count
-    # Ties are ordered alphabetically, so that two reports of one database are equal.
+    # Ties are in alphabetical order, so that two reports of one database are equal.
     return {tool: dict(sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))) for tool, kinds in counts.items()}
 
 
 def _latency_statistics(session: Session, scope: ToolCallFilter, row: Row[Any]) -> LatencyStatistics | None:
     if not row.timed:
         return None
-    under = [0, *(getattr(row, f"under_{place}") for place in range(len(LATENCY_BUCKET_BOUNDS))), row.timed]
-    timed = [*call_conditions(replace(scope, tool=row.tool)), Step.latency.is_not(None)]
-    p50, p95 = (_latency_percentile(session, timed, row.timed, percent) for percent in (50, 95))
-    classes = tuple(upper - lower for lower, upper in pairwise(under))
+    cumulative = [0, *(getattr(row, f"under_{number}") for number in range(len(LATENCY_BUCKET_BOUNDS))), row.timed]
+    conditions = [*call_conditions(replace(scope, tool=row.tool)), Step.latency.is_not(None)]
+    p50, p95 = (_latency_percentile(session, conditions, row.timed, percent) for percent in (50, 95))
+    classes = tuple(upper - lower for lower, upper in pairwise(cumulative))
     return LatencyStatistics(row.timed, p50, p95, row.longest, classes)
 
 
-def _latency_percentile(session: Session, timed: list[ColumnElement[bool]], count: int, percent: int) -> float:
+def _latency_percentile(session: Session, conditions: list[ColumnElement[bool]], count: int, percent: int) -> float:
     """Find the smallest latency that `percent` of the calls do not exceed, from the nearer end of the index."""
-    place = max(1, -(-count * percent // 100))
-    order, behind = (Step.latency, place - 1) if place <= count / 2 else (Step.latency.desc(), count - place)
-    seconds = session.scalars(select(Step.latency).where(*timed).order_by(order).offset(behind).limit(1)).one()
+    rank = max(1, -(-count * percent // 100))
+    order, offset = (Step.latency, rank - 1) if rank <= count / 2 else (Step.latency.desc(), count - rank)
+    seconds = session.scalars(select(Step.latency).where(*conditions).order_by(order).offset(offset).limit(1)).one()
     return float(seconds or 0.0)
 
 
@@ -278,17 +278,17 @@ def _rating_statistics(row: Row[Any]) -> RatingStatistics | None:
 
 
 def _select_usage(scope: ToolCallFilter) -> Any:
-    took = type_coerce(Step.usage, JSON)["tool"]
-    cost = took["cost"].as_float()
-    input_tokens, output_tokens = took["input_tokens"].as_integer(), took["output_tokens"].as_integer()
+    usage = type_coerce(Step.usage, JSON)["tool"]
+    cost = usage["cost"].as_float()
+    input_tokens, output_tokens = usage["input_tokens"].as_integer(), usage["output_tokens"].as_integer()
     return (
         select(
             Step.tool,
-            func.sum(took["calls"].as_integer()).label("calls"),
+            func.sum(usage["calls"].as_integer()).label("calls"),
             func.sum(input_tokens).label("input_tokens"),
             func.sum(output_tokens).label("output_tokens"),
             func.count().filter(input_tokens.is_(None) | output_tokens.is_(None)).label("untold"),
-            func.sum(took["seconds"].as_float()).label("seconds"),
+            func.sum(usage["seconds"].as_float()).label("seconds"),
             func.sum(cost).label("cost"),
             func.count().filter(cost.is_(None)).label("unpriced"),
         )
@@ -303,13 +303,13 @@ def _model_usage(row: Row[Any]) -> ToolModelUsage:
 
 
 def _lowest_rated_steps(
-    session: Session, scope: ToolCallFilter, counted: Collection[Row[Any]], most: int
+    session: Session, scope: ToolCallFilter, counts: Collection[Row[Any]], limit: int
 ) -> list[RatedStep]:
-    """Select the lowest ratings; those that cannot reach the list are not sorted."""
-    highest, left = RATING_VALUES[-1], most
+    """Select the steps with the lowest ratings; ratings above the limit are excluded before sorting."""
+    highest, remaining = RATING_VALUES[-1], limit
     for star in RATING_VALUES:
-        left -= sum(getattr(row, f"stars_{star}") for row in counted)
-        if left <= 0:
+        remaining -= sum(getattr(row, f"stars_{star}") for row in counts)
+        if remaining <= 0:
             highest = star
             break
     order = (Step.rating, Step.started_at.desc(), Step.trace_id, Step.position.desc())
@@ -317,7 +317,7 @@ def _lowest_rated_steps(
         select(Step.trace_id, Step.position)
         .where(Step.rating <= highest, *call_conditions(scope))
         .order_by(*order)
-        .limit(most)
+        .limit(limit)
         .subquery()
     )
     query: Any = (

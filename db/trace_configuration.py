@@ -4,9 +4,8 @@
     configuration.library, configuration.limits, configuration.agreement
     trace.configuration = replace(configuration, worker=worker_id).to_json()
 
-A trace begins with the configuration of its run; details that the run finds out join it. The stored JSON is what it has
-always been, and from_json(document).to_json() == document: a value that has not the form expected here, a key that is
-not known here, and an explicit null stay in `extra`.
+A trace begins with the configuration of its run; the run adds details. The form of the stored JSON does not change, and
+from_json(document).to_json() == document: values of another form, unknown keys and explicit nulls stay in `extra`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class DemonstrationReference:
-    """A demonstration that a run was given: the id of its trace, and its question."""
+    """A demonstration of a run: the id of its trace, and its question."""
 
     id: UUID
     question: str
@@ -25,7 +24,7 @@ class DemonstrationReference:
 
 @dataclass(frozen=True, slots=True)
 class StoredAgreement:
-    """How far the sources agreed: a state, a sentence, the answer of each source, and the sources that agree."""
+    """The agreement of the sources: a state, a sentence, the answer of each source, and the sources that agree."""
 
     state: str
     words: str
@@ -35,53 +34,61 @@ class StoredAgreement:
 
 @dataclass(frozen=True, slots=True)
 class TraceConfiguration:
-    """The settings of a run and its findings beside its steps; None or empty where they are not recorded."""
+    """The settings of a run and its results besides the steps; None or empty if they are not recorded."""
 
     reasoner: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the reasoner, by name."""
+    """The options of the reasoner by name."""
     library: str | None = None
     """The library version of the demonstrations as NAME:NUMBER."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """The limits of the run by name; one that is missing does not hold."""
+    """The limits of the run by name; a missing limit does not apply."""
     worker: str = ""
     """The id of the process that works on the trace."""
     model: str | None = None
     demonstrations: tuple[DemonstrationReference, ...] | None = None
-    """Those that were selected, in order; None before the selection."""
+    """The selected demonstrations, in order; None before the selection."""
     prompt_format: str | None = None
-    """The format that the prompts really had: chat or text."""
+    """The format of the prompts that were sent: chat or text."""
     demonstrations_shown: int | None = None
-    """How many of the demonstrations fitted into the prompt."""
+    """The number of demonstrations that fitted into the prompt."""
+    prompt_versions: Mapping[str, str] = field(default_factory=dict)
+    """The version of each prompt by the purpose of its requests (reasoners/prompting/tool_declarations.py)."""
+    answers: tuple[str, ...] = ()
+    """The final answer as a list, if the run gave one; `final_answer` of the trace is its text."""
+    cited_steps: tuple[int, ...] = ()
+    """The positions of the steps that show the answer, as the run says."""
     response: str | None = None
     """The written response to the question."""
     links: tuple[Mapping[str, Any], ...] = ()
     """The links of the response to steps."""
     response_error: str | None = None
-    """Why no response was written."""
+    """The reason why no response was written."""
     agreement: StoredAgreement | None = None
     replay: Mapping[str, Any] | None = None
-    """Which demonstration a replay followed, and how its question was aligned."""
+    """Replay only: the demonstration that was followed, and the alignment of its question."""
     project_id: UUID | None = None
-    """Of a verification: its project."""
+    """Verification only: its project."""
     questions: tuple[UUID, ...] = ()
-    """Of a verification: its questions in order."""
+    """Verification only: its questions in order."""
     question_limit: int | None = None
-    """Of a verification: how many questions it was limited to."""
+    """Verification only: the maximum number of questions."""
     repeats: UUID | None = None
-    """Of a verification: the one whose failures it repeats."""
+    """Verification only: the verification whose failures it repeats."""
     generated: bool = False
-    """The trace follows the gold reasoning of a generated world."""
+    """Whether the trace follows the gold reasoning of a generated world."""
     world_hash: str | None = None
-    """Of a gold run: the hash of its world."""
+    """Gold run only: the hash of its world."""
     needs: tuple[str, ...] = ()
-    """Of a gold trace: the sources it needs."""
+    """Gold trace only: the sources that it needs."""
     tools: tuple[Mapping[str, Any], ...] = ()
-    """Of an imported trace: the definitions of its tools."""
+    """Imported trace only: the definitions of its tools."""
     is_nested: bool = True
-    """Reasoner, options and library are stored under "way", as of single questions; of a verification they are not."""
+    """Whether reasoner, options and library are stored under "way", as for single questions, not for verifications."""
+    absent_keys: frozenset[str] = frozenset()
+    """Those of reasoner, options and library that an imported configuration lacks; they are not written."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Everything else, by its key."""
+    """All other values, by key."""
 
     @property
     def followed_demonstrations(self) -> frozenset[str]:
@@ -91,38 +98,39 @@ class TraceConfiguration:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "TraceConfiguration":
-        """Read a stored configuration; never fails, since traces come from elsewhere too."""
+        """Read a stored configuration; never fails, since traces are also imported."""
         rest = dict(document)
         values: dict[str, Any] = {}
-        for name, stored in _STORED_FIELDS.items():
-            if stored.key in rest and stored.matches(rest[stored.key]):
-                value = stored.decode(rest[stored.key])
+        for name, field_form in _STORED_FIELDS.items():
+            if field_form.key in rest and field_form.matches(rest[field_form.key]):
+                value = field_form.decode(rest[field_form.key])
                 if value != _DEFAULTS[name]:
                     values[name] = value
-                    del rest[stored.key]
+                    del rest[field_form.key]
         nested = rest.get("way")
         if isinstance(nested, Mapping) and nested.keys() == set(_RUN_CONFIG) and _is_run_config(nested):
             values |= rest.pop("way")
         elif rest.keys() >= {"reasoner"} and _is_run_config(rest):
             values |= {name: rest.pop(name) for name in _RUN_CONFIG if name in rest}
-            values["is_nested"] = False
+            values |= {"is_nested": False, "absent_keys": frozenset(_RUN_CONFIG) - values.keys()}
         return cls(**values, extra=rest)
 
     def to_json(self) -> dict[str, Any]:
-        """Write the stored form; a None or empty value is written only where it was read."""
+        """Write the stored form; a None or empty value is written only if it was read."""
         document: dict[str, Any] = dict(self.extra)
         if self.reasoner is not None:
             run_config = {"reasoner": self.reasoner, "options": dict(self.options), "library": self.library}
-            document |= {"way": run_config} if self.is_nested else run_config
-        for name, stored in _STORED_FIELDS.items():
+            stored = {name: value for name, value in run_config.items() if value or name not in self.absent_keys}
+            document |= {"way": stored} if self.is_nested else stored
+        for name, field_form in _STORED_FIELDS.items():
             value = getattr(self, name)
             if value != _DEFAULTS[name]:
-                document[stored.key] = stored.encode(value)
+                document[field_form.key] = field_form.encode(value)
         return document
 
 
 class _StoredField(NamedTuple):
-    """How an attribute stands in the JSON: under which key, in which form."""
+    """The JSON key of an attribute, and the check, decoder and encoder of its value."""
 
     key: str
     matches: Callable[[Any], bool]
@@ -157,8 +165,16 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
+def _is_text_object(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(entry, str) for entry in value.values())
+
+
 def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _is_count_list(value: Any) -> bool:
+    return isinstance(value, list) and all(type(entry) is int for entry in value)
 
 
 def _is_object_list(value: Any) -> bool:
@@ -227,6 +243,9 @@ _STORED_FIELDS = {
     ),
     "prompt_format": _StoredField("form", _is_text_or_null),
     "demonstrations_shown": _StoredField("demonstrations_shown", _is_count_or_null),
+    "prompt_versions": _StoredField("prompts", _is_text_object, dict, dict),
+    "answers": _StoredField("answers", _is_text_list, tuple, list),
+    "cited_steps": _StoredField("cited", _is_count_list, tuple, list),
     "response": _StoredField("response", _is_text_or_null),
     "links": _StoredField("links", _is_object_list, tuple, list),
     "response_error": _StoredField("unwritten", _is_text_or_null),

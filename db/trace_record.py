@@ -1,4 +1,4 @@
-"""A trace with everything that belongs to it, as it is loaded, exported and imported."""
+"""A trace with all its rows, as it is loaded, exported and imported."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 
 @dataclass(slots=True)
 class TraceRecord:
-    """A trace with its question and project; `steps` are in order, `removed` ones were undone."""
+    """A trace with its question and project; `steps` are in order, `removed` are those that were undone."""
 
     project: Project
     question: Question
@@ -34,45 +34,45 @@ class TraceRecord:
 
     @property
     def creator_name(self) -> str:
-        """The author or reasoner in words."""
+        """A phrase that names the author or reasoner."""
         if self.trace.reasoner == GENERATED_REASONER:
             return "generated from the world's facts, every step really run"
         return f"by {self.author or self.trace.reasoner}"
 
     def find_inconsistencies(self) -> Iterator[str]:
-        """Yield what is inconsistent in an imported record, a clause each."""
-        every = [*self.steps, *self.removed]
-        yield from self._find_invalid_values(every)
+        """Yield the inconsistencies of an imported record, one clause each."""
+        all_steps = [*self.steps, *self.removed]
+        yield from self._find_invalid_values(all_steps)
         if self.question.project_id != self.project.id or self.trace.question_id != self.question.id:
             yield "the trace, its question and its project do not belong together"
-        parts: list[Step | Edit | Judgement] = [*every, *self.edits, *self.judgements]
+        parts: list[Step | Edit | Judgement] = [*all_steps, *self.edits, *self.judgements]
         if any(part.trace_id != self.trace.id for part in parts):
             yield "a step, edit or judgement belongs to another trace"
-        keys = {step.id for step in every}
-        pointed = {s.parent_id for s in every} | {e.step_id for e in self.edits}
-        if len(keys) != len(every) or not pointed - {None} <= keys:
-            yield "two steps have one key, or a step that is named is not there"
-        elif _has_parent_cycle(every):
+        keys = {step.id for step in all_steps}
+        references = {s.parent_id for s in all_steps} | {e.step_id for e in self.edits}
+        if len(keys) != len(all_steps) or not references - {None} <= keys:
+            yield "two steps have one key, or a step that is referred to is missing"
+        elif _has_parent_cycle(all_steps):
             yield "a step is its own ancestor"
         if [step.position for step in self.steps] != list(range(1, len(self.steps) + 1)):
             yield "the steps are not numbered 1, 2, 3 ..."
         if self.trace.run_id != (self.run.id if self.run else None):
-            yield "the trace names another run than the one that comes with it"
-        named = {self.trace.author_id, *(e.editor_id for e in self.edits), *(j.judge_id for j in self.judgements)}
-        if not named - {None} <= self.people.keys():
+            yield "the trace refers to another run than that of the record"
+        user_ids = {self.trace.author_id, *(e.editor_id for e in self.edits), *(j.judge_id for j in self.judgements)}
+        if not user_ids - {None} <= self.people.keys():
             yield "a person has no name"
 
-    def _find_invalid_values(self, every: list[Step]) -> Iterator[str]:
+    def _find_invalid_values(self, steps: list[Step]) -> Iterator[str]:
         if self.trace.status not in TRACE_STATUSES:
             yield f"the status {self.trace.status!r} is none of {', '.join(TRACE_STATUSES)}"
-        if any(step.rating is not None and not 1 <= step.rating <= 5 for step in every):
+        if any(step.rating is not None and not 1 <= step.rating <= 5 for step in steps):
             yield "a rating is not between 1 and 5"
-        if not all(_is_valid_origin(origin) for step in every for origin in step.origins.values()):
-            yield "an argument's origin has none of the forms that there are"
-        if not all(_is_valid_usage(step.usage) for step in every):
-            yield "what a step's model calls took has not the form that it should have"
+        if not all(_is_valid_origin(origin) for step in steps for origin in step.origins.values()):
+            yield "an argument's origin has an unknown form"
+        if not all(_is_valid_usage(step.usage) for step in steps):
+            yield "the usage of a step's model calls has an unknown form"
         if any(step.removed_at is not None for step in self.steps) or any(s.removed_at is None for s in self.removed):
-            yield "a removed step stands among the others, or the other way round"
+            yield "a removed step is listed with the others, or the reverse"
 
 
 def _has_parent_cycle(steps: list[Step]) -> bool:
@@ -87,7 +87,7 @@ def _has_parent_cycle(steps: list[Step]) -> bool:
 
 
 def _is_valid_usage(usage: dict[str, Any]) -> bool:
-    """Whether the usage has the parts of a step's, and each part only numbers, nulls and the model's name."""
+    """Whether the usage has only a step's parts, and each part only numbers, nulls and the model's name."""
     return usage.keys() <= {"thought", "tool"} and all(
         isinstance(part, dict)
         and isinstance(part.get("model", ""), str)
@@ -97,7 +97,7 @@ def _is_valid_usage(usage: dict[str, Any]) -> bool:
 
 
 def _is_valid_origin(origin: Any) -> bool:
-    """Whether it has one of the forms of reasoners/provenance.py, so that a page can describe it."""
+    """Whether the origin has one of the forms of reasoners/provenance.py, which pages can describe."""
     match origin:
         case {"from": "typed"}:
             return True

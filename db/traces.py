@@ -1,7 +1,7 @@
-"""Traces: loading and listing them, locking one for a change, and forking one at a step.
+"""Traces: load, list, lock for a change, and fork at a step.
 
-A change names the version of the trace that it is based on. If the trace was changed meanwhile, Conflict says when and
-how, so that nothing is overwritten.
+A change names the version of the trace that it is based on. If the trace was changed in the meantime, Conflict says
+when and how, and nothing is overwritten.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +17,7 @@ from db.assignments import reserve_question
 from db.database import Conflict, RowNotFound
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
 from db.trace_record import TraceRecord
+from db.users import require_role
 
 
 def lock_trace(session: Session, trace_id: UUID) -> Trace:
@@ -28,7 +29,7 @@ def lock_trace(session: Session, trace_id: UUID) -> Trace:
 
 
 def lock_step(session: Session, step_id: UUID) -> tuple[Step, Trace]:
-    """Load the step and lock its trace; the lock is always that of the trace, so that there is no deadlock."""
+    """Load the step and lock its trace; only traces are locked, so that there is no deadlock."""
     trace_id = session.scalar(select(Step.trace_id).where(Step.id == step_id))
     if trace_id is None:
         raise RowNotFound(f"there is no step {step_id} here; look at the newer state")
@@ -37,7 +38,7 @@ def lock_step(session: Session, step_id: UUID) -> tuple[Step, Trace]:
 
 
 def lock_draft(session: Session, trace_id: UUID, seen: int, by: UUID | None = None) -> Trace:
-    """Lock a draft of the version `seen`; `by` must be its author. Conflict otherwise."""
+    """Lock a draft that has the version `seen` and the author `by` (None for a run); Conflict otherwise."""
     trace = lock_trace(session, trace_id)
     if trace.status != "draft":
         last_change = _describe_last_change(session, trace)
@@ -45,9 +46,7 @@ def lock_draft(session: Session, trace_id: UUID, seen: int, by: UUID | None = No
             f"this trace is {trace.status} since {last_change} and cannot be changed any more; what you typed is still "
             "here, fork the trace to continue from it"
         )
-    if by is not None and trace.author_id != by:
-        author = session.get(User, trace.author_id) if trace.author_id else None
-        raise Conflict(f"this trace is {author.name if author else 'a model'}'s; fork it to continue from it")
+    require_author(session, trace, by)
     if trace.version != seen:
         last_change = _describe_last_change(session, trace)
         raise Conflict(
@@ -55,6 +54,13 @@ def lock_draft(session: Session, trace_id: UUID, seen: int, by: UUID | None = No
             "still here. Look at the newer state, then do it again"
         )
     return trace
+
+
+def require_author(session: Session, trace: Trace, by: UUID | None) -> None:
+    """Raise Conflict unless `by` is the author of the trace (None for a run)."""
+    if trace.author_id != by:
+        author = session.get(User, trace.author_id) if trace.author_id else None
+        raise Conflict(f"this trace is {author.name if author else 'a model'}'s; fork it to continue from it")
 
 
 def increment_version(trace: Trace) -> None:
@@ -68,18 +74,18 @@ def record_edit(session: Session, step: Step, action: str, before: dict[str, Any
 
 
 def _describe_last_change(session: Session, trace: Trace) -> str:
-    """Describe the last change of the trace and its time in a few words."""
-    happened = [(trace.started_at, "started")]
+    """Describe the last change of the trace and its time in a phrase."""
+    changes = [(trace.started_at, "started")]
     for step in session.scalars(select(Step).where(Step.trace_id == trace.id)):
-        happened.append((step.started_at, f"step {step.position} was written"))
+        changes.append((step.started_at, f"step {step.position} was written"))
         if step.finished_at is not None:
-            happened.append((step.finished_at, f"step {step.position} was completed"))
+            changes.append((step.finished_at, f"step {step.position} was completed"))
     for edit, position in session.execute(
         select(Edit, Step.position).outerjoin(Step, Step.id == Edit.step_id).where(Edit.trace_id == trace.id)
     ):
-        happened.append((edit.at, f"{edit.action} of step {position}" if position else f"its {edit.action} changed"))
-    at, what = max(happened)
-    return f"{what} at {at:%H:%M:%S} UTC"
+        changes.append((edit.at, f"{edit.action} of step {position}" if position else f"its {edit.action} changed"))
+    time, description = max(changes)
+    return f"{description} at {time:%H:%M:%S} UTC"
 
 
 COPIED_FIELDS = (
@@ -105,10 +111,10 @@ COPIED_FIELDS = (
 
 
 def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID | None) -> Trace:
-    """Start a draft of the author's, or a run's, with copies of steps 1 to `position` (0 for none).
+    """Start a draft of the author, or of a run, with copies of steps 1 to `position` (0 for none).
 
-    A step without a tool of which children are cut off is copied without its result. In a run's fork it is open again;
-    in a person's fork no such step is open, since only reasoners complete them.
+    A step without a tool that has children after `position` is copied without its result. In a run's fork it is open
+    again; in a person's fork it is finished, since only reasoners complete open steps.
     """
     parent = session.get(Trace, trace_id)
     if parent is None:
@@ -121,15 +127,16 @@ def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID 
     if len(steps) != position:
         raise RowNotFound(f"the trace has no step {position} to fork from; look at the newer state")
     if author_id is not None:
+        require_role(session, author_id)
         reserve_question(session, parent.question_id, author_id)
     child = Trace(question_id=parent.question_id, author_id=author_id, parent_id=parent.id, parent_position=position)
     session.add(child)
     session.flush()
     copies: dict[UUID, UUID] = {}
-    cut = _steps_with_later_children(session, trace_id, steps)
+    cut_step_ids = _steps_with_later_children(session, trace_id, steps)
     for step in steps:
         copy = Step(trace_id=child.id, **{name: getattr(step, name) for name in COPIED_FIELDS})
-        if step.tool is None and (step.id in cut or step.finished_at is None):
+        if step.tool is None and (step.id in cut_step_ids or step.finished_at is None):
             copy.observation = copy.error = copy.error_kind = copy.latency = None
             copy.finished_at = None if author_id is None else copy.started_at
         copy.parent_id = copies.get(step.parent_id) if step.parent_id else None
@@ -140,7 +147,7 @@ def fork_trace(session: Session, trace_id: UUID, position: int, author_id: UUID 
 
 
 def _steps_with_later_children(session: Session, trace_id: UUID, steps: Sequence[Step]) -> set[UUID]:
-    """Find the steps that have a descendant after the last of them."""
+    """Find the ids of the steps that have a descendant after the last of them."""
     position = steps[-1].position if steps else 0
     later = select(Step.parent_id).where(
         Step.trace_id == trace_id,
@@ -149,13 +156,13 @@ def _steps_with_later_children(session: Session, trace_id: UUID, steps: Sequence
         Step.parent_id.is_not(None),
     )
     parents = {step.id: step.parent_id for step in steps}
-    cut: set[UUID] = set()
+    ancestors: set[UUID] = set()
     for parent in session.scalars(later):
         ancestor = parent
-        while ancestor in parents and ancestor not in cut:
-            cut.add(ancestor)
+        while ancestor in parents and ancestor not in ancestors:
+            ancestors.add(ancestor)
             ancestor = parents[ancestor]
-    return cut
+    return ancestors
 
 
 def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
@@ -169,7 +176,7 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
     if row is None:
         raise RowNotFound(f"there is no trace {trace_id}; go back to the queue")
     trace, question, project = row
-    every = session.scalars(
+    all_steps = session.scalars(
         select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.started_at, Step.id)
     ).all()
     edits = list(session.scalars(select(Edit).where(Edit.trace_id == trace_id).order_by(Edit.at, Edit.id)))
@@ -186,8 +193,8 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
         project=project,
         question=question,
         trace=trace,
-        steps=[step for step in every if step.removed_at is None],
-        removed=[step for step in every if step.removed_at is not None],
+        steps=[step for step in all_steps if step.removed_at is None],
+        removed=[step for step in all_steps if step.removed_at is not None],
         edits=edits,
         judgements=judgements,
         run=session.get(Run, trace.run_id) if trace.run_id else None,
@@ -195,8 +202,26 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
     )
 
 
+def has_trace(session: Session, trace_id: UUID) -> bool:
+    """Whether the trace is stored."""
+    return session.scalar(select(Trace.id).where(Trace.id == trace_id)) is not None
+
+
+def preview_trace(session: Session, trace: Trace) -> TraceRecord:
+    """The record of a trace that its author has not begun; nothing is stored."""
+    row = session.execute(
+        select(Question, Project)
+        .join(Project, Project.id == Question.project_id)
+        .where(Question.id == trace.question_id)
+    ).first()
+    if row is None:
+        raise RowNotFound(f"there is no question {trace.question_id} here; go back to the queue")
+    question, project = row
+    return TraceRecord(project, question, trace, [])
+
+
 def iterate_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
-    """Iterate over the traces of that status and project, the oldest first, one in memory at a time."""
+    """Iterate over the traces with this status and project, the oldest first, one in memory at a time."""
     query = _apply_filters(select(Trace.id), status, project)
     yield from load_traces(session, session.scalars(query.order_by(Trace.started_at, Trace.id)).all())
 
@@ -222,7 +247,7 @@ class TraceSummary(NamedTuple):
 def list_trace_summaries(
     session: Session, *, status: str | None = None, project: str | None = None, limit: int = 50
 ) -> list[TraceSummary]:
-    """List the latest traces of that status and project."""
+    """List the latest traces with this status and project."""
     columns = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
     query = _apply_filters(columns, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
     return [TraceSummary(*row) for row in session.execute(query)]

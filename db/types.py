@@ -12,7 +12,7 @@ UNSTORABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 
 class UnstorableValue(ValueError):
-    """A value that no database stores exactly: a NUL, an unpaired surrogate, NaN, a key that is not text."""
+    """A value that cannot be stored exactly: a NUL, an unpaired surrogate, NaN, or a key that is not text."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -25,7 +25,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"a moment without a time zone cannot be stored: {value.isoformat()}")
+            raise ValueError(f"a time without a time zone cannot be stored: {value.isoformat()}")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -35,7 +35,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class ExactText(TypeDecorator[str]):
-    """Text that is returned as it was stored; text that could not be raises UnstorableValue."""
+    """Text that is returned as it was stored; UnstorableValue for text for which this is impossible."""
 
     impl = Text
     cache_ok = True
@@ -44,12 +44,12 @@ class ExactText(TypeDecorator[str]):
         if value is None:
             return None
         check_storable_text(value)
-        # A member of a StrEnum goes in by its value; psycopg would take its name.
+        # str() stores the value of a StrEnum member; psycopg would store its name.
         return str(value)
 
 
 class ExactJson(TypeDecorator[Any]):
-    """JSON that is returned as it was stored; a value that could not be raises UnstorableValue."""
+    """JSON that is returned as it was stored; UnstorableValue for a value for which this is impossible."""
 
     impl = JSON(none_as_null=True)
     cache_ok = True
@@ -57,8 +57,8 @@ class ExactJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         try:
             _check_storable_json(value)
-        except RecursionError as deep:
-            raise UnstorableValue("the data is nested too deeply to be stored; flatten it") from deep
+        except RecursionError as error:
+            raise UnstorableValue("the data is nested too deeply to be stored; flatten it") from error
         return value
 
 
@@ -71,8 +71,8 @@ def check_storable_text(value: str) -> None:
     """Raise UnstorableValue with the position if the text has a NUL or an unpaired surrogate."""
     if match := UNSTORABLE_CHARACTERS.search(value):
         raise UnstorableValue(
-            f"the text has the character U+{ord(match.group()):04X} at place {match.start()}, which cannot be stored;"
-            " remove it"
+            f"the text has the character U+{ord(match.group()):04X} at position {match.start()}, which cannot be "
+            "stored; remove it"
         )
 
 
@@ -82,13 +82,15 @@ def _check_storable_json(value: Any) -> None:
     elif isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
-                raise UnstorableValue(f"the data has the key {key!r}, which is no text and would come back as one")
+                raise UnstorableValue(f"the data has the key {key!r}, which is not text and would be returned as text")
             check_storable_text(key)
             _check_storable_json(inner)
     elif isinstance(value, list):
         for inner in value:
             _check_storable_json(inner)
     elif isinstance(value, float) and value - value != 0:
-        raise UnstorableValue(f"the data has the number {value}, which JSON does not know; leave it out")
+        raise UnstorableValue(f"the data has the number {value}, which JSON cannot represent; leave it out")
     elif value is not None and not isinstance(value, bool | int | float):
-        raise UnstorableValue(f"the data has a {type(value).__name__}, which is no JSON value; turn it into text first")
+        raise UnstorableValue(
+            f"the data has a {type(value).__name__}, which is not a JSON value; convert it to text first"
+        )

@@ -1,7 +1,7 @@
 """Verifications: runs of a reasoner over a project's questions with gold answers, their scores and repairs.
 
-A score is a judgement without a judge, with the aspect F1. A failure is a trace of the verification that scored below 1
-or has no answer; its repair is a person's fork of it.
+A score is a judgement without a judge, with the aspect SCORE_ASPECT. A failure is a trace of the verification with a
+score below 1 or without an answer; its repair is a person's fork of it.
 """
 
 from collections import Counter
@@ -9,15 +9,20 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Exists, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from db.database import RowNotFound
-from db.models import Assignment, Judgement, Project, Question, Run, Trace, User, utc_now
+from db.models import UNFINISHED_ENDINGS, Assignment, Judgement, Project, Question, Run, Step, Trace, User, utc_now
 
 VERIFICATION_NAME = "verify"
-"""The name of such a run; its configuration has the ids of the project and of the questions."""
+"""The name of these runs; their configuration has the ids of the project and of the questions."""
 SCORE_ASPECT = "f1"
+UNAVAILABLE_KIND = "unavailable"
+TIME_LIMIT_KIND = "time limit"
+"""Kinds of errors of a step, as worlds.source.ErrorKind names them."""
+QUERY_TOOL = "runQuery"
+"""The tool that runs a query of the agent's own."""
 CORRECT_SCORE = 1.0
 _QUERY_BATCH_SIZE = 500
 
@@ -31,12 +36,14 @@ class VerificationOutcome(NamedTuple):
     gold: list[dict[str, Any]]
     trace_id: UUID | None = None
     ending: str | None = None
-    """None while the run is at work on it, and before."""
+    """None until the run has ended on this question."""
     failure: str | None = None
     answer: str | None = None
     score: float | None = None
     """None without an answer."""
-    cost: dict[str, Any] = {}  # noqa: RUF012 - a named tuple's default is never written to
+    cost: dict[str, Any] = {}  # noqa: RUF012 - the default is never changed
+    met_unavailable_source: bool = False
+    """Whether a source or a tool was unavailable in one of its steps, or did not answer in time."""
 
     @property
     def is_correct(self) -> bool:
@@ -45,24 +52,24 @@ class VerificationOutcome(NamedTuple):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended; a stopped one is resumed."""
-        return self.ending not in (None, "stopped")
+        """Whether the question is done; a stopped one is resumed."""
+        return self.ending is not None and self.ending not in UNFINISHED_ENDINGS
 
     @property
     def is_failed(self) -> bool:
-        """Whether it has ended without a correct answer."""
-        return self.is_finished and not self.is_correct
+        """Whether the question is done without a correct answer, and no source that was unavailable is the cause."""
+        return self.is_finished and not self.is_correct and not self.met_unavailable_source
 
 
 class Repair(NamedTuple):
     """The repair of a failure, its author and its status."""
 
     trace_id: UUID
-    """The failure's."""
+    """The trace of the failure."""
     repair_id: UUID | None
     """The fork; None while the question is only reserved."""
     status: str
-    """held, or the fork's status."""
+    """"held" for a reservation, else the fork's status."""
     person: str | None
     person_id: UUID | None
 
@@ -85,8 +92,8 @@ def find_verification(session: Session, run_id: UUID) -> Run:
 
 def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
     """List the project's questions that have a gold answer, in order."""
-    every = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
-    return [question for question in every if question.gold_answers]
+    questions = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
+    return [question for question in questions if question.gold_answers]
 
 
 def verified_question_ids(run: Run) -> list[UUID]:
@@ -95,7 +102,7 @@ def verified_question_ids(run: Run) -> list[UUID]:
 
 
 def list_outcomes(session: Session, run: Run) -> list[VerificationOutcome]:
-    """List the results of its questions in order."""
+    """List the results of the verification's questions in order."""
     ids = verified_question_ids(run)
     outcomes: dict[UUID, VerificationOutcome] = {}
     for start in range(0, len(ids), _QUERY_BATCH_SIZE):
@@ -107,12 +114,12 @@ def list_outcomes(session: Session, run: Run) -> list[VerificationOutcome]:
 def _load_outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[VerificationOutcome]:
     score = aliased(Judgement)
     rows = session.execute(
-        select(Question, Trace, score.value)
+        select(Question, Trace, score.value, _unavailable_step(run))
         .outerjoin(Trace, (Trace.question_id == Question.id) & (Trace.run_id == run.id))
         .outerjoin(score, (score.trace_id == Trace.id) & (score.aspect == SCORE_ASPECT))
         .where(Question.id.in_(ids))
     )
-    for question, trace, value in rows:
+    for question, trace, value, is_unavailable in rows:
         outcome = VerificationOutcome(question.id, question.text, question.kind, question.gold_answers)
         yield (
             outcome
@@ -124,8 +131,25 @@ def _load_outcomes(session: Session, run: Run, ids: list[UUID]) -> Iterable[Veri
                 answer=trace.final_answer,
                 score=None if value is None else float(value),
                 cost=trace.cost,
+                met_unavailable_source=is_unavailable,
             )
         )
+
+
+def _unavailable_step(run: Run) -> Exists:
+    """Whether the trace has a step whose tool failed for a reason that is not the agent's.
+
+    A tool that is not offered is the agent's mistake, and so is a query of its own that takes too long.
+    """
+    is_late = (Step.error_kind == TIME_LIMIT_KIND) & (Step.tool != QUERY_TOOL)
+    return exists(
+        select(Step.id).where(
+            Step.trace_id == Trace.id,
+            Step.removed_at.is_(None),
+            Step.tool.in_(run.tools or ()),
+            (Step.error_kind == UNAVAILABLE_KIND) | is_late,
+        )
+    )
 
 
 def find_outcome(session: Session, trace_id: UUID) -> VerificationOutcome | None:
@@ -149,7 +173,7 @@ def load_question(session: Session, question_id: UUID) -> tuple[Question, Projec
     """Load the question and its project."""
     question = session.get(Question, question_id)
     if question is None:
-        raise RowNotFound(f"there is no question {question_id} any more; begin a new verification")
+        raise RowNotFound(f"the question {question_id} no longer exists; start a new verification")
     return question, session.get_one(Project, question.project_id)
 
 
@@ -168,17 +192,17 @@ def save_score(session: Session, trace_id: UUID, score: float) -> None:
 
 def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> dict[UUID, Repair]:
     """Find by failed trace its latest repair, an approved trace of its question, or a reservation of the question."""
-    failed = {outcome.trace_id: outcome for outcome in failures if outcome.trace_id is not None}
+    outcomes_by_trace = {outcome.trace_id: outcome for outcome in failures if outcome.trace_id is not None}
     repairs: dict[UUID, Repair] = {}
-    for start in range(0, len(failed), _QUERY_BATCH_SIZE):
-        some = list(failed)[start : start + _QUERY_BATCH_SIZE]
-        by_question = {failed[trace].question_id: trace for trace in some}
-        held = session.execute(
+    for start in range(0, len(outcomes_by_trace), _QUERY_BATCH_SIZE):
+        batch = list(outcomes_by_trace)[start : start + _QUERY_BATCH_SIZE]
+        by_question = {outcomes_by_trace[trace].question_id: trace for trace in batch}
+        reservations = session.execute(
             select(Assignment.question_id, User.name, User.id)
             .join(User, User.id == Assignment.user_id)
             .where(Assignment.question_id.in_(by_question), Assignment.state == "open", Assignment.until > utc_now())
         )
-        for question_id, name, person_id in held:
+        for question_id, name, person_id in reservations:
             trace = by_question[question_id]
             repairs[trace] = Repair(trace, None, "held", name, person_id)
         # A question with an approved trace needs no other repair.
@@ -187,13 +211,13 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
             .join(User, User.id == Trace.author_id)
             .where(Trace.question_id.in_(by_question), Trace.status == "approved")
         )
-        for question_id, shown_id, name, person_id in approved:
+        for question_id, approved_id, name, person_id in approved:
             trace = by_question[question_id]
-            repairs[trace] = Repair(trace, shown_id, "approved", name, person_id)
+            repairs[trace] = Repair(trace, approved_id, "approved", name, person_id)
         forks = session.execute(
             select(Trace.parent_id, Trace.id, Trace.status, User.name, User.id)
             .outerjoin(User, User.id == Trace.author_id)
-            .where(Trace.parent_id.in_(some), Trace.author_id.is_not(None))
+            .where(Trace.parent_id.in_(batch), Trace.author_id.is_not(None))
             .order_by(Trace.started_at, Trace.id)
         )
         for parent, fork, status, name, person_id in forks:
@@ -209,8 +233,8 @@ def list_approved_repairs(session: Session, failures: Iterable[VerificationOutco
     while parents:
         forks: list[tuple[UUID, str]] = []
         for start in range(0, len(parents), _QUERY_BATCH_SIZE):
-            some = parents[start : start + _QUERY_BATCH_SIZE]
-            rows = select(Trace.id, Trace.status).where(Trace.parent_id.in_(some), Trace.author_id.is_not(None))
+            batch = parents[start : start + _QUERY_BATCH_SIZE]
+            rows = select(Trace.id, Trace.status).where(Trace.parent_id.in_(batch), Trace.author_id.is_not(None))
             forks += [(fork, status) for fork, status in session.execute(rows.order_by(Trace.id))]
         repairs += [fork for fork, status in forks if status == "approved"]
         parents = [fork for fork, status in forks if status != "approved"]
@@ -220,7 +244,7 @@ def list_approved_repairs(session: Session, failures: Iterable[VerificationOutco
 def count_kinds(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:
     """Count these traces by the kind of their question."""
     ids = list(traces)
-    counted: Counter[str | None] = Counter()
+    counts: Counter[str | None] = Counter()
     for start in range(0, len(ids), _QUERY_BATCH_SIZE):
         rows = session.execute(
             select(Question.kind, func.count())
@@ -228,5 +252,5 @@ def count_kinds(session: Session, traces: Iterable[UUID]) -> Counter[str | None]
             .where(Trace.id.in_(ids[start : start + _QUERY_BATCH_SIZE]))
             .group_by(Question.kind)
         )
-        counted.update(dict(rows.all()))
-    return counted
+        counts.update(dict(rows.all()))
+    return counts

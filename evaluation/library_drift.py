@@ -1,33 +1,163 @@
-"""Which demonstrations still hold: their actions run again in the world as it is now, and the report kept."""
+"""Drift: re-runs demonstrations in the current worlds, compares their observations, and caches a library's report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Literal
 from uuid import UUID
 
 from db.libraries import DemonstrationFilter, find_version, list_matching_ids
+from db.models import Step
+from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.report_cache import Report, load_report, save_report
-from reasoners.drift import StepDrift, TraceDrift, check_trace_drift
+from reasoners.provenance import BrokenOrigin, Origin, resolve_origin
 from runs.services import Services
+from tools.tool import Tool, ToolContext, ToolResult
 from worlds.folder import WorldError
 from worlds.source import SourceError
+
+DriftState = Literal["same", "differs", "broken"]
+IGNORED_FIELDS = frozenset({"score", "usage", "seconds"})
+"""Fields of a tool's data that vary between identical calls and are not compared."""
+
+StepData = Mapping[int, Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDrift:
+    """One tool call with its stored and its current result; each is the observed text, or the error."""
+
+    position: int
+    tool: str
+    arguments: dict[str, Any]
+    state: DriftState
+    before: str
+    now: str
+    why: str = ""
+    """Why the step is broken; otherwise empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDrift:
+    """The drift of one trace; `steps` holds only the steps with a tool."""
+
+    trace: str
+    question: str
+    world: str
+    steps: tuple[StepDrift, ...]
+
+    @property
+    def state(self) -> DriftState:
+        """The worst state of its steps."""
+        states = {step.state for step in self.steps}
+        return "broken" if "broken" in states else "differs" if "differs" in states else "same"
+
+    def to_json(self) -> dict[str, Any]:
+        """The drift as JSON; steps that are the same are counted, not listed."""
+        changed = [asdict(step) for step in self.steps if step.state != "same"]
+        data = {"trace": self.trace, "question": self.question, "world": self.world, "state": self.state}
+        return {**data, "run": len(self.steps), "steps": changed}
+
+
+def check_trace_drift(record: TraceRecord, context: ToolContext, find_tool: Callable[[str], Tool | None]) -> TraceDrift:
+    """Re-run the tool calls of the trace; `find_tool` returns a tool by name, or None."""
+    data_now: dict[int, Mapping[str, Any] | None] = {}
+    drifts = list(_compare_steps(record.steps, context, find_tool, data_now))
+    data_before = {step.position: step.data for step in record.steps}
+    for step in record.steps:
+        for name, origin in step.origins.items():
+            changed_position = _find_changed_step(origin, record.question.text, data_before, data_now)
+            if changed_position is not None:
+                why = f"the value that step {step.position} took from here as its {name.replace('_', ' ')} has changed"
+                drifts = [_mark_broken(drift, why) if drift.position == changed_position else drift for drift in drifts]
+    return TraceDrift(str(record.trace.id), record.question.text, record.project.world, tuple(drifts))
+
+
+def _compare_steps(
+    steps: Sequence[Step],
+    context: ToolContext,
+    find_tool: Callable[[str], Tool | None],
+    data_now: dict[int, Mapping[str, Any] | None],
+) -> Iterator[StepDrift]:
+    for step in steps:
+        if step.tool is None or step.finished_at is None:
+            continue
+        tool = find_tool(step.tool)
+        if tool is None:
+            why = f"the tool {step.tool} is not available"
+            yield StepDrift(step.position, step.tool, step.arguments, "broken", _observed_text(step), "", why)
+            continue
+        # A model is used only where the stored step used one: it would word the same result otherwise, and it costs.
+        used_model = (step.data or {}).get("route") == "model"
+        outcome = tool.call(context if used_model else replace(context, chat=None), step.arguments)
+        data_now[step.position] = outcome.observation.data if outcome.observation is not None else None
+        text_now = outcome.observation.text if outcome.observation is not None else outcome.error or ""
+        fails_now = outcome.observation is None and step.error is None
+        state: DriftState = "broken" if fails_now else "same" if _is_unchanged(step, outcome) else "differs"
+        why = "it did not fail before" if fails_now else ""
+        yield StepDrift(step.position, step.tool, step.arguments, state, _observed_text(step), text_now, why)
+
+
+def _observed_text(step: Step) -> str:
+    return step.error or step.observation or ""
+
+
+def _is_unchanged(step: Step, outcome: ToolResult) -> bool:
+    if outcome.observation is None or step.error is not None:
+        return step.error == outcome.error
+    # Imported traces may have texts without data.
+    same_data = step.data is None or strip_ignored_fields(step.data) == strip_ignored_fields(outcome.observation.data)
+    return step.observation == outcome.observation.text and same_data
+
+
+def strip_ignored_fields(data: Any) -> Any:
+    """The data without the fields that are not compared."""
+    if isinstance(data, Mapping):
+        return {name: strip_ignored_fields(value) for name, value in data.items() if name not in IGNORED_FIELDS}
+    return [strip_ignored_fields(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def _find_changed_step(origin: Origin, question: str, data_before: StepData, data_now: StepData) -> int | None:
+    """The position of the step whose data the origin points into, if the value there has changed."""
+    if origin["from"] == "parts":
+        changed_steps = (
+            _find_changed_step(part["origin"], question, data_before, data_now) for part in origin["parts"]
+        )
+        return next((step for step in changed_steps if step is not None), None)
+    if origin["from"] != "step" or origin["step"] not in data_now:
+        return None
+    try:
+        value_before = resolve_origin(origin, question, data_before)
+    except BrokenOrigin:
+        # The origin was already broken when the trace was stored, so the world did not change it.
+        return None
+    try:
+        return origin["step"] if resolve_origin(origin, question, data_now) != value_before else None
+    except BrokenOrigin:
+        return int(origin["step"])
+
+
+def _mark_broken(step: StepDrift, why: str) -> StepDrift:
+    return step if step.state == "broken" else replace(step, state="broken", why=why)
+
 
 _STATES_BY_SEVERITY = ("broken", "differs")
 
 
 def list_demonstration_ids(services: Services, library: str | None, chosen: DemonstrationFilter) -> list[UUID]:
-    """The traces of the version that NAME or NAME:NUMBER names, or all approved ones, that fit."""
+    """The ids of the matching traces of a library version (NAME or NAME:NUMBER), or of all approved traces."""
     with services.database.read() as session:
         return list_matching_ids(session, chosen, find_version(session, library).id if library is not None else None)
 
 
 def compute_drift(services: Services, ids: Sequence[UUID], done: Callable[[int, int], None]) -> Report:
-    """Run every trace again; `done` hears how many of how many are done."""
+    """Check every trace; `done` is called with the number of finished traces and their total."""
     drifts: list[TraceDrift] = []
-    for place, trace_id in enumerate(ids, 1):
+    for finished, trace_id in enumerate(ids, 1):
         drifts.append(_check_trace(services, trace_id))
-        done(place, len(ids))
+        done(finished, len(ids))
     counts = {state: sum(drift.state == state for drift in drifts) for state in ("same", "differs", "broken")}
     changed = [drift.to_json() for state in _STATES_BY_SEVERITY for drift in drifts if drift.state == state]
     return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "traces": len(drifts), **counts, "changed": changed}
@@ -38,10 +168,10 @@ def _check_trace(services: Services, trace_id: UUID) -> TraceDrift:
         record = load_trace(session, trace_id)
     try:
         context = services.tool_context(record.project.world)
-    except (WorldError, SourceError) as gone:
-        # Nothing can be run there: each step has broken for the same reason.
+    except (WorldError, SourceError) as error:
+        # No tool can run without the world, so every step is broken for the same reason.
         steps = [
-            StepDrift(s.position, s.tool, s.arguments, "broken", s.error or s.observation or "", "", str(gone))
+            StepDrift(s.position, s.tool, s.arguments, "broken", s.error or s.observation or "", "", str(error))
             for s in record.steps
             if s.tool is not None
         ]
@@ -50,12 +180,12 @@ def _check_trace(services: Services, trace_id: UUID) -> TraceDrift:
 
 
 def load_drift(services: Services, library: str | None) -> Report | None:
-    """The last report about the version, or about all approved traces; None when there is none."""
+    """The last report about a library version, or about all approved traces; None if there is none."""
     return load_report(_drift_path(services, library))
 
 
 def save_drift(services: Services, library: str | None, report: Report) -> None:
-    """Keep the report until there is a newer one."""
+    """Store the report in place of the previous one."""
     save_report(_drift_path(services, library), report)
 
 
@@ -63,5 +193,5 @@ def _drift_path(services: Services, library: str | None) -> Path:
     if library is None:
         return services.settings.home / "drift.json"
     with services.database.read() as session:
-        drifts = find_version(session, library)
-    return services.settings.home / "libraries" / drifts.name / f"{drifts.number}-drift.json"
+        version = find_version(session, library)
+    return services.library_folder(version.id) / "drift.json"

@@ -1,8 +1,8 @@
-"""Formats seconds, tokens and money for people; an unknown value reads "unknown"."""
+"""Formats seconds, tokens and money for display; an unknown value is shown as "unknown"."""
 
 
 def format_seconds(seconds: float) -> str:
-    """Format seconds, as milliseconds below a hundredth."""
+    """Format seconds; below 0.01 s as milliseconds."""
     if 0 < seconds < 0.01:
         return f"{seconds * 1000:.1f} ms"
     return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
@@ -18,7 +18,7 @@ def format_tokens(input_count: int | None, output_count: int | None) -> str:
 
 
 def format_money(cost: float | None) -> str:
-    """US dollars, as many digits as say something."""
+    """Format US dollars with a suitable number of digits."""
     if cost is None:
         return "cost unknown"
     if 0 < cost < 0.0001:
@@ -27,5 +27,5 @@ def format_money(cost: float | None) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """The number with its noun."""
+    """Format a count with its noun: 1 token, 2,000 tokens."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

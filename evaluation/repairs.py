@@ -1,11 +1,9 @@
-"""The failures of a verification in the order in which their repairs teach most, and what the repairs have brought.
+"""The failures of a verification in the order of repair priority, and the library version with their repairs.
 
-In which order failures are worth a repair: where the library is thin and failures are many, first.
-
-Of a kind of question with `failed` failures that nobody repairs yet and `shown` demonstrations or repairs, the next
-repair is worth failed / (1 + shown): it may help that many questions, and the less the more is shown already. The kind
-where that is most comes first; each one that is taken counts as shown from then on, so that kinds take turns as their
-worth falls. Within a kind the order of the questions stays.
+For a kind of question with `failed` open failures and `shown` demonstrations or repairs, the priority of the next
+repair is failed / (1 + shown): a repair may help that many questions, and the less, the more demonstrations there are.
+The failures are ordered greedily: the kind with the highest priority comes first, and each chosen failure counts as
+shown from then on, so kinds take turns as their priority falls. Within a kind the order of the questions is kept.
 """
 
 from collections import Counter, deque
@@ -15,11 +13,10 @@ from typing import TypeVar
 from uuid import UUID
 
 from db import libraries, verifications
-from db.assignments import reserve_question
 from db.database import Conflict
 from db.models import Library, Project, Run
 from db.verifications import Repair, VerificationOutcome
-from fewshot_library.card import FreezeOptions
+from fewshot_library.library import FreezeOptions
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
 
@@ -27,41 +24,47 @@ KindType = TypeVar("KindType", bound=Hashable)
 
 
 def order_repairs(kinds: Sequence[KindType], shown: Mapping[KindType, int]) -> list[int]:
-    """The places of the failures, given the kind of each and how many demonstrations each kind has; ties by place."""
-    left: dict[KindType, deque[int]] = {}
-    for place, kind in enumerate(kinds):
-        left.setdefault(kind, deque()).append(place)
-    known = Counter(dict(shown))
+    """Order failures by repair priority; return their indexes.
+
+    `kinds` holds the kind of each failure, `shown` the number of demonstrations of each kind. Ties keep their order.
+    """
+    open_failures: dict[KindType, deque[int]] = {}
+    for index, kind in enumerate(kinds):
+        open_failures.setdefault(kind, deque()).append(index)
+    shown_counts = Counter(dict(shown))
     order: list[int] = []
-    while left:
-        kind = max(left, key=lambda candidate: repair_value(len(left[candidate]), known[candidate]))
-        order.append(left[kind].popleft())
-        known[kind] += 1
-        if not left[kind]:
-            del left[kind]
+    while open_failures:
+        kind = max(
+            open_failures,
+            key=lambda candidate: repair_priority(len(open_failures[candidate]), shown_counts[candidate]),
+        )
+        order.append(open_failures[kind].popleft())
+        shown_counts[kind] += 1
+        if not open_failures[kind]:
+            del open_failures[kind]
     return order
 
 
-def repair_value(failed: int, shown: int) -> float:
-    """What the next repair of a kind is worth."""
+def repair_priority(failed: int, shown: int) -> float:
+    """The priority of the next repair of a kind."""
     return failed / (1 + shown)
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationFailure:
-    """A question that was not answered rightly, and who repairs it."""
+    """A question without a correct answer, and its repair, if there is one."""
 
     outcome: VerificationOutcome
     repair: Repair | None
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody may take it."""
+        """Whether it can be claimed for a repair."""
         return self.repair is None or self.repair.status in ("rejected", "failed")
 
 
 def list_failures(services: Services, run: Run) -> list[VerificationFailure]:
-    """The run's failures: those that nobody repairs yet first, in the order in which they teach most."""
+    """The run's failures: open ones first, ordered by repair priority, then those with a repair."""
     with services.database.read() as session:
         failed = [outcome for outcome in verifications.list_outcomes(session, run) if outcome.is_failed]
         repairs = verifications.find_repairs(session, failed)
@@ -69,68 +72,70 @@ def list_failures(services: Services, run: Run) -> list[VerificationFailure]:
         VerificationFailure(outcome, repairs.get(outcome.trace_id) if outcome.trace_id else None) for outcome in failed
     ]
     shown = count_demonstrations_by_kind(services, run)
-    left, repaired = (
-        [failure for failure in failures if failure.is_open],
-        [failure for failure in failures if not failure.is_open],
-    )
+    open_failures = [failure for failure in failures if failure.is_open]
+    repaired = [failure for failure in failures if not failure.is_open]
     shown.update(failure.outcome.kind for failure in repaired)
-    order = order_repairs([failure.outcome.kind for failure in left], shown)
-    return [left[place] for place in order] + repaired
+    order = order_repairs([failure.outcome.kind for failure in open_failures], shown)
+    return [open_failures[index] for index in order] + repaired
 
 
 def count_demonstrations_by_kind(services: Services, run: Run) -> Counter[str | None]:
-    """How many demonstrations of each kind the run's library has."""
+    """Count the demonstrations of the run's library by kind of question."""
     if run.library_id is None:
         return Counter()
     with services.database.read() as session:
-        held = libraries.list_matching_ids(session, libraries.DemonstrationFilter(), run.library_id)
-        return verifications.count_kinds(session, held)
+        trace_ids = libraries.list_matching_ids(session, libraries.DemonstrationFilter(), run.library_id)
+        return verifications.count_kinds(session, trace_ids)
 
 
-def claim_next_failure(services: Services, project: Project, person_id: UUID) -> VerificationFailure | None:
-    """What this person should repair next of the latest verification, held for them; None when nothing is left."""
+def next_failure(services: Services, project: Project, person_id: UUID) -> VerificationFailure | None:
+    """Find the next failure of the latest verification for this person to repair; None if there is none.
+
+    Its fork, or the person's reservation of its question, holds it.
+    """
     with services.database.read() as session:
         runs = verifications.list_verifications(session, project.id)
-        left = verifications.skipped_question_ids(session, person_id)
+        skipped = verifications.skipped_question_ids(session, person_id)
     if not runs:
         return None
-    failures = [failure for failure in list_failures(services, runs[0]) if failure.outcome.question_id not in left]
-    mine = [
+    failures = [failure for failure in list_failures(services, runs[0]) if failure.outcome.question_id not in skipped]
+    reserved = [
         failure
         for failure in failures
         if failure.repair and (failure.repair.status, failure.repair.person_id) == ("held", person_id)
     ]
-    claimed = next(iter([*mine, *(failure for failure in failures if failure.is_open)]), None)
-    if claimed is not None:
-        with services.database.begin() as session:
-            reserve_question(session, claimed.outcome.question_id, person_id)
-    return claimed
+    return next(iter([*reserved, *(failure for failure in failures if failure.is_open)]), None)
 
 
 def list_approved_repairs(services: Services, run: Run) -> list[UUID]:
-    """The approved repairs of the run's failures."""
+    """The ids of the approved repairs of the run's failures."""
     with services.database.read() as session:
         failed = [outcome for outcome in verifications.list_outcomes(session, run) if outcome.is_failed]
         return verifications.list_approved_repairs(session, failed)
 
 
 def freeze_repairs(services: Services, run: Run, by: str, name: str | None = None) -> Library:
-    """The next version of the run's library, or of another name, with the approved repairs added."""
+    """Freeze the run's library with the approved repairs added, as its next version or under another name.
+
+    Conflict if no repair is approved.
+    """
     repairs = set(list_approved_repairs(services, run))
     if not repairs:
         raise Conflict("no repair of this verification is approved yet; repair a failure on the Annotate page first")
     with services.database.read() as session:
-        held = libraries.load_demonstrations(session, run.library_id) if run.library_id else []
-        known = {demonstration.trace_id for demonstration in held}
-        fresh = [
+        previous = libraries.load_demonstrations(session, run.library_id) if run.library_id else []
+        previous_ids = {demonstration.trace_id for demonstration in previous}
+        added = [
             demonstration
             for demonstration in libraries.list_candidates(session, libraries.DemonstrationFilter())
-            if demonstration.trace_id in repairs - known
+            if demonstration.trace_id in repairs - previous_ids
         ]
     library = run.configuration["library"]
-    added = f"{len(fresh)} repair{'' if len(fresh) == 1 else 's'}"
-    note = f"{library or 'nothing'} and {added} of failures of the verification of {run.started_at:%Y-%m-%d %H:%M} UTC"
-    named = name or (library.rpartition(":")[0] if library else DEFAULT_LIBRARY)
+    note = (
+        f"{library or 'nothing'} and {len(added)} repair{'' if len(added) == 1 else 's'} of failures of the "
+        f"verification of {run.started_at:%Y-%m-%d %H:%M} UTC"
+    )
+    version_name = name or (library.rpartition(":")[0] if library else DEFAULT_LIBRARY)
     return services.freeze_demonstrations(
-        named, [*held, *fresh], libraries.DemonstrationFilter(), FreezeOptions(by=by, note=note)
+        version_name, [*previous, *added], libraries.DemonstrationFilter(), FreezeOptions(by=by, note=note)
     )

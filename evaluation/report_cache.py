@@ -1,4 +1,4 @@
-"""Reports that took a while to make, kept as files until there is a newer one."""
+"""Caches reports as JSON files, each until it is replaced by a newer one."""
 
 import json
 import os
@@ -9,7 +9,7 @@ Report = dict[str, Any]
 
 
 def load_report(file: Path) -> Report | None:
-    """The report that is kept there; None when there is none."""
+    """Load a cached report; None if there is none."""
     try:
         report: Report = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -18,11 +18,11 @@ def load_report(file: Path) -> Report | None:
 
 
 def save_report(file: Path, report: Report) -> None:
-    """Write it whole or not at all."""
+    """Write a report atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part_file = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        beside.write_text(json.dumps(report, ensure_ascii=False), encoding="utf-8")
-        beside.replace(file)
+        part_file.write_text(json.dumps(report, ensure_ascii=False), encoding="utf-8")
+        part_file.replace(file)
     finally:
-        beside.unlink(missing_ok=True)
+        part_file.unlink(missing_ok=True)

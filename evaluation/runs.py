@@ -11,7 +11,7 @@ from evaluation.metrics import ANSWER_F1, METRICS, mean, score_by_metric
 
 REFUSED = "refused"
 CORRECTNESS_METRIC = ANSWER_F1.name
-"""The metric by which an answer with score 1 is right."""
+"""An answer with score 1 by this metric is right."""
 
 
 class GoldQuestion(Protocol):
@@ -29,18 +29,18 @@ GoldQuestionType = TypeVar("GoldQuestionType", bound=GoldQuestion)
 
 @dataclass(frozen=True, slots=True)
 class QuestionScore:
-    """The ending of one question; `scores`, by metric, are None unless it was answered."""
+    """How a run over one question ended; `scores` by metric, None unless it was answered."""
 
     kind: str
     ending: str
     scores: Mapping[str, float] | None = None
+    failure: str | None = None
+    steps: int = 0
+    """The steps with a tool."""
 
 
 def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, seed: int) -> list[GoldQuestionType]:
-    """At most `limit` questions, evenly over their kinds; all of them without a limit.
-
-    The same seed gives the same sample.
-    """
+    """Sample at most `limit` questions evenly over their kinds; None returns all. Deterministic by seed."""
     if limit is None:
         return list(questions)
     by_kind: dict[str, list[GoldQuestionType]] = defaultdict(list)
@@ -58,21 +58,20 @@ def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, s
 
 
 def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
-    """The scores of a run's answer to a question."""
-    kind = question.kind or "unknown"
-    if outcome.answers is None:
-        return QuestionScore(kind, outcome.ending)
-    return QuestionScore(kind, outcome.ending, score_by_metric(outcome.answers.final_answer, question.gold_answers))
+    """Score the outcome of a run against the question's gold answers."""
+    answers = outcome.answers
+    scores = None if answers is None else score_by_metric(answers.final_answer, question.gold_answers)
+    return QuestionScore(question.kind or "unknown", outcome.ending, scores, outcome.failure)
 
 
 def summarize_scores(scores: Sequence[QuestionScore]) -> dict[str, Any]:
     """Counts and the mean of each metric, over all questions and by kind.
 
-    A refusal or failure counts as 0 in `f1`; `f1_answered` is over answered questions, None where there are none.
+    A refusal or failure counts as 0 in `f1`; `f1_answered` is over answered questions, None if there are none.
     """
     kinds = list(dict.fromkeys(score.kind for score in scores))
     return _summarize_group(scores) | {
-        "by_kind": {kind: _summarize_group([score for score in scores if score.kind == kind]) for kind in kinds}
+        "by_kind": {kind: _summarize_group([score for score in scores if score.kind == kind]) for kind in kinds},
     }
 
 
@@ -90,9 +89,9 @@ def _summarize_group(scores: Sequence[QuestionScore]) -> dict[str, Any]:
 
 
 def summarize_metrics(answered: Sequence[Mapping[str, float]], questions: int) -> dict[str, float | None]:
-    """The means of each metric: under its name over so many questions, as `..._answered` over the answered ones.
+    """The means of each metric: over all `questions` under its name, over the answered ones as `NAME_answered`.
 
-    ValueError without questions.
+    ValueError if there are no questions.
     """
     means: dict[str, float | None] = {}
     for name in METRICS:

@@ -1,6 +1,6 @@
-"""What would be chosen for the questions of a project: counted once for each way to choose, kept beside the library.
+"""Selection usage: how often each demonstration of a library is selected for the questions of a project.
 
-How often each demonstration of a library is selected over many questions.
+Reports are cached beside the library, one for each project and selection configuration.
 """
 
 import hashlib
@@ -22,20 +22,20 @@ from fewshot_library.selection import SelectionConfig
 from runs.services import Services
 
 MAX_LISTED_UNUSED = 1000
-"""Of the demonstrations that are never selected, this many are listed."""
+"""The maximum number of never selected demonstrations in a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionUsage:
-    """The selections for a number of questions, counted."""
+    """The selection counts over a number of questions."""
 
     questions: int
     counts: IntArray
-    """Times that each demonstration was selected, in the order of the library."""
+    """How often each demonstration was selected, in the order of the library."""
 
     @property
     def selected(self) -> list[int]:
-        """The indexes of the selected demonstrations, the most frequent first, then in order."""
+        """The indexes of the selected demonstrations, the most frequent first; ties keep their order."""
         order = np.argsort(-self.counts, kind="stable")
         return [int(place) for place in order[: np.count_nonzero(self.counts)]]
 
@@ -45,7 +45,7 @@ class SelectionUsage:
         return [int(place) for place in np.flatnonzero(self.counts == 0)]
 
     def to_json(self, demonstrations: Sequence[Demonstration]) -> dict[str, Any]:
-        """The counts as JSON; of those never selected at most MAX_LISTED_UNUSED are listed."""
+        """The counts as JSON; lists at most MAX_LISTED_UNUSED of the demonstrations never selected."""
         never = self.never_selected
         return {
             "questions": self.questions,
@@ -63,18 +63,18 @@ class SelectionUsage:
 def count_selections(
     library: LoadedLibrary,
     questions: Sequence[str],
-    wish: SelectionConfig,
+    config: SelectionConfig,
     *,
     leave_out_itself: bool = False,
     done: Callable[[int], None] = lambda _: None,
 ) -> SelectionUsage:
-    """Select for each question and count; `done` is called with the number of questions done."""
-    times = np.zeros(len(library.demonstrations), np.int64)
-    chosen = library.select_each(questions, wish, leave_out_itself=leave_out_itself)
-    for number, choice in enumerate(chosen, start=1):
-        times[[pick.item for pick in choice.selection.picks]] += 1
-        done(number)
-    return SelectionUsage(len(questions), times)
+    """Select demonstrations for each question and count them; `done` gets the number of finished questions."""
+    counts = np.zeros(len(library.demonstrations), np.int64)
+    selections = library.select_each(questions, config, leave_out_itself=leave_out_itself)
+    for finished, selected in enumerate(selections, start=1):
+        counts[[pick.item for pick in selected.selection.picks]] += 1
+        done(finished)
+    return SelectionUsage(len(questions), counts)
 
 
 def _demonstration_summary(demonstration: Demonstration) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _demonstration_summary(demonstration: Demonstration) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class UsageRequest:
-    """Which usage is meant."""
+    """The library, the project and the selection that a usage report is about."""
 
     library: str
     """NAME or NAME:NUMBER."""
@@ -93,29 +93,29 @@ class UsageRequest:
 
 
 def load_usage(services: Services, request: UsageRequest) -> Report | None:
-    """The report, if it was made before and the project has had no new question since."""
+    """Load the cached report; None if there is none, or if the project has new questions since."""
     return load_report(_usage_path(services, request))
 
 
 def compute_usage(services: Services, request: UsageRequest, done: Callable[[int, int], None]) -> Report:
-    """Choose for every question of the project, and keep the report; `done` hears how many of how many are done."""
+    """Compute and cache the report; `done` is called with the number of finished questions and their total."""
     file = _usage_path(services, request)
-    version, opened = services.open_library(request.library)
+    version, library = services.open_library(request.library)
     with services.database.read() as session:
         texts = list_question_texts(session, _project_id(session, request.project))
-    counted = count_selections(
-        opened,
+    usage = count_selections(
+        library,
         texts,
         request.selection_config,
         leave_out_itself=request.leave_out_itself,
-        done=lambda number: done(number, len(texts)),
+        done=lambda finished: done(finished, len(texts)),
     )
-    named = {"library": version.name, "number": version.number, "project": request.project}
-    ways = {
+    scope = {"library": version.name, "number": version.number, "project": request.project}
+    options = {
         name: getattr(request.selection_config, name) for name in ("k", "mode", "alpha", "gamma", "distance", "seed")
     }
-    data = counted.to_json(opened.demonstrations)
-    report = {**named, **ways, "leave_out_itself": request.leave_out_itself, **data}
+    data = usage.to_json(library.demonstrations)
+    report = {**scope, **options, "leave_out_itself": request.leave_out_itself, **data}
     save_report(file, report)
     return report
 
@@ -128,12 +128,12 @@ def _project_id(session: Any, name: str) -> Any:
 
 
 def _usage_path(services: Services, request: UsageRequest) -> Path:
-    """Where the report is kept: another place for every version, way to choose, encoder and number of questions."""
+    """The file of the report, which depends on version, project, number of questions, encoder and configuration."""
     with services.database.read() as session:
         version = find_version(session, request.library)
         project = _project_id(session, request.project)
         questions = count_questions(session, project)
-    way = asdict(request.selection_config) | {"left_out": sorted(request.selection_config.left_out)}
-    key = [str(version.id), str(project), questions, services.settings.encoder, request.leave_out_itself, way]
-    data = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-    return services.settings.home / "libraries" / version.name / f"{version.number}-usage" / f"{data[:24]}.json"
+    config = asdict(request.selection_config) | {"left_out": sorted(request.selection_config.left_out)}
+    key = [str(version.id), str(project), questions, services.settings.encoder, request.leave_out_itself, config]
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return services.library_folder(version.id) / "usage" / f"{digest[:24]}.json"

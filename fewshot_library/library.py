@@ -1,27 +1,64 @@
-"""A library version, opened: its demonstrations, and what is chosen of them for a question."""
+"""A loaded library version: its card, its demonstrations with embeddings, and the selection for a question."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
-from db.libraries import Demonstration
+from db.libraries import Demonstration, DemonstrationFilter
 from fewshot_library.dpp import IntArray, Kernel, Pick
-from fewshot_library.embeddings import load_or_encode
+from fewshot_library.encoder import load_or_encode
 from fewshot_library.kernel import encode_actions
+from fewshot_library.leakage import Leak, LeakageError
 from fewshot_library.selection import CandidatePool, Selection, SelectionConfig, build_kernel, select_demonstrations
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeOptions:
+    """How a library version is frozen, apart from the filter that chooses its demonstrations."""
+
+    by: str
+    """The name of the user who freezes it."""
+    person_id: UUID | None = None
+    """The id of this user, whose role is checked; None on the command line."""
+    licence: str = ""
+    note: str = ""
+    test_split: str = "test"
+    force: bool = False
+    """Freeze despite leaks; the card then lists them."""
+
+
+def build_card(
+    chosen: Sequence[Demonstration], conditions: DemonstrationFilter, options: FreezeOptions, leaks: Sequence[Leak]
+) -> dict[str, Any]:
+    """Build the card as JSON; raise LeakageError if there are leaks and `options.force` is not set."""
+    if leaks and not options.force:
+        raise LeakageError(leaks, options.test_split)
+    card: dict[str, Any] = {
+        "by": options.by,
+        "demonstrations": len(chosen),
+        "conditions": conditions.active_conditions(),
+        "projects": sorted({demonstration.project for demonstration in chosen}),
+        "worlds": sorted({demonstration.world for demonstration in chosen}),
+        "tools": sorted({tool for demonstration in chosen for tool in demonstration.tools}),
+        "authors": sorted({demonstration.author or demonstration.reasoner for demonstration in chosen}),
+    }
+    notes = {"licence": options.licence, "note": options.note, "leaks": [str(leak) for leak in leaks]}
+    return card | {name: value for name, value in notes.items() if value}
+
+
 SAME_QUESTION_COSINE = 0.999
-"""Of two questions with a cosine above this, one is the other up to a space or a full stop."""
+"""Two questions above this cosine are the same question, up to white space and punctuation."""
 _ENCODING_BATCH_SIZE = 256
-"""Questions that are encoded at once."""
+"""The questions encoded at once."""
 
 
 class TextEncoder(Protocol):
-    """Texts as rows of unit length."""
+    """Encodes texts to rows of unit length."""
 
     name: str
 
@@ -30,17 +67,17 @@ class TextEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SelectedDemonstrations:
-    """What was chosen for a question, with the demonstrations themselves."""
+    """The selection for a question, with its demonstrations."""
 
     question: str
     selection: Selection
     demonstrations: list[Demonstration]
-    """Of the picks, in their order."""
+    """The demonstrations of the picks, in their order."""
     excluded: list[Demonstration]
-    """The question itself, where it is in the library and was to be left out."""
+    """Demonstrations of the same question, if they were to be left out."""
 
     def to_json(self, library: "LoadedLibrary") -> dict[str, Any]:
-        """The choice for programs."""
+        """The selection as JSON."""
         return {
             "question": self.question,
             "mode": self.selection.config.mode,
@@ -55,7 +92,7 @@ class SelectedDemonstrations:
 
 
 class LoadedLibrary:
-    """The demonstrations of one version with their embeddings; made once, asked often."""
+    """The demonstrations of one version with their embeddings; built once for many selections."""
 
     def __init__(self, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path) -> None:
         self.demonstrations = list(demonstrations)
@@ -64,45 +101,47 @@ class LoadedLibrary:
         rows = load_or_encode(cache_file, encoder.name, texts, encoder)
         self.pool = CandidatePool(rows, encode_actions([demonstration.tools for demonstration in self.demonstrations]))
 
-    def select(self, question: str, wish: SelectionConfig, *, leave_out_itself: bool = False) -> SelectedDemonstrations:
-        """The demonstrations for a question; without those that ask the very same, when asked."""
-        return next(self.select_each([question], wish, leave_out_itself=leave_out_itself))
+    def select(
+        self, question: str, config: SelectionConfig, *, leave_out_itself: bool = False
+    ) -> SelectedDemonstrations:
+        """Select demonstrations for a question; `leave_out_itself` excludes those of the same question."""
+        return next(self.select_each([question], config, leave_out_itself=leave_out_itself))
 
     def select_each(
-        self, questions: Sequence[str], wish: SelectionConfig, *, leave_out_itself: bool = False
+        self, questions: Sequence[str], config: SelectionConfig, *, leave_out_itself: bool = False
     ) -> Iterator[SelectedDemonstrations]:
-        """The demonstrations for each question in turn; the questions are encoded a block at a time."""
+        """Yield the selection for each question; questions are encoded in batches."""
         for start in range(0, len(questions), _ENCODING_BATCH_SIZE):
             block = questions[start : start + _ENCODING_BATCH_SIZE]
             for question, row in zip(block, self._encoder(block), strict=True):
-                itself = (
+                same_question = (
                     np.flatnonzero(self.pool.embeddings @ row > SAME_QUESTION_COSINE).tolist()
                     if leave_out_itself
                     else []
                 )
                 selection = select_demonstrations(
-                    self.pool, row, replace(wish, left_out=wish.left_out | frozenset(itself))
+                    self.pool, row, replace(config, left_out=config.left_out | frozenset(same_question))
                 )
-                picked = [self.demonstrations[pick.item] for pick in selection.picks]
+                demonstrations = [self.demonstrations[pick.item] for pick in selection.picks]
                 yield SelectedDemonstrations(
-                    question, selection, picked, [self.demonstrations[item] for item in itself]
+                    question, selection, demonstrations, [self.demonstrations[item] for item in same_question]
                 )
 
     def list_sequences(self) -> list[tuple[tuple[str, ...], IntArray]]:
-        """The different sequences of actions, in the order of the pool, each with the places of those that have it."""
+        """The distinct action sequences in the order of the pool, each with the indexes of its demonstrations."""
         groups = self.pool.actions.groups
         members = [groups.order[groups.group_slice(group)] for group in range(len(groups))]
-        return [(self.demonstrations[int(places[0])].tools, places) for places in members]
+        return [(self.demonstrations[int(indexes[0])].tools, indexes) for indexes in members]
 
     def build_kernel(self, chosen: SelectedDemonstrations) -> Kernel:
-        """What the determinantal point process weighs by for that question."""
+        """The DPP kernel for the question of a selection."""
         return build_kernel(self.pool, self._encoder([chosen.question])[0], chosen.selection.config)
 
 
 def _pick_to_json(
     pick: Pick, demonstration: Demonstration, selection: Selection, library: LoadedLibrary
 ) -> dict[str, Any]:
-    second = None if pick.runner_up is None else library.demonstrations[pick.runner_up]
+    runner_up = None if pick.runner_up is None else library.demonstrations[pick.runner_up]
     return {
         "id": str(demonstration.trace_id),
         "question": demonstration.question,
@@ -111,11 +150,11 @@ def _pick_to_json(
         "novelty": round(pick.novelty, 6),
         "gain": _round_finite(pick.gain),
         "filled": pick.is_filler,
-        "runner_up": None if second is None else {"id": str(second.trace_id), "question": second.question},
+        "runner_up": None if runner_up is None else {"id": str(runner_up.trace_id), "question": runner_up.question},
         "lead": None if pick.lead is None else _round_finite(pick.lead),
     }
 
 
 def _round_finite(number: float) -> float | None:
-    # JSON has no infinity: a determinant that vanishes has no logarithm.
+    # The log of a vanishing determinant is minus infinity, which JSON cannot represent.
     return round(number, 6) if np.isfinite(number) else None

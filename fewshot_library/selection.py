@@ -1,4 +1,4 @@
-"""Which demonstrations are put before a question: the ways to choose, and what each choice rests on."""
+"""Selects the demonstrations for a question, in one of several modes, and explains each pick."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,21 +7,45 @@ import numpy as np
 import numpy.typing as npt
 
 from fewshot_library import dpp
-from fewshot_library.dpp import FloatArray, Kernel, Pick
+from fewshot_library.dpp import FloatArray, Kernel, Pick, likelihood_matrix
 from fewshot_library.kernel import DISTANCES, ActionSequences, ActionSimilarities
+
+_TOLERANCE = 1e-10
+"""Negative eigenvalues up to this share of the largest are rounding errors."""
+
+
+class SamplingError(ValueError):
+    """The kernel does not define a probability distribution."""
+
+
+def sample_kdpp(kernel: Kernel, items: Sequence[int], k: int, seed: int) -> list[int]:
+    """Sample k of the items, each set with probability proportional to its determinant; deterministic by seed."""
+    from dppy.finite_dpps import FiniteDPP  # noqa: PLC0415 - DPPy and scipy load for a second
+
+    if k == 0:
+        return []
+    matrix = likelihood_matrix(kernel, items)
+    values = np.linalg.eigvalsh(matrix)
+    if values[0] < -_TOLERANCE * values[-1]:
+        raise SamplingError(
+            f"the kernel of these {len(items)} demonstrations has the negative eigenvalue {values[0]:.2g}, so it "
+            "defines no probability distribution; raise gamma, use the distance metric, or use mode dpp"
+        )
+    process = FiniteDPP("likelihood", L=matrix)
+    sample = process.sample_exact_k_dpp(size=k, random_state=np.random.RandomState(seed))
+    return [items[index] for index in sample]
+
 
 SELECTION_MODES = ("dpp", "relevance", "diversity", "mmr", "random", "static", "sample")
 MAX_SHORTLIST = 300
-"""Of so many demonstrations, the most relevant, a k-DPP is sampled: that needs all eigenvalues of their kernel."""
+"""A k-DPP is sampled from this many of the most relevant demonstrations, since it needs all kernel eigenvalues."""
 _COSINE_DECIMALS = 6
-"""Of a cosine; what lies below depends on the machine, and would break ties between equal questions anyhow."""
-
-
+"""Cosines are rounded to this, since further digits depend on the machine and would decide ties."""
 DEFAULT_ALPHA, DEFAULT_GAMMA = 2.0, 2.0
 
 
 class SelectionError(ValueError):
-    """A wish that cannot be fulfilled, in one sentence."""
+    """The selection is not possible with this configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +53,7 @@ class CandidatePool:
     """N demonstrations to choose from."""
 
     embeddings: npt.NDArray[np.float32]
-    """Of their questions, rows of unit length, shape (N, dimensions)."""
+    """The embeddings of their questions, rows of unit length, shape (N, dimensions)."""
     actions: ActionSequences
 
     def __len__(self) -> int:
@@ -38,32 +62,32 @@ class CandidatePool:
 
 @dataclass(frozen=True, slots=True)
 class SelectionConfig:
-    """How many demonstrations, and how they are to be chosen."""
+    """How demonstrations are selected."""
 
     k: int = 3
     mode: str = "dpp"
     alpha: float = DEFAULT_ALPHA
-    """How much relevance counts: quality is exp(alpha * cosine)."""
+    """The weight of relevance: quality is exp(alpha * cosine)."""
     gamma: float = DEFAULT_GAMMA
-    """How fast similarity falls with distance: exp(-gamma * distance)."""
+    """The decay of similarity with distance: exp(-gamma * distance)."""
     distance: str = "longer"
     exchange: bool = True
-    """Whether one pick is exchanged for another as long as that raises the determinant."""
+    """Exchange single picks for others as long as that raises the determinant."""
     balance: float = 0.5
-    """Of mmr: 1 is relevance alone, 0 is unlikeness to the picks alone."""
+    """For mode mmr: 1 is relevance alone, 0 is dissimilarity to the picks alone."""
     seed: int = 0
-    """Of random and sample."""
+    """For the modes random and sample."""
     left_out: frozenset[int] = frozenset()
-    """Demonstrations that are not to be chosen, by place."""
+    """The indexes of demonstrations that must not be chosen."""
 
     def validate(self) -> None:
-        """Raise SelectionError for what cannot be done."""
+        """Raise SelectionError for an invalid value."""
         if self.mode not in SELECTION_MODES:
             raise SelectionError(f"there is no mode {self.mode!r}; choose one of {', '.join(SELECTION_MODES)}")
         if self.distance not in DISTANCES:
             raise SelectionError(f"there is no distance {self.distance!r}; choose one of {', '.join(DISTANCES)}")
         if self.k < 0:
-            raise SelectionError(f"k is {self.k}; ask for no demonstration or more")
+            raise SelectionError(f"k is {self.k}; it must be 0 or more")
         if not (0 <= self.alpha <= 100 and 0 < self.gamma <= 100):
             raise SelectionError(f"alpha {self.alpha:g} and gamma {self.gamma:g} must lie between 0 and 100")
         if not 0 <= self.balance <= 1:
@@ -72,37 +96,37 @@ class SelectionConfig:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen and why."""
+    """The picks of a selection, with the figures that explain them."""
 
     config: SelectionConfig
     picks: list[Pick]
-    """In the order of choice; their gains are those of the determinantal point process in every mode."""
+    """In the order of choice; the gains are those of the DPP in every mode."""
     cosines: FloatArray
-    """Of the question with every demonstration's question, shape (N,)."""
+    """The cosine of the question with each demonstration's question, shape (N,)."""
 
     @property
     def filler_count(self) -> int:
-        """Picks that are there by relevance alone, for want of independent ones."""
+        """The number of picks by relevance alone, for lack of independent demonstrations."""
         return sum(pick.is_filler for pick in self.picks) if self.config.mode in ("dpp", "diversity") else 0
 
     @property
     def log_det(self) -> float:
-        """log det L of the picks; minus infinity where it vanishes."""
+        """log det L of the picks; minus infinity if the determinant vanishes."""
         return float(sum(pick.gain for pick in self.picks))
 
 
-def select_demonstrations(pool: CandidatePool, question: npt.NDArray[np.float32], wish: SelectionConfig) -> Selection:
-    """At most `wish.k` demonstrations for a question, by its embedding, a row of unit length."""
-    wish.validate()
+def select_demonstrations(pool: CandidatePool, question: npt.NDArray[np.float32], config: SelectionConfig) -> Selection:
+    """Select at most `config.k` demonstrations for a question, given its embedding of unit length."""
+    config.validate()
     cosines = _question_cosines(pool, question)
-    kernel = _kernel_from_cosines(pool, cosines, wish)
-    chosen = _SELECTORS[wish.mode](pool, kernel, cosines, wish)
-    return Selection(wish, dpp.explain_picks(kernel, chosen), cosines)
+    kernel = _kernel_from_cosines(pool, cosines, config)
+    chosen = _SELECTORS[config.mode](pool, kernel, cosines, config)
+    return Selection(config, dpp.explain_picks(kernel, chosen), cosines)
 
 
-def build_kernel(pool: CandidatePool, question: npt.NDArray[np.float32], wish: SelectionConfig) -> Kernel:
-    """What the determinantal point process chooses by, for a question's embedding."""
-    return _kernel_from_cosines(pool, _question_cosines(pool, question), wish)
+def build_kernel(pool: CandidatePool, question: npt.NDArray[np.float32], config: SelectionConfig) -> Kernel:
+    """Build the DPP kernel for a question's embedding."""
+    return _kernel_from_cosines(pool, _question_cosines(pool, question), config)
 
 
 def _question_cosines(pool: CandidatePool, row: npt.NDArray[np.float32]) -> FloatArray:
@@ -110,74 +134,76 @@ def _question_cosines(pool: CandidatePool, row: npt.NDArray[np.float32]) -> Floa
     return np.round(cosines, _COSINE_DECIMALS)
 
 
-def _kernel_from_cosines(pool: CandidatePool, cosines: FloatArray, wish: SelectionConfig) -> Kernel:
-    quality = wish.alpha * cosines
-    if wish.left_out:
-        quality[sorted(wish.left_out)] = -np.inf
-    rows = ActionSimilarities(pool.actions.sequences, wish.gamma, wish.distance)
+def _kernel_from_cosines(pool: CandidatePool, cosines: FloatArray, config: SelectionConfig) -> Kernel:
+    quality = config.alpha * cosines
+    if config.left_out:
+        quality[sorted(config.left_out)] = -np.inf
+    rows = ActionSimilarities(pool.actions.sequences, config.gamma, config.distance)
     return Kernel(quality, pool.actions.groups, rows)
 
 
-def _select_by_dpp(_pool: CandidatePool, kernel: Kernel, _cosines: FloatArray, wish: SelectionConfig) -> list[int]:
-    chosen = dpp.select_greedily(kernel, wish.k)
-    if wish.exchange:
+def _select_by_dpp(_pool: CandidatePool, kernel: Kernel, _cosines: FloatArray, config: SelectionConfig) -> list[int]:
+    chosen = dpp.select_greedily(kernel, config.k)
+    if config.exchange:
         chosen = dpp.improve_by_exchange(kernel, chosen)
-    return dpp.fill_by_quality(kernel, chosen, wish.k)
+    return dpp.fill_by_quality(kernel, chosen, config.k)
 
 
-def _select_by_diversity(pool: CandidatePool, kernel: Kernel, cosines: FloatArray, wish: SelectionConfig) -> list[int]:
-    alike = np.where(kernel.log_quality > -np.inf, 0.0, -np.inf)
-    return _select_by_dpp(pool, Kernel(alike, kernel.groups, kernel.rows, kernel.nugget), cosines, wish)
+def _select_by_diversity(
+    pool: CandidatePool, kernel: Kernel, cosines: FloatArray, config: SelectionConfig
+) -> list[int]:
+    equal_quality = np.where(kernel.log_quality > -np.inf, 0.0, -np.inf)
+    return _select_by_dpp(pool, Kernel(equal_quality, kernel.groups, kernel.rows, kernel.nugget), cosines, config)
 
 
 def _select_by_relevance(
-    _pool: CandidatePool, _kernel: Kernel, cosines: FloatArray, wish: SelectionConfig
+    _pool: CandidatePool, _kernel: Kernel, cosines: FloatArray, config: SelectionConfig
 ) -> list[int]:
-    return _most_relevant(cosines, wish, wish.k)
+    return _most_relevant(cosines, config, config.k)
 
 
-def _select_by_mmr(pool: CandidatePool, _kernel: Kernel, cosines: FloatArray, wish: SelectionConfig) -> list[int]:
+def _select_by_mmr(pool: CandidatePool, _kernel: Kernel, cosines: FloatArray, config: SelectionConfig) -> list[int]:
     """Maximal marginal relevance by the questions' embeddings (Carbonell and Goldstein, SIGIR 1998)."""
-    free = _available_items(pool, wish)
+    available = _available_items(pool, config)
     nearest = np.full(len(pool), -np.inf)
     chosen: list[int] = []
-    while len(chosen) < min(wish.k, len(free)):
-        scores = cosines if not chosen else wish.balance * cosines - (1 - wish.balance) * nearest
-        left = np.setdiff1d(free, chosen)
-        chosen.append(int(left[np.argmax(scores[left])]))
+    while len(chosen) < min(config.k, len(available)):
+        scores = cosines if not chosen else config.balance * cosines - (1 - config.balance) * nearest
+        remaining = np.setdiff1d(available, chosen)
+        chosen.append(int(remaining[np.argmax(scores[remaining])]))
         nearest = np.maximum(nearest, _question_cosines(pool, pool.embeddings[chosen[-1]]))
     return chosen
 
 
-def _select_randomly(pool: CandidatePool, _kernel: Kernel, _cosines: FloatArray, wish: SelectionConfig) -> list[int]:
-    free = _available_items(pool, wish)
-    picked = np.random.default_rng(wish.seed).permutation(len(free))[: wish.k]
-    return [int(item) for item in free[picked]]
+def _select_randomly(pool: CandidatePool, _kernel: Kernel, _cosines: FloatArray, config: SelectionConfig) -> list[int]:
+    available = _available_items(pool, config)
+    picked = np.random.default_rng(config.seed).permutation(len(available))[: config.k]
+    return [int(item) for item in available[picked]]
 
 
-def _select_first(pool: CandidatePool, _kernel: Kernel, _cosines: FloatArray, wish: SelectionConfig) -> list[int]:
-    return [int(item) for item in _available_items(pool, wish)[: wish.k]]
+def _select_first(pool: CandidatePool, _kernel: Kernel, _cosines: FloatArray, config: SelectionConfig) -> list[int]:
+    return [int(item) for item in _available_items(pool, config)[: config.k]]
 
 
-def _select_by_sampling(_pool: CandidatePool, kernel: Kernel, cosines: FloatArray, wish: SelectionConfig) -> list[int]:
-    from fewshot_library.sampling import SamplingError, sample_kdpp  # noqa: PLC0415 - DPPy and scipy load for a second
-
-    shortlist = _most_relevant(cosines, wish, MAX_SHORTLIST)
-    if wish.k > len(shortlist):
-        raise SelectionError(f"{wish.k} cannot be sampled of {len(shortlist)} demonstrations; lower k or use mode dpp")
+def _select_by_sampling(
+    _pool: CandidatePool, kernel: Kernel, cosines: FloatArray, config: SelectionConfig
+) -> list[int]:
+    shortlist = _most_relevant(cosines, config, MAX_SHORTLIST)
+    if config.k > len(shortlist):
+        raise SelectionError(f"there are only {len(shortlist)} demonstrations to sample {config.k} from; lower k")
     try:
-        return sample_kdpp(kernel, shortlist, wish.k, wish.seed)
-    except SamplingError as refused:
-        raise SelectionError(str(refused)) from refused
+        return sample_kdpp(kernel, shortlist, config.k, config.seed)
+    except SamplingError as error:
+        raise SelectionError(str(error)) from error
 
 
-def _most_relevant(cosines: FloatArray, wish: SelectionConfig, count: int) -> list[int]:
-    order = np.argsort(-cosines, kind="stable")[: count + len(wish.left_out)]
-    return [int(item) for item in order if int(item) not in wish.left_out][:count]
+def _most_relevant(cosines: FloatArray, config: SelectionConfig, count: int) -> list[int]:
+    order = np.argsort(-cosines, kind="stable")[: count + len(config.left_out)]
+    return [int(item) for item in order if int(item) not in config.left_out][:count]
 
 
-def _available_items(pool: CandidatePool, wish: SelectionConfig) -> npt.NDArray[np.int64]:
-    return np.setdiff1d(np.arange(len(pool)), sorted(wish.left_out))
+def _available_items(pool: CandidatePool, config: SelectionConfig) -> npt.NDArray[np.int64]:
+    return np.setdiff1d(np.arange(len(pool)), sorted(config.left_out))
 
 
 _Selector = Callable[[CandidatePool, Kernel, FloatArray, SelectionConfig], Sequence[int]]

@@ -1,4 +1,4 @@
-"""Counts over a set of demonstrations, what it lacks, and the difference of two library versions."""
+"""Statistics of a set of demonstrations, its gaps, and the difference of two library versions."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from fewshot_library.kernel import encode_actions
 
 @dataclass(frozen=True, slots=True)
 class LibraryDifference:
-    """Demonstrations that were added and removed, by trace, each in the order of its version."""
+    """The demonstrations added and removed, compared by trace id, in the order of their version."""
 
     added: list[Demonstration]
     removed: list[Demonstration]
@@ -19,7 +19,7 @@ class LibraryDifference:
 
 
 def compare_versions(before: Sequence[Demonstration], after: Sequence[Demonstration]) -> LibraryDifference:
-    """The difference between an earlier and a later version."""
+    """Compare an earlier with a later version."""
     old, new = ({demonstration.trace_id for demonstration in version} for version in (before, after))
     return LibraryDifference(
         added=[demonstration for demonstration in after if demonstration.trace_id not in old],
@@ -30,7 +30,7 @@ def compare_versions(before: Sequence[Demonstration], after: Sequence[Demonstrat
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatistics:
-    """Counts over demonstrations; a count that would be zero is left out of the dictionaries."""
+    """Counts over demonstrations; the dictionaries omit zero counts."""
 
     demonstrations: int
     lengths: dict[int, int]
@@ -39,7 +39,7 @@ class LibraryStatistics:
     """Actions by tool."""
     kinds: dict[str, int]
     ratings: dict[int, int]
-    """Demonstrations by their mean of stars, rounded."""
+    """Demonstrations by mean rating, rounded to whole stars."""
     unrated: int
     worlds: dict[str, int]
     people: int
@@ -49,7 +49,7 @@ class LibraryStatistics:
     unused_tools: list[str]
     """Tools that no demonstration uses."""
     missing_kinds: list[str]
-    """Kinds of the projects' questions that no demonstration answers."""
+    """Kinds of questions in the projects that no demonstration answers."""
 
     def to_json(self) -> dict[str, Any]:
         """The counts for programs."""
@@ -59,7 +59,7 @@ class LibraryStatistics:
 def compute_statistics(
     demonstrations: Sequence[Demonstration], *, tools: Iterable[str] = (), kinds: Iterable[str] = ()
 ) -> LibraryStatistics:
-    """Count demonstrations; `tools` and `kinds` are all there are, to list those without a demonstration."""
+    """Count demonstrations; `tools` and `kinds` list all that exist, to report those without a demonstration."""
     tool_counts = Counter(tool for demonstration in demonstrations for tool in demonstration.tools)
     kind_counts = Counter(demonstration.kind for demonstration in demonstrations if demonstration.kind is not None)
     people = sum(demonstration.reasoner == "human" for demonstration in demonstrations)

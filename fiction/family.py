@@ -59,24 +59,30 @@ def build_family(kin: KinshipSource, centre: str) -> Family | None:
 
     None if no relative is known.
     """
-    up = kin.parents([centre])
-    upper = kin.parents(_second_members(up))
-    siblings = [one for one in kin.siblings(centre) if one != centre]
-    down = kin.children([centre])
-    lower = kin.children(_second_members(down))
-    partners = kin.partners([centre, *_second_members(down)])
-    other = [
+    parents = kin.parents([centre])
+    grandparents = kin.parents(_second_members(parents))
+    siblings = [person for person in kin.siblings(centre) if person != centre]
+    children = kin.children([centre])
+    grandchildren = kin.children(_second_members(children))
+    partners = kin.partners([centre, *_second_members(children)])
+    other_parents = [
         (parent, child)
         for parent, child in kin.children(_second_members(kin.partners([centre])))
-        if child in _second_members(down)
+        if child in _second_members(children)
     ]
-    ids = dict.fromkeys([centre, *siblings, *chain.from_iterable((*up, *upper, *down, *lower, *partners))])
-    people = {one.id: one for one in kin.relatives(list(ids))}
+    ids = dict.fromkeys(
+        [centre, *siblings, *chain.from_iterable((*parents, *grandparents, *children, *grandchildren, *partners))]
+    )
+    people = {person.id: person for person in kin.relatives(list(ids))}
     if len(people) < 2 or centre not in people:
         return None
-    born_to = [*up, *upper, *((child, parent) for parent, child in (*down, *lower, *other))]
+    born_to = [
+        *parents,
+        *grandparents,
+        *((child, parent) for parent, child in (*children, *grandchildren, *other_parents)),
+    ]
     family = Family(centre, people, _group_pairs(born_to, people), _group_pairs(partners, people), ())
-    return replace(family, siblings=tuple(family.sort_by_age(one for one in siblings if one in people)))
+    return replace(family, siblings=tuple(family.sort_by_age(person for person in siblings if person in people)))
 
 
 def _second_members(pairs: Pairs) -> list[str]:
@@ -85,10 +91,10 @@ def _second_members(pairs: Pairs) -> list[str]:
 
 def _group_pairs(pairs: Pairs, people: dict[str, Relative]) -> dict[str, tuple[str, ...]]:
     groups: dict[str, dict[str, None]] = {}
-    for one, other in pairs:
-        if one in people and other in people:
-            groups.setdefault(one, {})[other] = None
-    return {one: tuple(others) for one, others in groups.items()}
+    for person, relative in pairs:
+        if person in people and relative in people:
+            groups.setdefault(person, {})[relative] = None
+    return {person: tuple(others) for person, others in groups.items()}
 
 
 class GraphKinshipSource:
@@ -125,10 +131,10 @@ class GraphKinshipSource:
 
     def _pairs(self, ids: Sequence[str], pattern: str) -> Pairs:
         rows = self._rows(ids, pattern, "?one ?other")
-        return list(dict.fromkeys((one.value, other.value) for one, other in rows if one and other))
+        return list(dict.fromkeys((person.value, relative.value) for person, relative in rows if person and relative))
 
     def _rows(self, ids: Sequence[str], pattern: str, columns: str) -> tuple[tuple[Cell | None, ...], ...]:
-        nodes = " ".join(node for one in ids if (node := terms.format_node(one)))
+        nodes = " ".join(node for person_id in ids if (node := terms.format_node(person_id)))
         if not nodes:
             return ()
         return self._graph.query(f"SELECT DISTINCT {columns} WHERE {{ VALUES ?one {{ {nodes} }} {pattern} }}").rows
@@ -144,18 +150,22 @@ class UniverseKinshipSource:
     def parents(self, ids: Sequence[str]) -> Pairs:
         """(child, parent)."""
         universe = self._universe
-        rows = [(one, int(parent[self._row(one)])) for one in ids for parent in (universe.father, universe.mother)]
-        return [(one, self._items.person(row)) for one, row in rows if row > NONE]
+        rows = [
+            (person, int(parent_rows[self._row(person)]))
+            for person in ids
+            for parent_rows in (universe.father, universe.mother)
+        ]
+        return [(person, self._items.person(row)) for person, row in rows if row > NONE]
 
     def children(self, ids: Sequence[str]) -> Pairs:
         """(parent, child)."""
         lists = self._universe.children
-        return [(one, self._items.person(int(row))) for one in ids for row in lists.get_one(self._row(one))]
+        return [(person, self._items.person(int(row))) for person in ids for row in lists.get_one(self._row(person))]
 
     def partners(self, ids: Sequence[str]) -> Pairs:
         """(person, partner)."""
-        rows = [(one, int(self._universe.spouse[self._row(one)])) for one in ids]
-        return [(one, self._items.person(row)) for one, row in rows if row > NONE]
+        rows = [(person, int(self._universe.spouse[self._row(person)])) for person in ids]
+        return [(person, self._items.person(row)) for person, row in rows if row > NONE]
 
     def siblings(self, person: str) -> list[str]:
         """The other children of either parent."""
@@ -168,10 +178,10 @@ class UniverseKinshipSource:
     def relatives(self, ids: Sequence[str]) -> list[Relative]:
         """Titles (unique, unlike names), dates of birth and dates of death."""
         universe = self._universe
-        rows = ((one, self._row(one)) for one in ids)
+        rows = ((person, self._row(person)) for person in ids)
         return [
-            Relative(one, universe.titles[r], _format_day(universe.birth[r]), _format_day(universe.death[r]))
-            for one, r in rows
+            Relative(person, universe.titles[row], _format_day(universe.birth[row]), _format_day(universe.death[row]))
+            for person, row in rows
         ]
 
     def _row(self, person: str) -> int:
@@ -182,7 +192,7 @@ class UniverseKinshipSource:
 
 
 def build_universe_family(universe: Universe, entity: str) -> Family | None:
-    """The true family of an entity of a universe; None if it is no person or has no relative."""
+    """The actual family of an entity of a universe; None if it is not a person or has no relative."""
     try:
         kind, _ = ItemCatalog(universe).locate(entity)
     except KeyError:

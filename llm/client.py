@@ -1,4 +1,4 @@
-"""The client of a language model: retries, deadline, usage, and a recorder for every request.
+"""The client of a language model: deadline, usage, and a recorder for every request; retries are in llm/retries.py.
 
     chat = build_chat_client(ModelProfile("openai:gpt-4.1"))
     reply = chat.with_purpose("step").ask([Message("user", "Which city?")])
@@ -7,19 +7,24 @@ The model itself is LangChain's (llm/langchain_model.py); it loads with the firs
 with a message of one sentence (llm/errors.py).
 """
 
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from llm.errors import ChatEmptyReply, ChatError, ChatRateLimited
+from llm.errors import ChatEmptyReply, ChatError
+from llm.rate_limiter import get_rate_limiter_of_model
+from llm.retries import RetryingModel
+from llm.token_bounds import price_usage
 from llm.types import (
     DEFAULT_TIMEOUT_SECONDS,
     ChatModel,
     ChatReply,
     ChatRequest,
+    FinishReason,
     Message,
     ModelProfile,
     OutgoingRequest,
@@ -27,10 +32,7 @@ from llm.types import (
 )
 from llm.usage import TokenPrice, Usage
 
-MAX_ATTEMPTS = 4
 DEFAULT_PURPOSE = "request"
-_INITIAL_BACKOFF_SECONDS = 0.5
-_MAX_BACKOFF_SECONDS = 8.0
 
 
 class ModelCallRecorder(Protocol):
@@ -51,7 +53,7 @@ class ModelCallRecorder(Protocol):
 
 
 class ChatClient:
-    """A language model that many threads may ask at the same time."""
+    """A client of a language model; thread-safe."""
 
     def __init__(
         self,
@@ -64,12 +66,14 @@ class ChatClient:
     ) -> None:
         self.name = name
         self.seconds = seconds
+        """The time limit of a request without a deadline, including retries."""
         self.price = price
         self.parameters: Mapping[str, Any] = parameters or {}
-        """What determines a reply besides the request: address and temperature. Never a key."""
+        """What determines a reply besides the request: address and temperature, never a key."""
         self.known_limitations: set[str] = set()
-        """What callers learned about the server; shared by every client that was derived from this one."""
+        """Limitations of the server that callers found; shared by all clients derived from this one."""
         self._load = load
+        self._deadline: float | None = None
         self._purpose = DEFAULT_PURPOSE
         self._recorder: ModelCallRecorder | None = None
         self._meter = _UsageMeter()
@@ -81,9 +85,15 @@ class ChatClient:
         return derived
 
     def with_purpose(self, purpose: str) -> "ChatClient":
-        """Return a client with the same meter whose requests are recorded as made for this purpose: "step" ..."""
+        """Return a client with the same meter whose requests are recorded with this purpose, such as "step"."""
         derived = copy(self)
         derived._purpose = purpose
+        return derived
+
+    def with_deadline(self, deadline: float) -> "ChatClient":
+        """Return a client with the same meter that retries its requests until this moment (of time.monotonic)."""
+        derived = copy(self)
+        derived._deadline = deadline
         return derived
 
     def with_model_wrapper(self, wrap: Callable[[ChatModel], ChatModel]) -> "ChatClient":
@@ -93,9 +103,9 @@ class ChatClient:
         return derived
 
     def recording(self, recorder: ModelCallRecorder) -> "ChatClient":
-        """Return a client whose usage starts at zero and whose requests the recorder stores.
+        """Return a client whose usage starts at zero and whose requests are stored by the recorder.
 
-        Clients derived from it are recorded too.
+        Requests of clients derived from it are stored as well.
         """
         derived = self.with_new_meter()
         derived._recorder = recorder
@@ -103,7 +113,7 @@ class ChatClient:
 
     @property
     def total_usage(self) -> Usage:
-        """The usage of all requests of this client, failed ones included."""
+        """The usage of all requests of this client, including failed ones."""
         return self._meter.total_usage
 
     def ask(
@@ -114,10 +124,11 @@ class ChatClient:
         tools: Sequence[ToolSpec] = (),
         on_text: Callable[[str], None] | None = None,
     ) -> ChatReply:
-        """Return the model's reply within the client's `seconds`, retries included; `on_text` streams its text.
+        """Return the model's reply before the client's deadline, or within `seconds`; `on_text` streams its text.
 
-        A failed request is retried if that may help and no text was streamed yet. The text ends before the first of
-        `stop`. ChatError if there is no reply; its `usage` is what the request took all the same.
+        A failed request is retried if the error is retryable and no text was streamed yet. The text ends before the
+        first stop sequence. ChatError if there is no reply; its `usage` is that of the failed request. A reply with the
+        finish reason LENGTH is cut off.
         """
         request = ChatRequest(messages, stop, tools, on_text)
         if self._recorder is None:
@@ -126,6 +137,7 @@ class ChatClient:
         handle = recorder.begin(OutgoingRequest.from_request(self._purpose, self.name, request, self.parameters))
         try:
             reply = self._request_reply(request)
+        # Every exception, also KeyboardInterrupt, is recorded, because the call must not stay open, and raised again.
         except BaseException as error:
             recorder.fail(handle, error)
             raise
@@ -135,34 +147,24 @@ class ChatClient:
     def _request_reply(self, request: ChatRequest) -> ChatReply:
         model = self._load()
         started = time.monotonic()
+        seconds = self.seconds if self._deadline is None else max(0.0, self._deadline - started)
         try:
-            reply = self._request_with_retries(model, request, started + self.seconds)
+            reply = model.reply(request, seconds)
         except ChatError as error:
             tokens = None if error.usage_unknown else 0
-            error.usage = self._record_usage(started, tokens, tokens)
+            attempts = error.unreported_attempts + error.usage_unknown
+            error.usage = self._record_usage(request, Usage("", 1, tokens, tokens, unreported_calls=attempts), started)
             raise
-        usage = self._record_usage(started, reply.usage.input_tokens, reply.usage.output_tokens)
+        usage = self._record_usage(request, reply.usage, started, reply)
         if not reply.text.strip() and not reply.calls:
             raise _empty_reply_error(self.name, reply.stopped, usage)
-        return ChatReply(reply.text, reply.calls, usage, reply.stopped)
+        return replace(reply, usage=usage)
 
-    def _request_with_retries(self, model: ChatModel, request: ChatRequest, deadline: float) -> ChatReply:
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return model.reply(request, deadline - time.monotonic())
-            except ChatError as error:
-                wait = error.retry_after if error.retry_after is not None else _backoff_seconds(attempt)
-                if not error.retryable or attempt == MAX_ATTEMPTS:
-                    raise
-                if time.monotonic() + wait > deadline:
-                    raise _deadline_error(self.name, error, wait) from None
-            time.sleep(wait)
-
-    def _record_usage(self, started: float, input_tokens: int | None, output_tokens: int | None) -> Usage:
-        cost = self.price.cost_of(input_tokens, output_tokens) if self.price else None
-        usage = Usage(self.name, 1, input_tokens, output_tokens, time.monotonic() - started, cost)
+    def _record_usage(
+        self, request: ChatRequest, reported: Usage, started: float, reply: ChatReply | None = None
+    ) -> Usage:
+        usage = replace(reported, model=self.name, calls=1, seconds=time.monotonic() - started)
+        usage = price_usage(usage, self.price, request, reply, self.parameters.get("reply_limit"))
         self._meter.add(usage)
         return usage
 
@@ -179,13 +181,21 @@ class _UsageMeter:
             self.total_usage += usage
 
 
-def build_chat_client(profile: ModelProfile) -> ChatClient:
-    """Return a client of that model; nothing is loaded or checked before the first request."""
+def build_chat_client(profile: ModelProfile, home: Path | None = None) -> ChatClient:
+    """Return a client of that model; nothing is loaded or checked before the first request.
+
+    All clients of a model share its rate limit, also those of other processes with the same `home`.
+    """
 
     def load() -> ChatModel:
         from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
 
-        return load_model(profile)
+        model = load_model(profile)
+        limiter = get_rate_limiter_of_model(f"{profile.name} at {address}" if address else profile.name, home)
+        max_rate = profile.requests_per_minute and profile.requests_per_minute / 60
+        return RetryingModel(model, limiter, profile.seconds, max_rate)
+
+    address = profile.parameters["base_url"]
 
     return ChatClient(
         profile.name,
@@ -209,21 +219,8 @@ def _load_once(load: Callable[[], ChatModel]) -> Callable[[], ChatModel]:
     return load_or_return
 
 
-def _backoff_seconds(attempt: int) -> float:
-    """Exponential backoff with jitter, for servers that send no Retry-After."""
-    return min(_MAX_BACKOFF_SECONDS, _INITIAL_BACKOFF_SECONDS * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
-
-
-def _deadline_error(name: str, error: ChatError, wait: float) -> ChatError:
-    if isinstance(error, ChatRateLimited):
-        return ChatRateLimited(
-            f"{name} takes no more requests for another {wait:.0f} s; try again then.", error.retry_after
-        )
-    return error
-
-
 def _empty_reply_error(name: str, stopped: str, usage: Usage) -> ChatEmptyReply:
-    if stopped == "length":
+    if stopped == FinishReason.LENGTH:
         error = ChatEmptyReply(f"{name} used up its tokens before it said a word; allow it more, or ask it for less.")
     else:
         error = ChatEmptyReply(f"{name} replied with an empty message; ask again, or use another model.")

@@ -2,14 +2,18 @@
 
 ChatError
   ChatUnavailable          no model is configured, or its provider's package is missing
-  ChatUnreachable          the server cannot be connected to
+  ChatUnreachable          no connection to the server
   ChatAuthenticationError  the server refuses the API key
+  ChatQuotaExceeded        the account has no credit left
   ChatModelNotFound        the server has no such model
-  ChatBadRequest           the server rejects the request: too long, or an unknown option
-  ChatRateLimited          the server takes no more requests just now
-  ChatServerError          the server failed, or its response is no reply
+  ChatBadRequest           the server rejects the request, such as an unknown option
+  ChatContextTooLong       the request is longer than the model or the account allows
+  ChatRateLimited          the server's rate limit is reached
+  ChatServerError          the server failed
+    ChatInvalidReply       the server's response is no reply
   ChatTimeout              no complete reply in time
   ChatInterrupted          the reply broke off
+  ChatReplyFiltered        the model refused to reply, or a filter withheld the reply
   ChatEmptyReply           the reply has neither text nor tool calls
 """
 
@@ -18,20 +22,27 @@ from typing import ClassVar
 from llm.usage import Usage
 from worlds.source import ErrorKind
 
+MAX_ATTEMPTS = 4
+"""The attempts of a request whose error may be permanent."""
+
 
 class ChatError(Exception):
-    """A request to a language model failed; `usage` is what it took all the same."""
+    """A request to a language model failed; `usage` is that of the failed request."""
 
     kind: ClassVar[ErrorKind] = ErrorKind.MODEL
     retryable = False
     """Whether the same request may succeed if it is retried."""
+    max_attempts: int | None = None
+    """The attempts of a retryable request; None for as many as its deadline allows."""
     usage_unknown = False
     """Whether the model may have spent tokens that were not reported."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """The server's Retry-After in seconds."""
+        """The seconds that the server asks to wait."""
+        self.unreported_attempts = 0
+        """Earlier attempts of the request that may have spent tokens."""
         self.usage: Usage | None = None
 
 
@@ -40,7 +51,7 @@ class ChatUnavailable(ChatError):
 
 
 class ChatUnreachable(ChatError):
-    """The server cannot be connected to."""
+    """There is no connection to the server."""
 
     retryable = True
 
@@ -49,30 +60,46 @@ class ChatAuthenticationError(ChatError):
     """The server refuses the API key, or there is none."""
 
 
+class ChatQuotaExceeded(ChatError):
+    """The account has no credit left."""
+
+
 class ChatModelNotFound(ChatError):
-    """The server has no model of that name."""
+    """The server has no model with this name."""
 
 
 class ChatBadRequest(ChatError):
-    """The server rejects the request: too long, or an unknown option."""
+    """The server rejects the request, such as an unknown option."""
+
+
+class ChatContextTooLong(ChatError):
+    """The request is longer than the model or the account allows."""
 
 
 class ChatRateLimited(ChatError):
-    """The server takes no more requests just now."""
+    """The server's rate limit is reached."""
 
     retryable = True
 
 
 class ChatServerError(ChatError):
-    """The server failed, or its response is no reply."""
+    """The server failed."""
 
     retryable = True
+
+
+class ChatInvalidReply(ChatServerError):
+    """The server's response is no reply."""
+
+    max_attempts = MAX_ATTEMPTS
     usage_unknown = True
 
 
 class ChatTimeout(ChatError):
     """There was no complete reply in time."""
 
+    retryable = True
+    max_attempts = 2
     usage_unknown = True
 
 
@@ -80,6 +107,13 @@ class ChatInterrupted(ChatError):
     """The reply broke off."""
 
     retryable = True
+    max_attempts = MAX_ATTEMPTS
+    usage_unknown = True
+
+
+class ChatReplyFiltered(ChatError):
+    """The model refused to reply, or a filter withheld the reply."""
+
     usage_unknown = True
 
 

@@ -1,18 +1,13 @@
-"""LangChain's chat models as ChatModel; imported with the first request, since LangChain takes a second to import.
+"""LangChain's chat models as ChatModel; imported with the first request, since LangChain takes a second to import."""
 
-OpenAI's client walks through every field of every message to rename fields and read in files, which LangChain's
-messages never need. For a prompt of fifty messages the walk takes four times as long as everything else; the request
-body that PassthroughCompletions passes beside the parameters is sent unchanged.
-"""
-
-import atexit
 import json
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -25,39 +20,29 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
-from llm.errors import ChatError, ChatInterrupted, ChatServerError, ChatTimeout, ChatUnavailable
+from llm.errors import ChatError, ChatInterrupted, ChatReplyFiltered, ChatTimeout, ChatUnavailable
+from llm.openai_compatible import HEADER_LISTENER, CompatibleChatOpenAI, PassthroughCompletions, http_client
 from llm.provider_errors import ModelEndpoint, to_chat_error
-from llm.types import ChatReply, ChatRequest, Message, ModelProfile, ModelToolCall, ToolSpec
+from llm.text_tool_calls import match_tool_name, parse_text_reply
+from llm.types import (
+    ChatReply,
+    ChatRequest,
+    FinishReason,
+    Message,
+    ModelProfile,
+    ModelToolCall,
+    ToolSpec,
+    parse_finish_reason,
+)
 from llm.usage import Usage
 from worlds.garbage_collection import freeze_loaded_objects
-
-_PASSTHROUGH_FIELDS = ("messages", "tools")
-
-
-class PassthroughCompletions:
-    """OpenAI's chat completions without the walk through the messages."""
-
-    def __init__(self, completions: Any) -> None:
-        self._completions = completions
-
-    @property
-    def with_raw_response(self) -> "PassthroughCompletions":
-        """The variant whose results have the headers of the response."""
-        return PassthroughCompletions(self._completions.with_raw_response)
-
-    def create(self, **options: Any) -> Any:
-        """Request a completion."""
-        body = {name: options.pop(name) for name in _PASSTHROUGH_FIELDS if name in options}
-        extra_body = {**(options.pop("extra_body", None) or {}), **body}
-        return self._completions.create(messages=[], extra_body=extra_body, **options)
-
 
 ResultT = TypeVar("ResultT")
 
 
 def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
     """The text before the stop sequence that is completed first, for servers that ignore stop sequences."""
-    matches = [(start + len(one), start) for one in stop if one and (start := text.find(one)) >= 0]
+    matches = [(start + len(sequence), start) for sequence in stop if sequence and (start := text.find(sequence)) >= 0]
     return text[: min(matches)[1]] if matches else text
 
 
@@ -66,7 +51,7 @@ class StopSequenceFilter:
 
     def __init__(self, on_text: Callable[[str], None], stop: Sequence[str]) -> None:
         self._on_text = on_text
-        self._stop = [one for one in stop if one]
+        self._stop = [sequence for sequence in stop if sequence]
         self._text = ""
         self._emitted_length = 0
 
@@ -89,7 +74,7 @@ class StopSequenceFilter:
     def _partial_stop_length(self) -> int:
         longest = max(map(len, self._stop), default=1) - 1
         lengths = range(min(longest, len(self._text)), 0, -1)
-        return next((n for n in lengths if any(one.startswith(self._text[-n:]) for one in self._stop)), 0)
+        return next((n for n in lengths if any(stop.startswith(self._text[-n:]) for stop in self._stop)), 0)
 
     def _emit_until(self, end: int) -> None:
         if end > self._emitted_length:
@@ -98,9 +83,9 @@ class StopSequenceFilter:
 
 
 class BackgroundCall(Generic[ResultT]):
-    """Blocking work in its own thread, so that the caller can leave at its deadline.
+    """Runs blocking work in its own thread, which the caller abandons at its deadline.
 
-    `work` gets this call: it streams text with `emit_text` and stops early once `abandoned` is set.
+    `work` is called with this object: it streams text with `emit_text` and stops early once `abandoned` is true.
     """
 
     def __init__(self, work: Callable[["BackgroundCall[ResultT]"], ResultT]) -> None:
@@ -110,7 +95,7 @@ class BackgroundCall(Generic[ResultT]):
 
     @property
     def abandoned(self) -> bool:
-        """Whether the caller has left."""
+        """Whether the caller no longer waits."""
         return self._abandoned.is_set()
 
     def emit_text(self, text: str) -> None:
@@ -123,14 +108,14 @@ class BackgroundCall(Generic[ResultT]):
         deadline = time.monotonic() + seconds
         try:
             while True:
-                item = self._next_item(deadline, timeout_message)
-                if isinstance(item, Future):
-                    return item.result()
-                on_text(item)
+                event = self._next_event(deadline, timeout_message)
+                if isinstance(event, Future):
+                    return event.result()
+                on_text(event)
         finally:
             self._abandoned.set()
 
-    def _next_item(self, deadline: float, timeout_message: str) -> str | Future[ResultT]:
+    def _next_event(self, deadline: float, timeout_message: str) -> str | Future[ResultT]:
         try:
             return self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
@@ -141,14 +126,14 @@ class BackgroundCall(Generic[ResultT]):
         future: Future[ResultT] = Future()
         try:
             future.set_result(self._work(self))
-        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the caller
+        # The future hands every exception of this thread to the caller's thread, where result() raises it.
+        except BaseException as error:  # noqa: BLE001
             future.set_exception(error)
         self._queue.put(future)
 
 
-MAX_REPLY_BYTES = 16_000_000
-# LangChain's own errors for what servers report; the built-in ones for responses that are no reply. They are caught
-# around calls of providers' packages only.
+# LangChain's errors for what servers report, and built-in errors for responses that are not a reply. They are caught
+# only around calls of providers' packages.
 PROVIDER_ERRORS = (
     ChatError,
     LangChainException,
@@ -162,32 +147,53 @@ PROVIDER_ERRORS = (
     AttributeError,
     RuntimeError,
 )
+NATIVE_PROVIDERS = ("anthropic", "google_genai", "ollama")
+"""Providers whose own API is spoken also at a base URL."""
+_CONNECT_SECONDS = 10.0
+_MAX_REFUSAL_CHARACTERS = 240
+_THOUGHT_BLOCKS = ("thinking", "reasoning", "reasoning_content")
 _FINISH_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
-class LangChainModel:
-    """A chat model of LangChain; `reports_finish_reason` if every complete reply has a finish reason."""
+_OTHER_PROVIDER_ERRORS = (
+    ("anthropic", "AnthropicError"),
+    ("google.genai.errors", "APIError"),
+    ("ollama", "ResponseError"),
+    ("ollama", "RequestError"),
+)
+"""The modules of optional packages and their errors, which have no base class in common."""
 
-    def __init__(self, model: BaseChatModel, endpoint: ModelEndpoint, *, reports_finish_reason: bool) -> None:
+
+def _provider_errors() -> tuple[type[Exception], ...]:
+    """PROVIDER_ERRORS and those of the optional packages that are loaded."""
+    modules = ((sys.modules.get(module), name) for module, name in _OTHER_PROVIDER_ERRORS)
+    return (*PROVIDER_ERRORS, *(getattr(module, name) for module, name in modules if module is not None))
+
+
+class LangChainModel:
+    """A chat model of LangChain."""
+
+    def __init__(self, model: BaseChatModel, endpoint: ModelEndpoint) -> None:
         self._model = model
         self._endpoint = endpoint
-        self._reports_finish_reason = reports_finish_reason
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """Send the request once and return the reply within `seconds`; ChatError if there is none."""
         stop_filter = StopSequenceFilter(request.on_text or _discard_text, request.stop)
         call: BackgroundCall[AIMessage] = BackgroundCall(lambda call: self._send(request, call))
         address = self._endpoint.address
-        late = f"{address} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
+        timeout = f"{address} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
         try:
-            message = call.result(seconds, stop_filter.feed, late)
+            message = call.result(seconds, stop_filter.feed, timeout)
+            reply = _to_chat_reply(message, request, self._endpoint)
         except ChatError as error:
             error.retryable = error.retryable and not stop_filter.has_emitted
             raise
         stop_filter.flush()
-        return _to_chat_reply(message, request.stop)
+        return reply
 
     def _send(self, request: ChatRequest, call: BackgroundCall[AIMessage]) -> AIMessage:
+        HEADER_LISTENER.set(request.on_headers)
         messages = [_to_langchain_message(message) for message in request.messages]
         tools = [_tool_definition(tool) for tool in request.tools]
         options: dict[str, Any] = {"stop": list(request.stop)} if request.stop else {}
@@ -199,7 +205,7 @@ class LangChainModel:
         else:
             chunks = self._call_provider(lambda: model.stream(messages, **options))
             message = self._collect(chunks, call)
-        if not isinstance(message, AIMessage) or (self._reports_finish_reason and not _finish_reason(message)):
+        if not isinstance(message, AIMessage) or not _finish_reason(message):
             raise ChatInterrupted(f"The reply of {self._endpoint.address} broke off; try again.")
         return message
 
@@ -216,12 +222,12 @@ class LangChainModel:
                 call.emit_text(str(chunk.text))
 
     def _call_provider(self, call: Callable[[], ResultT]) -> ResultT:
-        """Run code of the provider's package only, and convert what it raises into a ChatError."""
+        """Call code of the provider's package, and convert its exceptions to ChatErrors."""
         try:
             return call()
-        except PROVIDER_ERRORS as failure:
+        except _provider_errors() as failure:
             error = to_chat_error(failure, self._endpoint)
-        # Raised out here without the failure as its context, which may hold a key.
+        # Raised outside the except block, so that the failure, which may hold a key, is not its context.
         raise error
 
 
@@ -231,84 +237,78 @@ def load_model(profile: ModelProfile) -> LangChainModel:
     ChatUnavailable if its package or its key is missing, or no model has that name.
     """
     name, base_url = profile.name, profile.base_url
-    compatible = base_url is not None or name.startswith("openai:")
+    compatible = name.startswith("openai:") or (base_url is not None and name.partition(":")[0] not in NATIVE_PROVIDERS)
     failure: ChatUnavailable
+    if profile.key_variable is not None and not profile.api_key:
+        raise ChatUnavailable(f"The model {name} needs a key: set {profile.key_variable} in the environment.")
     try:
-        model = init_chat_model(name.removeprefix("openai:") if compatible else name, **_model_options(profile))
-    except ImportError as missing:
-        failure = ChatUnavailable(f"The model {name} needs a package: {missing}.")
+        model = _build_openai_model(profile) if compatible else _build_native_model(profile)
+    except ImportError as error:
+        failure = ChatUnavailable(f"The model {name} needs a package: {error}.")
     except openai.OpenAIError:
         failure = ChatUnavailable(f"The model {name} needs a key: set OPENAI_API_KEY in the environment.")
-    except ValueError as wrong:
-        first = str(wrong).split("\n", 1)[0]
-        failure = ChatUnavailable(f"SHOWHOW_MODEL is {name!r}, which names no model that can be set up: {first}")
+    except ValueError as error:
+        first_line = str(error).split("\n", 1)[0]
+        failure = ChatUnavailable(f"SHOWHOW_MODEL is {name!r}, which names no model that can be set up: {first_line}")
     else:
-        if compatible:
-            model.client = PassthroughCompletions(model.client)
         freeze_loaded_objects("langchain")
         address = httpx2.URL(base_url).netloc.decode() if base_url else name
-        endpoint = ModelEndpoint(name, address, _model_secrets(model))
-        return LangChainModel(model, endpoint, reports_finish_reason=compatible)
+        key_variable = profile.key_variable or (
+            "the variable that SHOWHOW_MODEL_KEY_VARIABLE names" if base_url else ""
+        )
+        return LangChainModel(model, ModelEndpoint(name, address, _model_secrets(model), key_variable))
     raise failure
 
 
 def _model_options(profile: ModelProfile) -> dict[str, Any]:
+    """The options of a model, under the names that LangChain's packages share."""
     options: dict[str, Any] = {"timeout": profile.seconds, "max_retries": 0}
     if profile.temperature is not None:
         options["temperature"] = profile.temperature
-    if profile.base_url is not None or profile.name.startswith("openai:"):
-        options |= {"model_provider": "openai", "stream_usage": True, "http_client": _http_client()}
-    if profile.base_url is not None:
-        # Local servers need no key, but the package always sends one.
-        key = SecretStr(profile.api_key or "none")
-        options |= {"base_url": profile.base_url, "api_key": key, "use_responses_api": False}
+    if profile.reply_limit is not None:
+        options["max_tokens"] = profile.reply_limit
+    if profile.api_key is not None:
+        options["api_key"] = SecretStr(profile.api_key)
     return options
 
 
-@cache
-def _http_client() -> httpx2.Client:
-    """The connection pool of this process for all OpenAI-compatible servers."""
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    client = httpx2.Client(limits=limits, event_hooks={"response": [_limit_response]})
-    atexit.register(client.close)
-    return client
+def _build_native_model(profile: ModelProfile) -> BaseChatModel:
+    """The model of another provider, through the provider's own package."""
+    options, provider = _model_options(profile), profile.name.partition(":")[0]
+    if profile.base_url is not None:
+        options["base_url"] = profile.base_url
+    if provider == "ollama" and find_spec("langchain_ollama"):
+        from llm.ollama_chat import ThinkingChatOllama  # noqa: PLC0415 - its package is an extra
+
+        # The package has other names for these options, and a local server needs no key.
+        seconds, limit = options.pop("timeout"), options.pop("max_tokens", None)
+        options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
+        options |= {"client_kwargs": {"timeout": seconds}} | ({} if limit is None else {"num_predict": limit})
+        return ThinkingChatOllama(model=profile.name.partition(":")[2], **options)
+    # Says which package is missing.
+    model: BaseChatModel = init_chat_model(profile.name, **options)
+    return model
 
 
-class _BoundedReplyStream(httpx2.SyncByteStream):
-    """A response body that fails when it is longer than any reply."""
-
-    def __init__(self, stream: httpx2.SyncByteStream, address: str) -> None:
-        self._stream = stream
-        self._address = address
-
-    def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        for chunk in self._stream:
-            size += len(chunk)
-            if size > MAX_REPLY_BYTES:
-                raise ChatServerError(
-                    f"{self._address} sends more than {MAX_REPLY_BYTES / 1e6:g} MB, which is no reply."
-                )
-            yield chunk
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-def _limit_response(response: httpx2.Response) -> None:
-    address = response.request.url.netloc.decode()
-    kind = response.headers.get("content-type", "").partition(";")[0].strip()
-    if response.is_success and kind not in ("application/json", "text/event-stream"):
-        raise ChatServerError(
-            f"{address} answered with {kind or 'something of no type'} instead of a reply; "
-            "check SHOWHOW_MODEL_BASE_URL."
-        )
-    if isinstance(response.stream, httpx2.SyncByteStream):
-        response.stream = _BoundedReplyStream(response.stream, address)
+def _build_openai_model(profile: ModelProfile) -> BaseChatModel:
+    """The model of OpenAI, or of the compatible server at `base_url`."""
+    options = _model_options(profile)
+    options["timeout"] = httpx2.Timeout(profile.seconds, connect=min(_CONNECT_SECONDS, profile.seconds))
+    options |= {"stream_usage": True, "http_client": http_client()}
+    if profile.base_url is not None:
+        # Local servers need no key, but the package always sends one.
+        options.setdefault("api_key", SecretStr("none"))
+        options |= {"base_url": profile.base_url, "use_responses_api": False}
+        if "max_tokens" in options:
+            # LangChain would send max_completion_tokens, which other servers ignore.
+            options["extra_body"] = {"max_tokens": options.pop("max_tokens")}
+    model = CompatibleChatOpenAI(model=profile.name.removeprefix("openai:"), **options)
+    model.client = PassthroughCompletions(model.client)
+    return model
 
 
 def _model_secrets(model: BaseChatModel) -> list[str]:
-    """The keys that the model holds, to be removed from messages."""
+    """The API keys of the model, which are removed from error messages."""
     secrets = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
     return [secret for secret in secrets if len(secret) > 4]
 
@@ -344,11 +344,63 @@ def _to_langchain_message(message: Message) -> BaseMessage:
     )
 
 
-def _to_chat_reply(message: AIMessage, stop: Sequence[str]) -> ChatReply:
+def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndpoint) -> ChatReply:
+    """The reply; ChatReplyFiltered or ChatInterrupted if it ended for another reason than its length."""
+    reason = _finish_reason(message)
+    stopped = parse_finish_reason(reason)
+    refusal = " ".join(str(message.additional_kwargs.get("refusal") or "").split())
+    if stopped is FinishReason.FILTERED or refusal:
+        quoted = f': "{refusal[:_MAX_REFUSAL_CHARACTERS]}"' if refusal else ""
+        raise ChatReplyFiltered(
+            f"{endpoint.model} refused to reply, or a filter withheld its reply ({reason}){quoted}; ask otherwise, or "
+            "use another model."
+        )
+    if stopped is FinishReason.INTERRUPTED:
+        raise ChatInterrupted(f"{endpoint.address} ended the reply before its end ({reason}); try again.")
+    tools = [tool.name for tool in request.tools]
+    calls = tuple(_parse_tool_calls(message, tools))
+    text, thoughts = truncate_at_stop(str(message.text), request.stop), _thoughts(message)
+    if not calls:
+        text_reply = parse_text_reply(text, tools)
+        text, thoughts = text_reply.text, "\n".join(filter(None, (thoughts, text_reply.thoughts)))
+        numbered_calls = enumerate(text_reply.calls, 1)
+        calls = tuple(ModelToolCall(f"call_{number}", call.name, call.arguments) for number, call in numbered_calls)
+    return ChatReply(text, calls, _read_usage(message), stopped, thoughts)
+
+
+def _read_usage(message: AIMessage) -> Usage:
     tokens: Mapping[str, Any] = message.usage_metadata or {}
-    usage = Usage("", 1, tokens.get("input_tokens"), tokens.get("output_tokens"), 0.0, None)
-    text = str(message.text)
-    return ChatReply(truncate_at_stop(text, stop), tuple(_parse_tool_calls(message)), usage, _finish_reason(message))
+    input_details, output_details = tokens.get("input_token_details") or {}, tokens.get("output_token_details") or {}
+    # Names have a prefix if the provider bills the request at a special tier.
+    cached = sum(value or 0 for name, value in input_details.items() if name.endswith("cache_read"))
+    written = sum(
+        value or 0
+        for name, value in input_details.items()
+        if name.endswith("cache_creation") or name.startswith("ephemeral_")
+    )
+    reasoning = sum(value or 0 for name, value in output_details.items() if name.endswith("reasoning"))
+    return Usage(
+        "",
+        1,
+        tokens.get("input_tokens"),
+        tokens.get("output_tokens"),
+        cost=None,
+        cached_tokens=cached,
+        cache_written_tokens=written,
+        reasoning_tokens=reasoning,
+    )
+
+
+def _thoughts(message: AIMessage) -> str:
+    """The reasoning that the server sent beside the text."""
+    beside = message.additional_kwargs.get("reasoning_content")
+    thoughts = [beside] if isinstance(beside, str) else []
+    blocks = message.content if isinstance(message.content, list) else []
+    for block in blocks:
+        if isinstance(block, dict) and block.get("type") in _THOUGHT_BLOCKS:
+            texts = (block.get(name) for name in ("thinking", "reasoning", "reasoning_content", "text"))
+            thoughts.append(next((text for text in texts if isinstance(text, str)), ""))
+    return "\n".join(filter(None, (thought.strip() for thought in thoughts)))
 
 
 def _finish_reason(message: AIMessage) -> str:
@@ -357,9 +409,9 @@ def _finish_reason(message: AIMessage) -> str:
     )
 
 
-def _parse_tool_calls(message: AIMessage) -> Iterator[ModelToolCall]:
+def _parse_tool_calls(message: AIMessage, tools: Sequence[str]) -> Iterator[ModelToolCall]:
     if isinstance(message, AIMessageChunk):
-        # LangChain silently completes broken JSON of a stream; the chunks have what the model really wrote.
+        # LangChain silently completes truncated JSON of a stream; the chunks have the original text.
         calls: list[tuple[str | None, str | None, Any]] = [
             (chunk["id"], chunk["name"], chunk["args"] or "{}") for chunk in message.tool_call_chunks
         ]
@@ -368,7 +420,7 @@ def _parse_tool_calls(message: AIMessage) -> Iterator[ModelToolCall]:
             (call["id"], call["name"], call["args"]) for call in (*message.tool_calls, *message.invalid_tool_calls)
         ]
     for number, (id_, name, arguments) in enumerate(calls, 1):
-        yield ModelToolCall(id_ or f"call_{number}", name or "", _parse_arguments(arguments))
+        yield ModelToolCall(id_ or f"call_{number}", match_tool_name(name or "", tools), _parse_arguments(arguments))
 
 
 def _parse_arguments(raw: Any) -> dict[str, Any] | str:

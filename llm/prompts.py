@@ -13,9 +13,9 @@ class PromptTemplates:
         self._environment: Environment | None = None
 
     def __call__(self, name: str, **values: Any) -> str:
-        """Render the prompt of that name; a variable without a value is an error."""
+        """Render a template; a variable without a value is an error."""
         if self._environment is None:
-            # Not created on import, since the loader imports the package.
+            # Created on first use, since the loader imports the package.
             self._environment = Environment(
                 loader=PackageLoader(self._package, "prompts"),
                 undefined=StrictUndefined,

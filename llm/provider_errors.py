@@ -1,126 +1,260 @@
-"""Converts exceptions of providers' packages to ChatErrors whose messages never hold a key."""
+"""Converts exceptions of providers' packages to ChatErrors whose messages never hold a key.
+
+Providers report the same failures with different statuses, codes and words; each is recognised by any of the three.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core import exceptions as langchain
 
 from llm.errors import (
     ChatAuthenticationError,
     ChatBadRequest,
+    ChatContextTooLong,
     ChatError,
     ChatInterrupted,
+    ChatInvalidReply,
     ChatModelNotFound,
+    ChatQuotaExceeded,
     ChatRateLimited,
     ChatServerError,
     ChatTimeout,
     ChatUnreachable,
 )
-from worlds.live.http.rate_limiter import parse_retry_after
+from llm.retry_hints import parse_duration, parse_wait
 
 _MAX_MESSAGE_CHARACTERS = 240
+_MAX_CAUSES = 8
 _API_KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.IGNORECASE)
+_QUOTA_CODES = {
+    "insufficient_quota",
+    "insufficient_credits",
+    "insufficient_balance",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "billing_error",
+    "payment_required",
+}
+_RATE_CODES = {"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "too_many_requests", "throttling_error"}
+_OVERLOAD_CODES = {"overloaded_error", "overloaded", "api_error", "server_error", "internal_server_error", "internal"}
+_OVERLOAD_CODES |= {"unavailable", "service_unavailable", "timeout_error", "deadline_exceeded", "engine_overloaded"}
+_KEY_CODES = {"invalid_api_key", "authentication_error", "permission_error", "api_key_invalid", "unauthenticated"}
+_CONTEXT_CODES = {
+    "context_length_exceeded",
+    "string_above_max_length",
+    "request_too_large",
+    "exceed_context_size_error",
+}
+_CREDIT = re.compile(
+    r"credit balance|insufficient (?:credit|balance|fund|quota)|out of credits?|billing|spending limit"
+    r"|payment required",
+    re.IGNORECASE,
+)
+_WRONG_KEY = re.compile(
+    r"(?:invalid|incorrect|wrong|missing)\W+(?:\w+\W+)?api[ _-]?key|api[ _-]?key (?:is )?(?:not valid|invalid|expired)",
+    re.IGNORECASE,
+)
+_TOO_LONG = re.compile(
+    r"context (?:length|window|size|limit)|maximum (?:context|model|prompt|input)\w* ?len|max_model_len"
+    r"|(?:prompt|input|request|messages?|conversation) (?:is |are |was )?too (?:long|large)|too many (?:input )?tokens"
+    r"|tokens? (?:count )?(?:of |\(?\d+\)? )?(?:exceeds?|is greater|must be reduced)|exceeds? the (?:available|maximum)"
+    r"|(?:input|prompt)\w* (?:or output )?(?:tokens?|length)[^.]{0,40}(?:exceed|must be reduced)|reduce the length",
+    re.IGNORECASE,
+)
+_UNSUPPORTED = re.compile(r"\b(?:requires?|needs?) --\w|not (?:supported|implemented)|does not support", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """The model and its address for messages, and the secrets that no message may hold."""
+    """The model and its address for error messages, and the secrets to remove from them."""
 
     model: str
     address: str
     secrets: Sequence[str] = ()
+    key_variable: str = ""
+    """The environment variable of the key; "" for the provider's usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFailure:
+    """What a server says about a failed request."""
+
+    status: int | None
+    codes: frozenset[str]
+    """The type, code and status words of the error, in lower case."""
+    message: str
+    """One line without secrets."""
+    wait: float | None
+    """Seconds to wait, if the server names them."""
+
+    @property
+    def quoted_message(self) -> str:
+        """The message after a colon; "" without a message."""
+        return f': "{self.message}"' if self.message else ""
 
 
 def to_chat_error(error: Exception, endpoint: ModelEndpoint) -> ChatError:
-    """Convert an exception to the ChatError of its cause."""
-    if isinstance(error, ChatError):
-        return error
-    status = _http_status(error)
-    if status is not None:
-        return _error_for_status(status, error, endpoint)
-    if isinstance(error, langchain.ModelTimeoutError):
-        return ChatTimeout(f"{endpoint.address} did not reply in time; ask for less, or try again in a minute.")
-    if isinstance(error, langchain.ModelConnectionError | OSError):
-        return _error_for_connection(error, endpoint)
-    quoted = _server_message(error, endpoint)
-    return ChatServerError(
-        f"What {endpoint.address} sent is no reply of a model{quoted}; check SHOWHOW_MODEL_BASE_URL, or try again."
+    """Convert an exception to a ChatError by its cause."""
+    causes = list(_iterate_causes(error))
+    own = next((cause for cause in causes if isinstance(cause, ChatError)), None)
+    if own is not None:
+        return own
+    failure = read_server_failure(causes, endpoint)
+    if failure.status is not None or failure.codes:
+        return _error_for_failure(failure, endpoint)
+    return _error_for_connection(causes, endpoint) or ChatInvalidReply(
+        f"What {endpoint.address} sent is no reply of a model{failure.quoted_message}; check SHOWHOW_MODEL_BASE_URL, "
+        "or try again."
     )
 
 
-def _http_status(error: Exception) -> int | None:
-    """The HTTP status of the response, if the provider's package reports one."""
-    code = getattr(error, "status_code", None)
-    if isinstance(code, int):
-        return code
+def _error_for_connection(causes: Sequence[BaseException], endpoint: ModelEndpoint) -> ChatError | None:
+    """The error of a connection without a response or with a part of one; None if it is another one."""
+    address = endpoint.address
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    if {"RemoteProtocolError", "ReadError"} & names:
+        return ChatInterrupted(f"The reply of {address} broke off; try again.")
+    if {"ModelTimeoutError", "ReadTimeout", "WriteTimeout"} & names and "ConnectTimeout" not in names:
+        return ChatTimeout(f"{address} did not reply in time; ask for less, or try again in a minute.")
+    if {"ModelConnectionError", "ModelTimeoutError", "TransportError", "OSError"} & names:
+        return ChatUnreachable(
+            f"{address} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
+        )
+    return None
+
+
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def read_server_failure(causes: Sequence[BaseException], endpoint: ModelEndpoint) -> ServerFailure:
+    """What the server said, from the attributes that providers' packages give their exceptions."""
+    bodies = [body for cause in causes for body in _error_bodies(cause)]
+    fields = [(name, value) for body in bodies for name, value in _iterate_fields(body)]
+    words = [value for name, value in fields if name in ("code", "type", "status", "reason")]
+    words += [getattr(cause, "code", None) for cause in causes]
+    numbers = [getattr(cause, "status_code", None) for cause in causes] + words
+    statuses = [int(str(value)) for value in numbers if re.fullmatch(r"[3-5]\d\d", str(value))]
+    message = next((value for name, value in fields if name == "message" and isinstance(value, str)), "")
+    if not message:
+        message = next((value for name, value in fields if name in ("error", "detail") and isinstance(value, str)), "")
+    responses = (getattr(cause, "response", None) for cause in causes)
+    all_headers = (getattr(response, "headers", None) for response in responses)
+    headers: Mapping[str, str] = next(filter(None, all_headers), {})
+    delay = next((parse_duration(str(value)) for name, value in fields if name == "retryDelay"), None)
+    return ServerFailure(
+        statuses[0] if statuses else _status_of_kind(causes),
+        frozenset(word.casefold() for word in words if isinstance(word, str) and not word.isdigit()),
+        _redact(message, endpoint),
+        delay if delay is not None else parse_wait({name.lower(): value for name, value in headers.items()}, message),
+    )
+
+
+def _error_bodies(error: BaseException) -> Iterator[Any]:
+    """The body of an error response, as the packages of OpenAI and Anthropic, Google and Ollama give it."""
+    for name in ("body", "details", "error"):
+        body = getattr(error, name, None)
+        if isinstance(body, Mapping | list):
+            yield body
+        elif isinstance(body, str) and name == "error":
+            yield {"message": body}
+    if type(error) is ValueError and error.args and isinstance(error.args[0], Mapping):
+        yield error.args[0]
+
+
+def _iterate_fields(body: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of nested JSON objects, the outer ones first."""
+    if isinstance(body, list):
+        for item in body:
+            yield from _iterate_fields(item)
+    if isinstance(body, Mapping):
+        yield from body.items()
+        for value in body.values():
+            yield from _iterate_fields(value)
+
+
+def _status_of_kind(causes: Sequence[BaseException]) -> int | None:
     kinds = {
         langchain.ModelAuthenticationError: 401,
         langchain.ModelPermissionDeniedError: 403,
         langchain.ModelNotFoundError: 404,
         langchain.ModelRateLimitError: 429,
         langchain.ModelAPIError: 500,
-        langchain.ContextOverflowError: 400,
+        langchain.ContextOverflowError: 413,
         langchain.ModelInvalidRequestError: 400,
     }
-    return next((status for kind, status in kinds.items() if isinstance(error, kind)), None)
+    return next((status for cause in causes for kind, status in kinds.items() if isinstance(cause, kind)), None)
 
 
-def _error_for_status(status: int, error: Exception, endpoint: ModelEndpoint) -> ChatError:
-    address, quoted = endpoint.address, _server_message(error, endpoint)
-    if status in (401, 403):
-        return ChatAuthenticationError(
-            f"{address} refuses the key ({status}); set the provider's key in the environment and start again."
-        )
-    if status == 404:
-        return ChatModelNotFound(
-            f"{address} has no model {endpoint.model} (404); check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
-        )
-    if status == 429:
-        busy = ChatRateLimited(
-            f"{address} takes no more requests just now (429){quoted}; try again in a minute.", _retry_after(error)
-        )
-        # An account without credit gets 429 too, and waiting does not help.
-        busy.retryable = getattr(error, "code", None) != "insufficient_quota"
-        return busy
-    if status < 400:
-        return ChatServerError(f"{address} sends requests elsewhere ({status}); correct SHOWHOW_MODEL_BASE_URL.")
-    if status >= 500:
-        return ChatServerError(f"{address} failed ({status}){quoted}; try again in a minute.", _retry_after(error))
+def _error_for_failure(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatError:
+    for convert in (_permanent_error, _transient_error):
+        error = convert(failure, endpoint)
+        if error is not None:
+            return error
+    where = f" ({failure.status})" if failure.status else ""
+    if failure.status is not None and failure.status < 400:
+        return ChatInvalidReply(f"{endpoint.address} sends requests elsewhere{where}; correct SHOWHOW_MODEL_BASE_URL.")
     # Some reasoning models accept only their own temperature.
-    what_to_do = "set SHOWHOW_MODEL_TEMPERATURE=default" if "temperature" in quoted else "ask for less, or otherwise"
-    return ChatBadRequest(f"{address} does not take the request ({status}){quoted}; {what_to_do}.")
+    is_temperature = "temperature" in failure.message
+    what_to_do = "set SHOWHOW_MODEL_TEMPERATURE=default" if is_temperature else "ask for less, or otherwise"
+    return ChatBadRequest(f"{endpoint.address} does not take the request{where}{failure.quoted_message}; {what_to_do}.")
 
 
-def _error_for_connection(error: Exception, endpoint: ModelEndpoint) -> ChatError:
-    causes: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(causes) < 8:
-        causes.append(type(cause).__name__)
-        if isinstance(cause, ChatError):
-            return cause
-        cause = cause.__cause__
-    if {"RemoteProtocolError", "ReadError"} & set(causes):
-        return ChatInterrupted(f"The reply of {endpoint.address} broke off; try again.")
-    return ChatUnreachable(
-        f"{endpoint.address} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
-    )
+def _permanent_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatError | None:
+    """The error of a request that can never succeed; None if it is another one."""
+    address, status, codes, message = endpoint.address, failure.status, failure.codes, failure.message
+    where = f" ({status})" if status else ""
+    # Some providers speak of billing in messages about rate limits, which then name a time.
+    if status == 402 or codes & _QUOTA_CODES or (failure.wait is None and _CREDIT.search(message)):
+        return ChatQuotaExceeded(
+            f"The account at {address} has no credit left{where}{failure.quoted_message}; add credit or raise its "
+            "limit in the provider's billing settings."
+        )
+    if status == 401 or codes & _KEY_CODES or _WRONG_KEY.search(message) or status == 403:
+        variable = endpoint.key_variable or "the provider's key"
+        return ChatAuthenticationError(
+            f"{address} refuses the key{where}; set {variable} in the environment and start again."
+        )
+    is_too_long = bool(_TOO_LONG.search(message)) and (status is None or status < 500 or bool(codes & _CONTEXT_CODES))
+    if status == 413 or codes & _CONTEXT_CODES or is_too_long:
+        return ChatContextTooLong(
+            f"The request is too long for {endpoint.model} at {address}{where}{failure.quoted_message}; allow fewer "
+            "tokens of context, show fewer demonstrations, or use a model with a larger context."
+        )
+    if status == 404 or "model_not_found" in codes:
+        return ChatModelNotFound(
+            f"{address} has no model {endpoint.model}{where}; check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
+        )
+    if status is not None and status >= 500 and (status == 501 or _UNSUPPORTED.search(message)):
+        return ChatBadRequest(f"{address} does not take the request{where}{failure.quoted_message}; ask otherwise.")
+    return None
 
 
-def _server_message(error: Exception, endpoint: ModelEndpoint) -> str:
-    """The server's message on one line and without secrets, after a colon; "" without a message."""
-    body = getattr(error, "body", None)
-    message = body.get("message") if isinstance(body, Mapping) else None
-    text = " ".join(message.split()) if isinstance(message, str) else ""
+def _transient_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatError | None:
+    """The error of a request that may succeed later; None if it is another one."""
+    address, status = endpoint.address, failure.status
+    where = f" ({status})" if status else ""
+    if status == 429 or (status is None and failure.codes & _RATE_CODES):
+        return ChatRateLimited(
+            f"{address} accepts no requests now{where}{failure.quoted_message}; try again in a minute.", failure.wait
+        )
+    if status in (408, 409, 425) or (status or 0) >= 500 or failure.codes & _OVERLOAD_CODES:
+        return ChatServerError(f"{address} failed{where}{failure.quoted_message}; try again in a minute.", failure.wait)
+    return None
+
+
+def _redact(message: str, endpoint: ModelEndpoint) -> str:
+    """The message on one line and without secrets, truncated."""
+    text = " ".join(message.split())
     for secret in endpoint.secrets:
         text = text.replace(secret, "...")
     text = _API_KEY.sub("...", text)
-    if len(text) > _MAX_MESSAGE_CHARACTERS:
-        text = f"{text[:_MAX_MESSAGE_CHARACTERS]} ..."
-    return f': "{text}"' if text else ""
-
-
-def _retry_after(error: Exception) -> float | None:
-    """The Retry-After header in seconds."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    return parse_retry_after(headers.get("retry-after"))
+    return text if len(text) <= _MAX_MESSAGE_CHARACTERS else f"{text[:_MAX_MESSAGE_CHARACTERS]} ..."

@@ -1,4 +1,4 @@
-"""A cache of a model's replies on disk: interrupted work resumes without paying for a reply twice."""
+"""A cache of model replies on disk: interrupted work resumes without paying for a reply twice."""
 
 import hashlib
 import json
@@ -17,10 +17,10 @@ from llm.usage import Usage
 
 
 class ReplyCache:
-    """The replies of one piece of work in an SQLite file; safe to share between threads.
+    """The replies of one verification in an SQLite file; thread-safe.
 
-    A reply is found by scope, model, address, temperature, messages, stop sequences and tools: no change of model or of
-    its settings replays the replies of another one.
+    The key of a reply covers scope, model, address, temperature, messages, stop sequences and tools, so a change of the
+    model or its settings never returns replies of another one.
     """
 
     def __init__(self, file: Path) -> None:
@@ -28,7 +28,7 @@ class ReplyCache:
         self._lock = Lock()
         self._connection = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
-        # A reply that was paid for survives a loss of power.
+        # A paid reply survives a power failure.
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
         rows = self._connection.execute("SELECT reply FROM reply")
@@ -42,7 +42,7 @@ class ReplyCache:
 
     @property
     def total_usage(self) -> Usage:
-        """The usage of all stored replies, of earlier processes too."""
+        """The usage of all cached replies, including those of earlier processes."""
         return self._total_usage
 
     def close(self) -> None:
@@ -51,22 +51,23 @@ class ReplyCache:
             self._connection.close()
 
     def caching_client(self, chat: ChatClient, scope: str) -> ChatClient:
-        """Return a client that takes replies from the cache and stores new ones under `scope`.
+        """Return a client that reads replies from the cache and stores new ones under `scope`.
 
-        Of equal requests of one client, the first gets the first stored reply of the scope, the second the second.
+        The n-th of several equal requests of one client gets the n-th cached reply.
         """
         settings = {"model": chat.name, **chat.parameters}
         return chat.with_model_wrapper(lambda model: _CachingModel(model, self, scope, settings))
 
     def get(self, key: str) -> ChatReply | None:
-        """The reply that is stored under the key, or None."""
+        """Return the cached reply, or None."""
         with self._lock:
             row = self._connection.execute("SELECT reply FROM reply WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         values = json.loads(row[0])
         calls = tuple(ModelToolCall(**call) for call in values["calls"])
-        return ChatReply(values["text"], calls, Usage(**values["usage"]), values["stopped"])
+        thoughts = values.get("thoughts", "")
+        return ChatReply(values["text"], calls, Usage(**values["usage"]), values["stopped"], thoughts)
 
     def put(self, key: str, reply: ChatReply) -> None:
         """Store the reply; it is on disk when this returns."""
@@ -76,7 +77,7 @@ class ReplyCache:
 
 
 class _CachingModel:
-    """A model that sends only the requests without a stored reply."""
+    """A model that sends only requests without a cached reply."""
 
     def __init__(self, model: ChatModel, cache: ReplyCache, scope: str, settings: Mapping[str, Any]) -> None:
         self._model = model
@@ -87,7 +88,7 @@ class _CachingModel:
         self._lock = Lock()
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
-        """Return the stored reply, or the model's, which is stored unless it is empty."""
+        """Return the cached reply, or the model's, which is cached unless it is empty."""
         key = self._cache_key(request)
         reply = self._cache.get(key)
         if reply is not None:

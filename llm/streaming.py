@@ -1,4 +1,4 @@
-"""Asks a model for a reply in a form that can be stored; its text may be streamed meanwhile."""
+"""Requests a reply whose content can be stored, and optionally streams its text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,17 +17,18 @@ def stream_reply(
     tools: Sequence[ToolSpec] = (),
     on_text: Callable[[str], None] | None = None,
 ) -> ChatReply:
-    """Ask the model and return its reply; `on_text` gets the text as it arrives, None asks for the whole reply."""
+    """Request a reply; `on_text` is called with each text delta, None turns streaming off."""
     reply = chat.ask(messages, stop=stop, tools=tools, on_text=on_text)
     calls = tuple(
         replace(call, name=replace_unstorable(call.name), arguments=make_storable(call.arguments))
         for call in reply.calls
     )
-    return replace(reply, text=replace_unstorable(reply.text), calls=calls)
+    text, thoughts = replace_unstorable(reply.text), replace_unstorable(reply.thoughts)
+    return replace(reply, text=text, calls=calls, thoughts=thoughts)
 
 
 def make_storable(value: Any) -> Any:
-    """The JSON value with characters that no database stores replaced, and non-finite numbers as text."""
+    """Replace characters that databases cannot store, and convert non-finite numbers to text, in a JSON value."""
     if isinstance(value, str):
         return replace_unstorable(value)
     if isinstance(value, dict):

@@ -15,10 +15,10 @@ _UNOPENED_REASONING = re.compile(r"\A(?:(?!<think(?:ing)?>).)*?</think(?:ing)?>"
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Return the text in <think> tags and the text outside; an unclosed tag leaves no text outside."""
-    begun = _UNOPENED_REASONING.match(text)
-    rest = text[begun.end() :] if begun else text
-    thoughts = [begun[0].rpartition("</")[0]] if begun else []
+    """Return the text in <think> tags and the text outside; text after an unclosed tag counts as reasoning."""
+    unopened = _UNOPENED_REASONING.match(text)
+    rest = text[unopened.end() :] if unopened else text
+    thoughts = [unopened[0].rpartition("</")[0]] if unopened else []
     thoughts += [match[2] for match in _REASONING_BLOCK.finditer(rest)]
     return "\n".join(filter(None, (thought.strip() for thought in thoughts))), _REASONING_BLOCK.sub("", rest).strip()
 
@@ -27,7 +27,7 @@ ReplyModelT = TypeVar("ReplyModelT", bound=BaseModel)
 
 
 def _number_to_text(value: object) -> object:
-    """Accept a number for a text: models write 1931 without quotation marks."""
+    """Convert a number to text, since models write 1931 without quotation marks."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -43,20 +43,20 @@ class ReplyParseError(ChatError):
 
 
 def parse_reply(text: str, reply_type: type[ReplyModelT], model: str) -> ReplyModelT:
-    """Parse the first JSON object of that form in the reply, fenced or not; ReplyParseError if there is none."""
-    # The reasoning may hold JSON that the model discarded.
+    """Parse the first JSON object of this type in the reply, fenced or not; ReplyParseError if there is none."""
+    # The reasoning may contain JSON that the model discarded.
     visible = split_reasoning(text)[1]
-    wrong = "it holds no JSON object"
-    for place in [match.start() for match in re.finditer(r"\{", visible)][:_MAX_PARSE_ATTEMPTS]:
-        value = _parse_json_prefix(visible[place:])
+    reason = "it contains no JSON object"
+    for start in [match.start() for match in re.finditer(r"\{", visible)][:_MAX_PARSE_ATTEMPTS]:
+        value = _parse_json_prefix(visible[start:])
         if value is None:
             continue
         try:
             return reply_type.model_validate(value)
-        except ValidationError as failed:
-            first = failed.errors()[0]
-            wrong = f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg'].lower()}"
-    raise ReplyParseError(f"{model} did not reply in the form that was asked for ({wrong}).")
+        except ValidationError as error:
+            first = error.errors()[0]
+            reason = f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg'].lower()}"
+    raise ReplyParseError(f"{model} did not reply in the requested form ({reason}).")
 
 
 def _parse_json_prefix(text: str) -> object | None:

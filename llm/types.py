@@ -1,7 +1,9 @@
 """The values exchanged with a language model: profile, message, request, reply, tool call, text delta."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,27 +14,34 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """A model, by the name that LangChain's init_chat_model or the OpenAI-compatible server at `base_url` knows."""
+    """A model: its name for LangChain's init_chat_model, or for the OpenAI-compatible server at `base_url`."""
 
     name: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    """The key for the server at `base_url`; packages of providers read their own keys from the environment."""
+    """The key of the server; without it, packages of providers read their own keys from the environment."""
     seconds: float = DEFAULT_TIMEOUT_SECONDS
-    """Seconds that a reply may take, retries included."""
+    """The time limit of a reply in seconds; a client without a deadline retries no longer than this."""
     temperature: float | None = 0.0
-    """None leaves it to the provider; some models accept only their own."""
+    """None for the provider's default; some models accept no other."""
     price: TokenPrice | None = None
+    reply_limit: int | None = None
+    """The most tokens of a reply, including its reasoning; None for the provider's default."""
+    requests_per_minute: float | None = None
+    """The most requests per minute; None to learn the limit from the server."""
+    key_variable: str | None = None
+    """The environment variable of `api_key`, for messages; None if none is configured."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What determines a reply besides the model's name and the request, without credentials."""
-        return {"base_url": self.base_url and _strip_credentials(self.base_url), "temperature": self.temperature}
+        """What determines a reply apart from the model's name and the request, without credentials."""
+        values = {"base_url": self.base_url and _strip_credentials(self.base_url), "temperature": self.temperature}
+        return values if self.reply_limit is None else {**values, "reply_limit": self.reply_limit}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
-    """A tool call of the model; `arguments` is the raw text if the model wrote no JSON object."""
+    """A tool call of the model; `arguments` is the raw text if it is not a JSON object."""
 
     id: str
     name: str
@@ -47,21 +56,37 @@ class Message:
     text: str
     calls: tuple[ModelToolCall, ...] = ()
     answers: str = ""
-    """The id of the call that a tool's message answers."""
+    """The id of the call whose result a tool message holds."""
+
+
+class FinishReason(StrEnum):
+    """Why a reply ended."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    """The reply was cut off at a limit of tokens."""
+    FILTERED = "content_filter"
+    """The model refused to reply, or a filter withheld the reply."""
+    INTERRUPTED = "interrupted"
+    """The server ended the reply for another reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A reply; `stopped` is the finish reason: stop, tool_calls, length, or the server's own."""
+    """A reply; one with the finish reason LENGTH is incomplete."""
 
     text: str
     calls: tuple[ModelToolCall, ...]
     usage: Usage
     stopped: str
+    """A FinishReason: stop, tool_calls or length."""
+    thoughts: str = ""
+    """The model's reasoning, which the server sends beside the text and the calls."""
 
 
 class ToolSpec(Protocol):
-    """A tool as it is described to the model."""
+    """A tool declaration for the model."""
 
     @property
     def name(self) -> str: ...
@@ -80,23 +105,25 @@ class ChatRequest:
     stop: Sequence[str]
     tools: Sequence[ToolSpec]
     on_text: Callable[[str], None] | None
+    on_headers: Callable[[Mapping[str, str]], None] | None = None
+    """Called with the headers of the response when they arrive; names are in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """One request as JSON values, as it is recorded and hashed; it holds no key of the provider."""
+    """One request as JSON values, for recording and hashing; it contains no API key."""
 
     purpose: str
     model: str
     messages: list[dict[str, Any]]
     parameters: dict[str, Any]
-    """All else that determines the reply: address, temperature, stop sequences and tools."""
+    """The other values that determine the reply: address, temperature, stop sequences and tools."""
 
     @classmethod
     def from_request(
         cls, purpose: str, model: str, request: ChatRequest, parameters: Mapping[str, Any]
     ) -> "OutgoingRequest":
-        """Convert a request to that model with these parameters."""
+        """Convert a request to the model with these parameters."""
         tools = [
             {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
             for tool in request.tools
@@ -106,10 +133,10 @@ class OutgoingRequest:
 
 
 class ChatModel(Protocol):
-    """A provider's model, safe to share between threads."""
+    """A provider's model; thread-safe."""
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
-        """Send the request once and return the reply, whose usage has tokens only; ChatError if there is none."""
+        """Send the request once; return the reply with its tokens as usage. ChatError if there is no reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +156,27 @@ def _message_to_json(message: Message) -> dict[str, Any]:
 
 
 def _strip_credentials(url: str) -> str:
-    """The address without user, password and query, where keys may stand."""
+    """The address without user, password and query, which may contain keys."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+# Providers name the same few things in different words; the first row that shares a word with the reason decides.
+_WORDS = (
+    (FinishReason.TOOL_CALLS, {"tool", "tools", "function"}),
+    (FinishReason.FILTERED, {
+        *("filter", "filtered", "refusal", "refused", "safety", "blocked", "blocklist", "prohibited", "recitation"),
+        *("spii", "moderation", "guardrail", "language", "sensitive"),
+    }),
+    (FinishReason.STOP, {"stop", "stopped", "end", "eos", "complete", "completed", "finished", "done"}),
+    (FinishReason.LENGTH, {"length", "max", "limit", "window", "tokens"}),
+)  # fmt: skip
+_FAILED_CALLS = {"malformed", "unexpected", "many", "missing", "invalid", "error"}
+
+
+def parse_finish_reason(reason: str) -> FinishReason:
+    """The finish reason in any provider's words; one that is not known counts as an interruption."""
+    words = set(re.findall(r"[a-z]+", reason.casefold()))
+    if words & _FAILED_CALLS:
+        return FinishReason.INTERRUPTED
+    return next((kind for kind, known in _WORDS if words & known), FinishReason.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection of the caller, in the transaction of the caller."""
+"""Run the migrations on the caller's connection, in the caller's transaction."""
 
 from alembic import context
 

@@ -21,45 +21,45 @@ from tools.tool import Tool, ToolContext, ToolResult
 from worlds.source import ErrorKind
 
 DEFAULT_STEP_LIMIT = 20
-"""Steps of a run, where neither its reasoner nor the user says otherwise."""
+"""The step limit of a run, unless its reasoner or the user sets another."""
 
 
 class ReasonerError(Exception):
-    """A reasoner cannot continue; the message says why and what to do next."""
+    """A reasoner cannot continue; the message says why, and what to do next."""
 
 
 class QuestionRefused(ReasonerError):
-    """The reasoner says that it cannot answer this question, rather than guess."""
+    """The reasoner cannot answer this question and does not guess."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A step as decided: the thought, and the tool to call with its arguments."""
+    """A step that the reasoner has decided: the thought, and the tool to call with its arguments."""
 
     thought: str
     tool: str | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, Any] = field(default_factory=dict)
-    """For each argument where its value came from; the forms are in reasoners/provenance.py."""
+    """The origin of each argument's value; reasoners/provenance.py defines the forms."""
     usage: dict[str, Any] | None = None
     """The usage of the model calls that wrote it."""
     rejection: str | None = None
-    """Why it cannot be run: it does not parse, names no tool, lacks an argument. It becomes the step's error."""
+    """Why the action cannot run: it does not parse, names no tool, lacks an argument. Stored as the step's error."""
     parent: UUID | None = None
-    """The id of the action or earlier step that this one is a child of."""
+    """The id of the parent action or step."""
     node: str | None = None
-    """The name of its node in the reasoner's tree; a resumed reasoner finds its place by it."""
+    """The name of its node in the reasoner's tree, by which a resumed reasoner finds its place."""
     skill: str | None = None
     """The name and version of the skill that decided it."""
     data: dict[str, Any] | None = None
-    """What an action without a tool decided, as JSON values."""
+    """The decision of an action without a tool, as JSON values."""
     open: bool = False
     """Leave the step of an action without a tool unfinished until the reasoner yields its StepCompletion."""
     id: UUID | None = None
-    """The id for its step, made by the reasoner (uuid7) where a child or a completion is to name it."""
+    """The id for its step (uuid7), set by the reasoner if children or a completion refer to it."""
 
     def to_new_step(self, wall_seconds: float | None = None) -> NewStep:
-        """The step to store before the tool runs; `wall_seconds` is how long the reasoner took to decide it."""
+        """Build the step to store before the tool runs; `wall_seconds` is the time the reasoner took to decide."""
         return NewStep(
             thought=self.thought,
             tool=self.tool,
@@ -80,7 +80,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class StepCompletion:
-    """The end of a step that was begun open, by this run or before it was resumed."""
+    """Completes a step that was begun open, by this run or by the run that it resumes."""
 
     step: UUID
     observation: str | None = None
@@ -88,43 +88,43 @@ class StepCompletion:
     error: str | None = None
     error_kind: ErrorKind | None = None
     usage: dict[str, Any] | None = None
-    """What the model calls after the last child took."""
+    """The usage of the model calls after the last child step."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """The answers of a run; `usage` is that of the model calls after the last step."""
+    """The answers of a run; `usage` covers the model calls after the last step."""
 
     answers: TraceAnswers
     usage: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    """Joins the trace's configuration: the response, the agreement of the sources ..."""
+    """Merged into the trace's configuration: the response, the agreement of the sources and so on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The input of a reasoner, which must not change it."""
+    """The input of a reasoner; reasoners must not modify it."""
 
     question: str
     context: ToolContext
     tools: Sequence[Tool]
     """The tools that the reasoner may call."""
     demonstrations: Sequence[TraceRecord] = ()
-    """The best first."""
+    """The best demonstration first."""
     prior_steps: Sequence[Step] = ()
-    """The steps that are there already, where a run is resumed or continues from a step.
+    """The existing steps of a run that is resumed or continues from a step.
 
-    Every tool call among them is finished. A step without a tool may still be open: the reasoner completes it.
+    Every tool call among them is finished. A step without a tool may still be open; the reasoner completes it.
     """
     on_text: Callable[[str], None] | None = None
-    """Called with each piece of the model's reply as it is streamed; None asks for whole replies."""
+    """Called with each text delta of the model's reply; None turns streaming off."""
 
 
 ReasonerGenerator = Generator[Action | StepCompletion, ToolResult | None, FinalAnswer]
 
 
 def to_step_result(outcome: ToolResult) -> StepResult:
-    """The result of a tool call as its step stores it."""
+    """Convert a tool's result to the result that its step stores."""
     observation = outcome.observation
     text, data = (observation.text, observation.data) if observation else (None, None)
     usage = outcome.usage.to_json() if outcome.usage else None
@@ -140,4 +140,4 @@ class Reasoner(Protocol):
         """The name that traces and runs store."""
 
     def solve(self, task: Task) -> ReasonerGenerator:
-        """Decide step by step; QuestionRefused or another ReasonerError if there is no answer."""
+        """Yield actions until the answer is known; raise QuestionRefused or another ReasonerError if there is none."""

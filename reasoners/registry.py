@@ -1,4 +1,4 @@
-"""Every reasoner by its name: what pages, verbs and evaluations need to know to offer it and to run it.
+"""The registry of reasoners: what pages, verbs and evaluations need to offer a reasoner and to run it.
 
 A new reasoner is one `ReasonerEntry` in `REASONERS`.
 """
@@ -15,13 +15,13 @@ from reasoners.humaniq.options import AgentOptions, AgentOptionsError
 from reasoners.replay.agent import ReplayReasoner
 
 REPLAY_STEP_LIMIT = 300
-"""Replay costs nothing, and a chain over many people is long."""
+"""Replay calls no model, and following a relation of many people takes many steps."""
 REPLAY_CANDIDATES = 50
-"""Demonstrations that replay may follow, the most similar questions first."""
+"""How many demonstrations replay gets, those with the most similar questions first."""
 
 
 class UnknownReasoner(ValueError):
-    """There is no reasoner of that name; the message lists those that there are."""
+    """There is no reasoner with this name; the message lists the names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ def _select_nothing(_options: Any) -> SelectionConfig:
 
 @dataclass(frozen=True, slots=True)
 class ReasonerEntry:
-    """What is to be known about a reasoner before it runs."""
+    """The description of one reasoner."""
 
     name: str
     """Stored in runs and traces, and written after --reasoner."""
     label: str
-    """The name in lists of a page."""
+    """The name shown on pages."""
     description: str
     """One sentence for help texts."""
     build: Callable[[Any], Reasoner]
@@ -48,22 +48,22 @@ class ReasonerEntry:
     options: type[Any] = NoOptions
     """A dataclass; its fields are the options by name."""
     hidden_options: frozenset[str] = frozenset()
-    """Fields of `options` that this reasoner ignores; no form offers them."""
+    """Fields of `options` that this reasoner ignores; forms do not offer them."""
     select: Callable[[Any], SelectionConfig] = _select_nothing
-    """The demonstrations that the reasoner is given, by its options."""
+    """Returns the selection of demonstrations for an instance of `options`."""
     explains_all_demonstrations: bool = True
     """Whether every selected demonstration influences the answer; otherwise the trace names those that did."""
     needs_model: bool = True
-    """Whether it needs a language model; without one its tools get none either."""
+    """Whether it needs a language model; if not, its tools get no model either."""
     default_step_limit: int = DEFAULT_STEP_LIMIT
 
     @property
     def option_names(self) -> list[str]:
-        """The options that the reasoner has."""
+        """The names of the options that the reasoner uses."""
         return [option.name for option in fields(self.options) if option.name not in self.hidden_options]
 
     def parse_options(self, options: Mapping[str, Any]) -> Any:
-        """Return an instance of the options' dataclass; AgentOptionsError for an unknown name or a wrong value."""
+        """Build the options' dataclass; AgentOptionsError for an unknown name or an invalid value."""
         names = [option.name for option in fields(self.options)]
         if unknown := sorted(options.keys() - set(names)):
             offered = f"there are {', '.join(names)}" if names else f"{self.name} has no options"
@@ -108,18 +108,18 @@ REASONERS: dict[str, ReasonerEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def find_reasoner(name: str) -> ReasonerEntry:
-    """Return the entry of that name; UnknownReasoner lists the names where there is none."""
+    """Return the entry with this name, or raise UnknownReasoner."""
     if name not in REASONERS:
         raise UnknownReasoner(f"there is no reasoner {name!r}; there are {', '.join(REASONERS)}")
     return REASONERS[name]
 
 
 def default_reasoner(*, has_model: bool) -> ReasonerEntry:
-    """Return the reasoner to use where none is chosen: the first that needs a model, or the first that needs none."""
+    """Return the default reasoner: the first that needs a model, or the first that needs none."""
     return next(entry for entry in REASONERS.values() if entry.needs_model == has_model)
 
 
 def make_reasoner(name: str, options: Mapping[str, Any] | None = None) -> Reasoner:
-    """Build the reasoner of that name with these options; UnknownReasoner or AgentOptionsError where that cannot be."""
+    """Build a reasoner with these options; UnknownReasoner or AgentOptionsError for an invalid name or option."""
     entry = find_reasoner(name)
     return entry.build(entry.parse_options(options or {}))

@@ -1,11 +1,9 @@
-"""The runs that work in the background of this process, by trace."""
+"""The background runs of this process, by trace."""
 
 import logging
 from threading import Lock, Thread
 from typing import Protocol
 from uuid import UUID
-
-from db.database import StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -15,20 +13,20 @@ class BackgroundRun(Protocol):
 
     trace_id: UUID
     phase: str
-    """What it does before the first step; "" from then on."""
+    """What the run does before its first step; "" from then on."""
     streamed_text: str
-    """The model's reply since the last step, as far as it is streamed."""
+    """The text that the model has streamed since the last step."""
 
     @property
     def elapsed_seconds(self) -> float:
-        """Seconds since it was started or resumed."""
+        """Seconds since the run was started or resumed."""
 
     @property
     def stop_requested(self) -> bool:
         """Whether `stop` was called."""
 
     def stop(self) -> None:
-        """End the run as soon as possible."""
+        """Stop the run as soon as possible."""
 
     def execute(self) -> object:
         """Run to the end; the outcome is stored in the trace."""
@@ -42,11 +40,11 @@ class ActiveRuns:
         self._lock = Lock()
 
     def get(self, trace_id: UUID) -> BackgroundRun | None:
-        """Return the run that writes this trace now, or None."""
+        """Return the active run of this trace, or None."""
         return self._runs.get(trace_id)
 
     def start(self, run: BackgroundRun) -> UUID:
-        """Start the run in a thread; one that still writes the same trace is stopped."""
+        """Start the run in a thread; an active run of the same trace is stopped."""
         with self._lock:
             previous = self._runs.get(run.trace_id)
             self._runs[run.trace_id] = run
@@ -56,13 +54,15 @@ class ActiveRuns:
         return run.trace_id
 
     def _execute(self, run: BackgroundRun) -> None:
+        from db.database import StoreError  # noqa: PLC0415 - SQLAlchemy takes 0.4 s to import
+
         try:
             run.execute()
         except StoreError as error:
-            # The trace stays as it is: another run took it over, or the database cannot be written.
+            # The trace is left unchanged: another run took it over, or the database cannot be written.
             logger.warning("the run of trace %s ended without an ending: %s", run.trace_id, error)
         finally:
             with self._lock:
-                # A later run of the same trace may have taken this one's place.
+                # A later run of the same trace may have replaced this one.
                 if self._runs.get(run.trace_id) is run:
                     del self._runs[run.trace_id]

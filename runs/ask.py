@@ -1,8 +1,8 @@
 """Asks a reasoner one question: the trace is stored from the first moment, and steps are stored as they happen.
 
 `begin_run`, `resume_run` and `rerun_from_step` return an ActiveRun. The caller executes it (`showhow ask`) or starts it
-in the background of the server (`services.active_runs.start`). The stored trace is the truth; the ActiveRun only adds
-the text that the model streams at the moment.
+in the background of the server (`services.active_runs.start`). The stored trace is authoritative; the ActiveRun only
+adds the text that the model is streaming.
 """
 
 import time
@@ -14,7 +14,7 @@ from uuid import UUID
 from db import projects, runs, traces
 from db.database import StoreError
 from db.models import Run, Step, Trace
-from db.runs import RunOutcome
+from db.runs import ASK_RUN_NAME, RunOutcome
 from db.trace_configuration import DemonstrationReference, TraceConfiguration
 from db.trace_record import TraceRecord
 from fewshot_library.selection import SelectionError
@@ -33,8 +33,6 @@ from worlds.folder import WorldError
 from worlds.open import read_world_metadata
 from worlds.source import SourceError
 
-ASK_RUN_NAME = "ask"
-"""The name of a run over a single question."""
 ASK_ERRORS = (
     ReasonerError,
     SelectionError,
@@ -46,12 +44,12 @@ ASK_ERRORS = (
     WorldError,
     SourceError,
 )
-"""The errors that keep a question from being asked; each is one sentence."""
+"""The errors that prevent a question from being asked; each message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeQuestion:
-    """A question as a user types it."""
+    """A question typed by a user, without gold answers."""
 
     text: str
     source_id: None = None
@@ -65,7 +63,7 @@ class FreeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """A question, the world to answer it in, and how."""
+    """A question, the world to answer it in, the configuration and the limits."""
 
     question: str
     world: str
@@ -74,31 +72,31 @@ class AskRequest:
 
 
 def _ignore_step(_step: Step) -> None:
-    """No caller wants to be notified."""
+    """The default callback, which does nothing."""
 
 
 class ActiveRun:
-    """A run that works on one trace."""
+    """A run of a reasoner on one trace."""
 
     def __init__(self, services: Services, trace_id: UUID, control: RunControl) -> None:
         self.services = services
         self.trace_id = trace_id
         self.phase = "choosing demonstrations"
-        """What it does before the first step; "" from then on."""
+        """What the run does before its first step; "" from then on."""
         self.streamed_text = ""
         """The text that the model has streamed since the last step."""
         self.on_step: Callable[[Step], None] = _ignore_step
-        """Called with each step when it begins and when it is complete."""
+        """Called with each step when it begins and when it is completed."""
         self._started = time.monotonic()
         self._control = replace(control, on_text=self._receive_text)
 
     def stop(self) -> None:
-        """Stop the run at once."""
+        """Stop the run immediately."""
         self._control.stop.set()
 
     @property
     def elapsed_seconds(self) -> float:
-        """Seconds since it was started or resumed."""
+        """Seconds since the run was started or resumed."""
         return time.monotonic() - self._started
 
     @property
@@ -107,7 +105,7 @@ class ActiveRun:
         return self._control.stop.is_set()
 
     def execute(self) -> RunOutcome:
-        """Select the demonstrations, let the reasoner answer, and return how that ended."""
+        """Select demonstrations, run the reasoner, and return the stored outcome."""
         with self.services.database.read() as session:
             record = traces.load_trace(session, self.trace_id)
         outcome = self._run_reasoner(record)
@@ -122,8 +120,8 @@ class ActiveRun:
         try:
             task = self._load_task(record, configuration, config)
             reasoner = config.make_reasoner()
-        except ASK_ERRORS as failed:
-            return self._record_failure(RunOutcome("failed", str(failed)))
+        except ASK_ERRORS as error:
+            return self._record_failure(RunOutcome("failed", str(error)))
         self.phase = ""
         with self.services.database.read() as session:
             trace = traces.load_trace(session, self.trace_id).trace
@@ -142,7 +140,9 @@ class ActiveRun:
             task = _restore_task(self.services, record, configuration, config)
         else:
             task = prepare_task(self.services, record.question, record.project, config).task
-            references = [{"id": str(shown.trace.id), "question": shown.question.text} for shown in task.demonstrations]
+            references = [
+                {"id": str(record.trace.id), "question": record.question.text} for record in task.demonstrations
+            ]
             with self.services.database.begin() as session:
                 runs.update_configuration(session, self.trace_id, {"demonstrations": references})
         return task
@@ -154,12 +154,12 @@ class ActiveRun:
 
 
 def run_config_of(configuration: TraceConfiguration) -> RunConfig:
-    """How the run of this configuration answers questions."""
+    """The RunConfig of a stored trace configuration."""
     return RunConfig(configuration.reasoner or "", configuration.options, configuration.library)
 
 
 def record_model_calls(services: Services, task: Task, steps: StoreRecorder) -> Task:
-    """Return the task with a model whose requests and replies are stored for the recorder's trace."""
+    """Return the task with a client that stores requests and replies for the recorder's trace."""
     chat = task.context.chat
     if chat is None:
         return task
@@ -168,7 +168,7 @@ def record_model_calls(services: Services, task: Task, steps: StoreRecorder) -> 
 
 
 def begin_run(services: Services, request: AskRequest, control: RunControl | None = None) -> ActiveRun:
-    """Store the question and its trace; one of ASK_ERRORS if it cannot be asked."""
+    """Store the question with a new run and trace; raises one of ASK_ERRORS if it cannot be asked."""
     request.run_config.make_reasoner()
     read_world_metadata(services.settings.worlds_folder, request.world)
     run = _build_ask_run(services, request.run_config, request.world, request.limits)
@@ -182,9 +182,9 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
 
 
 def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveRun:
-    """Continue a run that was interrupted, stopped or not successful from its last finished step.
+    """Resume an interrupted, stopped or failed run after its last finished step.
 
-    Conflict if the model or the world changed since it was started.
+    Conflict if the model or the world changed since the run was started.
     """
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
@@ -199,7 +199,7 @@ def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveR
 def rerun_from_step(
     services: Services, trace_id: UUID, position: int, config: RunConfig, limits: RunLimits
 ) -> ActiveRun:
-    """Start a new run that keeps the steps up to `position` (0 for none); the former trace stays as it is."""
+    """Start a new run with a copy of the steps up to `position` (0 for none); the original trace is unchanged."""
     config.make_reasoner()
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
@@ -210,7 +210,7 @@ def rerun_from_step(
 
 
 def is_running(services: Services, trace: Trace) -> bool:
-    """Whether a run is still working on its trace, in this process or in another one of this host."""
+    """Whether a run of this process, or of another process on this host, is still working on the trace."""
     if trace.status != "draft" or trace.run_id is None:
         return False
     worker = TraceConfiguration.from_json(trace.configuration).worker

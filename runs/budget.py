@@ -24,9 +24,9 @@ class RunLimits:
     tokens: int | None = None
     """Input and output tokens of all model calls."""
     seconds: float | None = DEFAULT_MAX_SECONDS
-    """Since the run was started or resumed."""
+    """Seconds since the run was started or resumed."""
     money: float | None = None
-    """In US dollars."""
+    """US dollars."""
 
     def to_json(self) -> dict[str, Any]:
         """The limits that are set, by name."""
@@ -44,7 +44,7 @@ class BudgetMeter:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the meter was made."""
+        """Seconds since the meter was created."""
         return time.monotonic() - self._began
 
     def add(self, usage: dict[str, Any] | None) -> None:
@@ -52,32 +52,49 @@ class BudgetMeter:
         if usage:
             self.usage += Usage(**usage)
 
+    @property
+    def exceeded_time_limit(self) -> str | None:
+        """A sentence about the time limit if it is reached."""
+        limit = self._limits.seconds
+        if limit is None or self.seconds <= limit:
+            return None
+        return f"the limit of {limit:g} seconds is reached; ask again with a higher one"
+
     def check_time(self) -> None:
-        """Raise RunLimitExceeded when the time is over."""
-        most = self._limits.seconds
-        if most is not None and self.seconds > most:
-            raise RunLimitExceeded(f"the limit of {most:g} seconds is reached; ask again with a higher one")
+        """Raise RunLimitExceeded if the time limit is reached."""
+        if (message := self.exceeded_time_limit) is not None:
+            raise RunLimitExceeded(message)
 
     def check_model(self) -> None:
-        """Raise RunLimitExceeded when the model calls have reached the limit of tokens or money."""
+        """Raise RunLimitExceeded if the model calls have reached the limit of tokens or money."""
         limits, used = self._limits, self.usage
         if limits.tokens is not None:
-            if used.input_tokens is None or used.output_tokens is None:
-                raise RunLimitExceeded(f"{used.model} does not tell its tokens, so that no limit of them can be kept")
-            if used.input_tokens + used.output_tokens >= limits.tokens:
-                raise RunLimitExceeded(f"the limit of {limits.tokens:,} tokens is reached; ask again with a higher one")
+            if used.max_tokens is None:
+                raise RunLimitExceeded(f"{used.model} does not report its tokens, so a limit cannot be enforced")
+            if used.max_tokens >= limits.tokens:
+                raise RunLimitExceeded(f"the limit of {limits.tokens:,} tokens is reached{_format_bounded(used)}")
         if limits.money is not None:
-            if used.cost is None:
-                raise RunLimitExceeded(f"no price of {used.model} is known, so that no limit of money can be kept")
-            if used.cost >= limits.money:
-                raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached; ask again with a higher one")
+            if used.max_cost is None:
+                raise RunLimitExceeded(f"the price of {used.model} is unknown, so a cost limit cannot be enforced")
+            if used.max_cost >= limits.money:
+                raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached{_format_bounded(used)}")
 
     def check_steps(self) -> None:
-        """Raise RunLimitExceeded when another step would exceed the limit."""
+        """Raise RunLimitExceeded if another step would exceed the limit."""
         if self._limits.steps is not None and self.steps >= self._limits.steps:
             raise RunLimitExceeded(f"the limit of {self._limits.steps} steps is reached; ask again with a higher one")
 
 
+def _format_bounded(used: Usage) -> str:
+    if not used.unreported_calls:
+        return "; ask again with a higher one"
+    requests = "request" if used.unreported_calls == 1 else "requests"
+    return (
+        f"; {used.unreported_calls} {requests} to {used.model} reported no tokens and count with the most that is "
+        "possible; ask again with a higher one, or set a limit of tokens for replies"
+    )
+
+
 def sum_step_usage(steps: Iterable[Step]) -> Usage:
-    """The usage of the model calls that wrote these steps, and of those that their tools made."""
+    """Add up the usage of the model calls that wrote these steps, and of those made by their tools."""
     return sum((Usage(**usage) for step in steps for usage in step.usage.values()), Usage())

@@ -1,4 +1,4 @@
-"""Prepares a run: how it is configured and pinned, and the task with tools and demonstrations that a reasoner gets."""
+"""Prepares a run: its configuration and pins, and the reasoner's task with tools and demonstrations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +12,7 @@ from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations
 from fewshot_library.selection import SelectionConfig
 from reasoners.base import Reasoner, Task
+from reasoners.prompting.tool_declarations import prompt_versions
 from reasoners.registry import ReasonerEntry, find_reasoner, make_reasoner
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
@@ -20,17 +21,17 @@ from worlds.open import read_world_metadata
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """How questions are to be answered."""
+    """How a run answers questions: reasoner, options and library."""
 
     reasoner: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the reasoner by name."""
+    """The reasoner's options by name."""
     library: str | None = None
     """NAME or NAME:NUMBER; None for the default library, if there is one."""
 
     @property
     def entry(self) -> ReasonerEntry:
-        """What the registry knows about the reasoner; UnknownReasoner if it is not there."""
+        """The reasoner's entry in the registry; UnknownReasoner if there is none."""
         return find_reasoner(self.reasoner)
 
     def make_reasoner(self) -> Reasoner:
@@ -39,7 +40,7 @@ class RunConfig:
 
     @property
     def default_step_limit(self) -> int:
-        """The limit of steps, unless the user sets another one."""
+        """The step limit, unless the user sets another one."""
         return self.entry.default_step_limit
 
     def selection_config(self) -> SelectionConfig:
@@ -54,54 +55,56 @@ class RunConfig:
             return find_version(session, self.library or DEFAULT_LIBRARY)
 
     def pin(self, services: Services) -> "RunConfig":
-        """Return the same configuration with the library version by its number."""
+        """Return the same configuration with a fixed version number of the library."""
         library = self.library_version(services)
         return replace(self, library=None if library is None else f"{library.name}:{library.number}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a run stores; `pin` first, so that the library version is fixed."""
+        """The configuration as stored by a run; call `pin` first to fix the library version."""
         return {"reasoner": self.reasoner, "options": dict(self.options), "library": self.library}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "RunConfig":
-        """Read what `to_json` wrote."""
+        """Parse the result of `to_json`."""
         return cls(document["reasoner"], document["options"], document["library"])
 
 
 def build_run(  # noqa: PLR0913 - each is a part of the run
     services: Services, config: RunConfig, *, name: str, world: str, tools: list[str], configuration: Mapping[str, Any]
 ) -> Run:
-    """Build a run with everything that determines it fixed; `tools` are those of the project, empty for all."""
+    """Build a run that pins library, model, encoder, world, code and tools; `tools` is empty for all tools."""
     library = config.library_version(services)
+    offered = services.tool_registry().offered_tools(services.open_world(world), tools)
+    prompts = prompt_versions(offered, str(config.options.get("sources", "both"))) if config.entry.needs_model else {}
     return Run(
         name=name,
         reasoner=config.reasoner,
         world=world,
-        configuration=dict(configuration),
+        configuration={**configuration, **({"prompts": prompts} if prompts else {})},
         library_id=library.id if library is not None else None,
         model=pinned_model(services, config),
         encoder=services.settings.encoder,
         world_hash=_world_hash(services, world),
         code_version=version("showhow"),
-        tools=[tool.name for tool in services.tool_registry().offered_tools(services.open_world(world), tools)],
+        tools=[tool.name for tool in offered],
         options=dict(config.options),
     )
 
 
 def pinned_model(services: Services, config: RunConfig) -> str | None:
-    """The model that a run with this configuration asks now; None for a reasoner without one."""
+    """The name of the model to pin for a run; None for a reasoner that needs none."""
     return services.settings.model if config.entry.needs_model else None
 
 
 def check_pins(services: Services, run: Run) -> None:
-    """Conflict if the run would continue with another model, or in another version of its world, than it began with."""
+    """Raise Conflict if the model or the world changed since the run was started."""
     conflict = find_pin_conflict(services, run)
     if conflict is not None:
         raise Conflict(conflict)
 
 
 def find_pin_conflict(services: Services, run: Run) -> str | None:
-    """Why the run cannot continue with the present settings, in a sentence; None if it can."""
+    """Why the run cannot continue with the current settings, as a sentence; None if it can."""
     model = services.settings.model
     if find_reasoner(run.reasoner).needs_model and run.model != model:
         return (
@@ -123,11 +126,11 @@ class PreparedTask:
 
     task: Task
     selection: SelectedDemonstrations | None
-    """None if there is no library or no demonstration is wanted."""
+    """None if there is no library, or if k is 0."""
 
 
 def build_bare_task(services: Services, question: Question, project: Project, config: RunConfig) -> Task:
-    """The task of that question without demonstrations; without a model for a reasoner that needs none."""
+    """Build the task of a question without demonstrations; a reasoner that needs no model gets none."""
     context = services.tool_context(project.world)
     if not config.entry.needs_model:
         context = replace(context, chat=None)
@@ -135,7 +138,7 @@ def build_bare_task(services: Services, question: Question, project: Project, co
 
 
 def prepare_task(services: Services, question: Question, project: Project, config: RunConfig) -> PreparedTask:
-    """The task of that question with demonstrations; never with one that answers the question itself."""
+    """Build the task of a question with demonstrations, except those of the same question."""
     task = build_bare_task(services, question, project, config)
     library_version, selection = config.library_version(services), config.selection_config()
     if library_version is None or selection.k == 0:
@@ -147,5 +150,5 @@ def prepare_task(services: Services, question: Question, project: Project, confi
         demonstrations = list(load_traces(session, ids))
     if len(demonstrations) != len(ids):
         reference = f"{library_version.name}:{library_version.number}"
-        raise RowNotFound(f"the library {reference} names traces that are gone; freeze a new version")
+        raise RowNotFound(f"the library {reference} has traces that no longer exist; freeze a new version")
     return PreparedTask(replace(task, demonstrations=demonstrations), selected)

@@ -1,4 +1,4 @@
-"""The identity of a worker process: host, process id and creation time, so that a killed worker is known to be gone."""
+"""The identity of a worker process (host, process id and creation time), by which a killed worker is recognized."""
 
 import os
 import socket
@@ -6,25 +6,40 @@ from functools import cache
 
 import psutil
 
-CLOCK_TOLERANCE_SECONDS = 2.0
-"""The creation time of a process moves by this much when the system's clock is adjusted."""
+CREATION_TOLERANCE_SECONDS = 0.02
+"""Creation times are counted in hundredths of a second."""
 
 
 @cache
 def current_worker_id() -> str:
     """The id of this process."""
-    return f"{socket.gethostname()}:{os.getpid()}:{psutil.Process().create_time():.2f}"
+    return worker_id_of(psutil.Process(os.getpid()))
+
+
+def worker_id_of(process: psutil.Process) -> str:
+    """The id of a process of this host."""
+    return f"{socket.gethostname()}:{process.pid}:{_seconds_after_boot(process):.2f}"
 
 
 def is_worker_alive(worker: str) -> bool:
-    """Whether that process still runs; one on another host counts as gone, since this host cannot know."""
+    """Whether the process still runs; a process on another host counts as gone, since it cannot be checked."""
     host_and_pid, _, created = worker.rpartition(":")
-    host, _, pid = host_and_pid.rpartition(":")
-    if host != socket.gethostname() or not pid.isdecimal():
+    _, _, pid = host_and_pid.rpartition(":")
+    if not is_worker_local(worker) or not pid.isdecimal():
         return False
     try:
         process = psutil.Process(int(pid))
-        is_same = abs(process.create_time() - float(created)) <= CLOCK_TOLERANCE_SECONDS
+        is_same = abs(_seconds_after_boot(process) - float(created)) <= CREATION_TOLERANCE_SECONDS
         return is_same and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.Error, ValueError):
         return False
+
+
+def is_worker_local(worker: str) -> bool:
+    """Whether the process is or was one of this host."""
+    return worker.rpartition(":")[0].rpartition(":")[0] == socket.gethostname()
+
+
+def _seconds_after_boot(process: psutil.Process) -> float:
+    """The creation time as counted by the kernel; the time of day would move when the clock is set."""
+    return process.create_time() - psutil.boot_time()

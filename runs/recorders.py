@@ -1,4 +1,4 @@
-"""Recorders: where the steps and model calls of a run, and the steps of a person, are stored."""
+"""Recorders: store the steps and model calls of a run, and the steps of a person."""
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict
@@ -26,7 +26,7 @@ from runs.budget import sum_step_usage
 
 
 class MemoryRecorder:
-    """The record of a run in memory."""
+    """Records a run in memory."""
 
     def __init__(self) -> None:
         self.id = uuid4()
@@ -53,39 +53,41 @@ class MemoryRecorder:
         recording.apply_result(step, observed)
         return step
 
-    def finish(self, ended: RunOutcome) -> None:
-        """Keep how the run ended."""
-        self.result = ended
+    def finish(self, outcome: RunOutcome) -> None:
+        """Store the outcome of the run."""
+        self.result = outcome
 
 
 TOOL_PURPOSE_PREFIX = "tool:"
-"""How the purpose of a tool's own requests begins (tools/tool.py)."""
+"""The purpose of a tool's own model requests begins with this (tools/tool.py)."""
 
 
 def _ignore_step(_step: Step) -> None:
-    """No caller wants to be notified."""
+    """The default callback, which does nothing."""
 
 
 class StoreRecorder:
-    """The record of a run as its trace in the database, which was started, forked or reopened there (db/runs.py)."""
+    """Records a run in its trace in the database; the trace was started, forked or reopened by db/runs.py."""
 
     def __init__(self, database: Database, trace: Trace, on_step: Callable[[Step], None] = _ignore_step) -> None:
         self.trace_id: UUID = trace.id
         self._database = database
         self._seen_version = trace.version
         self._on_step = on_step
-        self.last_step_id: UUID | None = None
-        """The step that was begun last."""
         with database.read() as session:
             self.recorded_steps = traces.load_trace(session, trace.id).steps
-        # Steps that were copied from another trace were paid for there.
-        of_steps = sum_step_usage(step for step in self.recorded_steps if step.position > (trace.parent_position or 0))
-        # An ended run may have paid for more than its steps: for a reply that a limit left no room for.
-        at_end = Usage(**trace.cost)
-        self.usage = max(of_steps, at_end, key=lambda usage: usage.calls)
+        self.last_step_id: UUID | None = self.recorded_steps[-1].id if self.recorded_steps else None
+        """The step that was begun last; after a resume its tool may run again."""
+        # The usage of steps copied from another trace counts there.
+        step_usage = sum_step_usage(
+            step for step in self.recorded_steps if step.position > (trace.parent_position or 0)
+        )
+        # An ended run may have used more than its steps, such as a reply after which a limit was reached.
+        stored_usage = Usage(**trace.cost)
+        self.usage = max(step_usage, stored_usage, key=lambda usage: usage.calls)
 
     def begin(self, new: NewStep) -> Step:
-        """Store the step; Conflict when another process or person has changed the trace."""
+        """Store the step; Conflict if another process or person has changed the trace."""
         with self._database.begin() as session:
             step = recording.begin_step(session, self.trace_id, new, seen=self._seen_version)
         self._seen_version += 1
@@ -101,15 +103,15 @@ class StoreRecorder:
         self._on_step(completed)
         return completed
 
-    def finish(self, ended: RunOutcome) -> None:
-        """Store how the run ended; requests to a model that it abandoned are lost."""
+    def finish(self, outcome: RunOutcome) -> None:
+        """Store the outcome of the run, and mark its unanswered model calls as lost."""
         with self._database.begin() as session:
-            runs.finish_run_trace(session, self.trace_id, ended, seen=self._seen_version)
+            runs.finish_run_trace(session, self.trace_id, outcome, seen=self._seen_version)
             mark_lost_model_calls(session, self.trace_id)
 
 
 class PersonRecorder:
-    """The steps of a person as their trace in the database; `seen` is the version that the person looks at."""
+    """Records the steps of a person in their trace; `seen` is the version of the trace that the page shows."""
 
     def __init__(self, database: Database, trace_id: UUID, person_id: UUID, seen: int) -> None:
         self._database = database
@@ -117,16 +119,16 @@ class PersonRecorder:
         self._person_id = person_id
         self._seen_version = seen
         self.begun: Step | None = None
-        """The step that was stored last."""
+        """The step that was begun last."""
 
     def begin(self, new: NewStep) -> Step:
-        """Store the step; Conflict when the trace was changed since the person looked at it."""
+        """Store the step; Conflict if the trace was changed since the page was loaded."""
         with self._database.begin() as session:
             self.begun = recording.begin_step(session, self._trace_id, new, seen=self._seen_version, by=self._person_id)
         return self.begun
 
     def restart(self, step: Step) -> Step:
-        """Make the last step ready to be run again; its former result is kept as an Edit."""
+        """Reset the last step so that its tool can run again; its former result is stored as an Edit."""
         with self._database.begin() as session:
             self.begun = recording.restart_step(session, step.id, seen=self._seen_version, by=self._person_id)
         return self.begun
@@ -134,7 +136,7 @@ class PersonRecorder:
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Store the result of its tool."""
         with self._database.begin() as session:
-            return recording.complete_step(session, step.id, observed)
+            return recording.complete_step(session, step.id, observed, by=self._person_id)
 
 
 class StoreModelCallRecorder:
@@ -146,11 +148,11 @@ class StoreModelCallRecorder:
         self._secrets = secrets
 
     def begin(self, request: OutgoingRequest) -> UUID:
-        """Store the request without the secrets, and return the id of its ModelCall."""
+        """Store the request without secrets; return the id of its ModelCall."""
         stored = ModelRequest(
             request.purpose, request.model, make_storable(request.messages), make_storable(request.parameters)
         )
-        # Another request decides the next step, and is linked to it when that step begins.
+        # Any other request decides the next step, and is linked to it when that step begins.
         step_id = self._steps.last_step_id if request.purpose.startswith(TOOL_PURPOSE_PREFIX) else None
         with self._database.begin() as session:
             call = begin_model_call(
@@ -159,8 +161,11 @@ class StoreModelCallRecorder:
             return call.id
 
     def complete(self, handle: UUID, reply: ChatReply) -> None:
-        """Store the reply; Conflict when the run was ended or resumed meanwhile, and then the reply is not used."""
-        content = {"text": reply.text, "calls": [asdict(call) for call in reply.calls], "stopped": reply.stopped}
+        """Store the reply; Conflict if the run was ended or resumed meanwhile, so that the reply is not used."""
+        calls = [asdict(call) for call in reply.calls]
+        content = {"text": reply.text, "calls": calls, "stopped": str(reply.stopped)}
+        if reply.thoughts:
+            content["thoughts"] = reply.thoughts
         stored = _to_model_reply(make_storable(content), reply.usage)
         with self._database.begin() as session:
             complete_model_call(session, handle, stored)

@@ -1,9 +1,11 @@
 """Drives a reasoner: each step is stored before its tool runs and completed after, within limits, until it ends.
 
 Reasoner and tools work in one thread that reports to the driver through a queue. The driver abandons it when the run is
-stopped or its time is over: both take effect at once even while a tool or a model hangs, and a late result is dropped.
+stopped or reaches its time limit: both take effect at once even if a tool or a model hangs, and a late result is
+dropped.
 """
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -15,7 +17,7 @@ from uuid import UUID
 
 from db.database import StoreError
 from db.models import Step
-from db.recording import StepResult
+from db.recording import NewStep, StepResult
 from db.runs import RunOutcome
 from llm.errors import ChatError
 from llm.types import TextDelta
@@ -29,17 +31,71 @@ from reasoners.base import (
     ReasonerGenerator,
     StepCompletion,
     Task,
+    to_step_result,
 )
 from runs.budget import BudgetMeter, RunLimitExceeded, RunLimits
-from runs.step_execution import NO_OUTCOME, StepRecorder, complete_tool_call, execute_step
 from tools.errors import ToolError
 from tools.tool import ToolResult
 from worlds.source import ErrorKind, SourceError
 
+ResultT = TypeVar("ResultT")
+ToolCaller = Callable[[str, dict[str, Any]], ToolResult]
+"""Calls a tool by name with arguments."""
+
+NO_OUTCOME = ToolResult(observation=None, error=None, seconds=0.0)
+"""The result of a step without a tool."""
+
+
+class StepRecorder(Protocol):
+    """Stores the steps of one trace."""
+
+    def begin(self, new: NewStep) -> Step:
+        """Store a step before its tool runs."""
+
+    def complete(self, step: Step, observed: StepResult) -> Step:
+        """Store the result of the step's tool."""
+
+
+def execute_step(recorder: StepRecorder, new: NewStep, call_tool: ToolCaller) -> tuple[Step, ToolResult]:
+    """Store the step, call its tool and store the result; a rejected step, or one without a tool, is only stored."""
+    step = recorder.begin(new)
+    if new.refusal is not None:
+        return step, ToolResult(None, new.refusal, 0.0, error_kind=ErrorKind.WRONG_ARGUMENTS)
+    if new.tool is None:
+        return step, NO_OUTCOME
+    return complete_tool_call(recorder, step, call_tool)
+
+
+def complete_tool_call(recorder: StepRecorder, step: Step, call_tool: ToolCaller) -> tuple[Step, ToolResult]:
+    """Call the tool of a stored step, and store the result."""
+    outcome = call_tool(step.tool or "", step.arguments)
+    return recorder.complete(step, to_step_result(outcome)), outcome
+
+
+def run_to_completion(work: Callable[[], ResultT]) -> ResultT:
+    """Run the work in a thread and wait for it; the work is completed even if the caller is interrupted.
+
+    Streamlit may interrupt the script of a page at any moment. Work that must not stop halfway, such as storing a step
+    and calling its tool, runs here.
+    """
+    future: Future[ResultT] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        # The future hands every exception of this thread to the waiting thread, where result() raises it.
+        except BaseException as error:  # noqa: BLE001
+            future.set_exception(error)
+
+    # Not a daemon: the process ends after it.
+    Thread(target=run, name="showhow step").start()
+    return future.result()
+
+
 WorkResult = TypeVar("WorkResult")
 
 POLL_SECONDS = 0.2
-"""Seconds between two checks for a stop or the time limit; with many runs at once, each check costs the others."""
+"""Seconds between two checks for a stop or the time limit."""
 
 
 class RunStopped(Exception):
@@ -47,9 +103,9 @@ class RunStopped(Exception):
 
 
 class CancellableWorker:
-    """Runs blocking work in one thread, a piece at a time; the caller may abandon it.
+    """Runs blocking work in one thread that can be abandoned on cancel or timeout.
 
-    The thread reports through a queue of events: the text that the work emits, and the end of each piece.
+    The thread reports through a queue of events: the text that the work emits, and the result of each piece of work.
     """
 
     def __init__(self, on_text: Callable[[str], None] | None = None) -> None:
@@ -60,16 +116,16 @@ class CancellableWorker:
         Thread(target=self._run_thread, name="showhow run", daemon=True).start()
 
     def emit_text(self, text: str) -> None:
-        """Report text from within the work; RunStopped once the worker is abandoned, so that streaming ends."""
+        """Report text from the work; RunStopped once the worker is abandoned, which ends the stream."""
         if self._abandoned.is_set():
             raise RunStopped
         self._events.put(TextDelta(text))
 
     def run(self, work: Callable[[], WorkResult], check_cancelled: Callable[[], None]) -> WorkResult:
-        """Return the result of the work or raise its exception.
+        """Run the work; return its result or raise its exception.
 
-        Meanwhile `on_text` gets its text, and `check_cancelled` is called at least every POLL_SECONDS: an exception of
-        either ends the waiting.
+        While waiting, `on_text` gets the emitted text, and `check_cancelled` is called at least every POLL_SECONDS; an
+        exception of either ends the wait.
         """
         self._work_queue.put((Future(), work))
         while True:
@@ -85,7 +141,7 @@ class CancellableWorker:
                 self._on_text(event.text)
 
     def abandon(self, clean_up: Callable[[], None]) -> None:
-        """End the thread as soon as its work ends, with a last piece of work for which the caller does not wait."""
+        """End the thread after its current work and `clean_up`, without waiting for it."""
         self._abandoned.set()
         self._work_queue.put((Future(), clean_up))
         self._work_queue.put(None)
@@ -95,50 +151,54 @@ class CancellableWorker:
             future, work = piece
             try:
                 future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits
+            # The future hands every exception of this thread to the thread that waits for the work and raises it there;
+            # no thread waits for abandoned work.
+            except BaseException as error:  # noqa: BLE001
                 future.set_exception(error)
             self._events.put(future)
 
 
 class RunRecorder(StepRecorder, Protocol):
-    """Stores the record of one run: in the database or in memory (runs/recorders.py)."""
+    """Records one run in the database or in memory (runs/recorders.py)."""
 
     @property
     def recorded_steps(self) -> list[Step]:
-        """The steps that are stored already; tool calls and open steps among them may be unfinished."""
+        """The stored steps; tool calls and open steps among them may be unfinished."""
 
     @property
     def usage(self) -> Usage:
         """The usage of the run's model calls so far."""
 
-    def finish(self, ended: RunOutcome) -> None:
-        """Store how the run ended."""
+    def finish(self, outcome: RunOutcome) -> None:
+        """Store the outcome of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunControl:
-    """What the caller controls of a run: its limits, a stop, and whether replies are streamed."""
+    """The limits, the stop event and the text callback of a run."""
 
     limits: RunLimits = field(default_factory=RunLimits)
     stop: Event = field(default_factory=Event)
     on_text: Callable[[str], None] | None = None
-    """Gets the model's text as it is streamed, in the thread that drives the run; None asks for whole replies."""
+    """Called with the model's text deltas in the thread that drives the run; None turns streaming off."""
 
 
 def run_reasoner(
     reasoner: Reasoner, task: Task, recorder: RunRecorder, control: RunControl | None = None
 ) -> RunOutcome:
-    """Let the reasoner answer the task's question; store and return how that ended.
+    """Run the reasoner on the task's question; store and return the outcome.
 
-    The steps that the recorder has are taken as they are: unfinished tool calls are run first, open steps without a
-    tool are left to the reasoner. A StoreError leaves the trace as it is, to be resumed; any other exception is a fault
-    of the program, fails the trace and is raised.
+    The recorder's steps are kept: unfinished tool calls are run first, and open steps without a tool are left to the
+    reasoner. A StoreError leaves the trace unfinished, to be resumed; any other exception is a programming error, which
+    fails the trace and is raised.
     """
     driver = _RunDriver(task, recorder, control or RunControl())
     try:
         outcome = driver.run(reasoner)
     except StoreError:
         raise
+    # Every other exception, also KeyboardInterrupt, is recorded as the trace's failure and raised again: a trace on
+    # which no process works must not stay a draft.
     except BaseException as fault:
         recorder.finish(driver.make_result("failed", f"a fault of the program ended it: {type(fault).__name__}"))
         raise
@@ -147,38 +207,46 @@ def run_reasoner(
 
 
 class _RunDriver:
-    """One run."""
+    """Drives one run."""
 
     def __init__(self, task: Task, recorder: RunRecorder, control: RunControl) -> None:
         self._recorder = recorder
         self._control = control
         self._meter = BudgetMeter(control.limits, len(recorder.recorded_steps), recorder.usage)
         self._worker = CancellableWorker(control.on_text)
+        task = _set_model_deadline(task, control.limits.seconds)
         self._task = replace(task, on_text=self._worker.emit_text) if control.on_text is not None else task
         self._tools = {tool.name: tool for tool in task.tools}
         self._open_steps: dict[UUID, Step] = {}
 
     def run(self, reasoner: Reasoner) -> RunOutcome:
-        """Run to the end, and return how it ended."""
+        """Run to the end and return the outcome."""
         try:
             final = self._solve(reasoner)
         except RunStopped:
             return self.make_result("stopped", f"it was stopped after {_format_step_count(self._meter.steps)}")
-        except RunLimitExceeded as exceeded:
-            return self.make_result("limit", str(exceeded))
-        except QuestionRefused as refused:
-            return self.make_result("refused", str(refused))
-        except (ReasonerError, ChatError, ToolError, SourceError) as failed:
-            if isinstance(failed, ChatError):
-                self._meter.usage += failed.usage or Usage()
-            return self.make_result("failed", str(failed))
+        except RunLimitExceeded as error:
+            return self.make_result("limit", str(error))
+        except QuestionRefused as error:
+            return self.make_result("refused", str(error))
+        except (ReasonerError, ChatError, ToolError, SourceError) as error:
+            return self._make_failure(error)
         self._meter.add(final.usage)
         if not final.answers.final_answer.strip():
             return self.make_result("failed", f"{reasoner.name} came to an end without an answer")
         return replace(self.make_result("answered", None), answers=final.answers, details=final.details)
 
+    def _make_failure(self, error: Exception) -> RunOutcome:
+        """The outcome of a run that this error ended."""
+        if not isinstance(error, ChatError):
+            return self.make_result("failed", str(error))
+        self._meter.usage += error.usage or Usage()
+        # The model's requests end with the time of the run.
+        limit = self._meter.exceeded_time_limit
+        return self.make_result("limit" if limit else "failed", limit or str(error))
+
     def make_result(self, ending: str, failure: str | None) -> RunOutcome:
-        """The outcome of a run that ends now."""
+        """The outcome of the run with its usage and seconds so far."""
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
         return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds)
 
@@ -203,11 +271,11 @@ class _RunDriver:
             self._worker.abandon(actions.close if actions is not None else lambda: None)
 
     def _complete_tool_calls(self) -> list[Step]:
-        """The recorded steps, after the tool of each unfinished one was run; steps without a tool stay open."""
+        """Run the tools of unfinished steps; return the recorded steps. Steps without a tool stay open."""
         steps = self._recorder.recorded_steps
-        for place, step in enumerate(steps):
+        for index, step in enumerate(steps):
             if step.finished_at is None and step.tool is not None:
-                steps[place], _ = complete_tool_call(self._recorder, step, self._call_tool)
+                steps[index], _ = complete_tool_call(self._recorder, step, self._call_tool)
         return steps
 
     def _run_action(self, action: Action, seconds: float) -> ToolResult:
@@ -222,7 +290,7 @@ class _RunDriver:
     def _complete_open_step(self, completion: StepCompletion) -> ToolResult:
         step = self._open_steps.pop(completion.step, None)
         if step is None:
-            raise ReasonerError(f"the step {completion.step} is not open, so that it cannot be completed")
+            raise ReasonerError(f"the step {completion.step} is not open, so it cannot be completed")
         self._meter.add(completion.usage)
         self._recorder.complete(
             step,
@@ -250,6 +318,14 @@ class _RunDriver:
         if self._control.stop.is_set():
             raise RunStopped
         self._meter.check_time()
+
+
+def _set_model_deadline(task: Task, seconds: float | None) -> Task:
+    """The task with a model that retries its requests until the time limit of the run."""
+    chat = task.context.chat
+    if seconds is None or chat is None:
+        return task
+    return replace(task, context=replace(task.context, chat=chat.with_deadline(time.monotonic() + seconds)))
 
 
 def _advance(actions: ReasonerGenerator, outcome: ToolResult | None) -> Action | StepCompletion | FinalAnswer:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,9 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give all workers of this run one folder for prepared homes; workers inherit the environment."""
+    # A run that was started in the background ignores SIGINT, and so would the verbs that tests start and interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ[PREPARED] = tempfile.mkdtemp(prefix="showhow-tests-")
 
@@ -56,7 +60,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def mediawiki(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MediaWiki]:
-    """A real MediaWiki of 254 pages; its tests are of the xdist_group "live", so that one serves them all."""
+    """A real MediaWiki of 254 pages, one for all tests of a worker."""
     pages = [*written_pages(), *real_pages(shared_data)]
     with serving(pages, tmp_path_factory.mktemp("mediawiki")) as wiki:
         yield wiki
@@ -75,13 +79,13 @@ def graph_files(shared_data: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def oxigraph(graph_files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparqlServer]:
-    """A real Oxigraph server; its tests are of the xdist_group "live", so that one serves them all."""
+    """A real Oxigraph server, one for all tests of a worker."""
     with oxigraph_server.serving(graph_files, tmp_path_factory.mktemp("oxigraph")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def virtuoso(graph_files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparqlServer]:
-    """A real Virtuoso; its tests are of the xdist_group "live", so that one serves them all."""
+    """A real Virtuoso, one for all tests of a worker."""
     with virtuoso_server.serving(graph_files, tmp_path_factory.mktemp("virtuoso"), query_seconds=5) as server:
         yield server

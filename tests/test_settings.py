@@ -24,6 +24,11 @@ def test_the_environment_wins_over_the_file_and_empty_means_unset(tmp_path: Path
     assert found.worlds_folder == tmp_path.resolve() / "worlds"
 
 
+def test_files_of_the_server_are_offered_only_where_a_folder_is_named(tmp_path: Path):
+    assert Settings.from_env({}).import_folder is None
+    assert Settings.from_env({"SHOWHOW_IMPORT_FOLDER": f"{tmp_path}/x/.."}).import_folder == tmp_path.resolve()
+
+
 def test_keys_of_providers_are_no_part_of_the_settings():
     found = Settings.from_env({"OPENAI_API_KEY": "secret-1", "SHOWHOW_HOME": "/tmp"})  # noqa: S108 - never touched
     assert "secret-1" not in repr(found)

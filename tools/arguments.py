@@ -1,4 +1,4 @@
-"""What the built-in tools share: ids as people and models write them, and the sources that a tool requires."""
+"""Arguments of built-in tools: normalize ids, and require a source of the world."""
 
 import re
 
@@ -13,7 +13,7 @@ _WRAPPING_CHARACTERS = "[](){}<>\"'"
 
 
 def split_ids(value: object) -> object:
-    """Split a text of ids, "Q1, Q2", "[Q1, Q2]" or one per line, into a list; other values stay for validation."""
+    """Split a text of ids, "Q1, Q2", "[Q1, Q2]" or one per line, into a list; other values are returned unchanged."""
     if not isinstance(value, str):
         return value
     return [part for part in (part.strip(_WRAPPING_CHARACTERS) for part in re.split(r"[,\s]+", value)) if part]
@@ -23,7 +23,7 @@ SPLIT_IDS_VALIDATOR = BeforeValidator(split_ids)
 
 
 def normalize_id(id_text: str) -> str:
-    """Normalize an id: Q42 for wd:Q42 and for the full IRI; other IRIs stay."""
+    """Normalize an id: Q42 for wd:Q42 and for the full IRI; other IRIs are returned unchanged."""
     text = _ENTITY_PREFIX.sub("", id_text.strip().strip(_WRAPPING_CHARACTERS))
     return shorten_iri(text.replace("https://www.wikidata.org/", "http://www.wikidata.org/", 1))
 
@@ -32,7 +32,7 @@ def require_text(world: World, tool: str) -> TextSource:
     """Return the world's articles; ToolError if it has none."""
     if world.text is None:
         raise ToolError(
-            f"{tool} needs articles, and the world {world.name} has none; ask its graph with runQuery instead.",
+            f"{tool} needs articles, and the world {world.name} has none; query its graph with runQuery instead.",
             ErrorKind.UNAVAILABLE,
         )
     return world.text

@@ -1,4 +1,4 @@
-"""The error that a tool call ends with; at the bottom of this room, so that every module of it can raise it."""
+"""The error of a tool call, in its own module so that every module of tools can import it."""
 
 from worlds.source import ErrorKind
 

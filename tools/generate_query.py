@@ -1,4 +1,4 @@
-"""The tool generateQuery: write a SPARQL query for a question, by a language model or by the grammar."""
+"""The tool generateQuery: write a SPARQL query for a question, with a language model or the grammar."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -7,21 +7,21 @@ from llm.client import ChatClient
 from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
 from tools.errors import ToolError
 from tools.parameter import Accepts
-from tools.text_to_sparql.llm_writer import write_queries
+from tools.text_to_sparql.llm_writer import QueryTrial, write_queries
 from tools.text_to_sparql.rules.candidates import SemanticRelationMatcher, find_candidates
-from tools.text_to_sparql.trial import QueryTrial
+from tools.text_to_sparql.rules.vocabulary import load_vocabulary
 from tools.tool import Observation, ToolContext
-from worlds.source import Entity, ErrorKind, GraphSource, Relation
+from worlds.source import Entity, ErrorKind, GraphSource, NotFound, Relation
 
 MAX_FULL_VOCABULARY = 400
-"""In a graph with more relations, only those that the entities have are matched by meaning."""
+"""In a graph with more relations, only those of the entities are matched by meaning."""
 NO_RELATION_MESSAGE = "No word of the question is a relation of this graph."
 """The start of the error for a question that names no relation of the graph."""
 _MAX_LISTED_RELATIONS = 12
 _MAX_REASON_CHARACTERS = 200
-"""Characters of what a graph says of a query, where more is said beside it."""
+"""Characters of the model's error that are quoted in the grammar's."""
 _MAX_QUESTION_CHARACTERS = 2000
-"""Characters of a question that the grammar looks at; whole texts would keep it busy for long, and are none."""
+"""Characters of a question that the grammar parses; a longer text is not a question and would take long."""
 
 
 def generate_query(
@@ -35,7 +35,7 @@ def generate_query(
     graph = require_graph(context.world, "generateQuery")
     ids = list(dict.fromkeys(map(normalize_id, entity_ids)))
     entities = graph.entities(ids)
-    unknown = [one for one in ids if one not in {entity.id for entity in entities}]
+    unknown = [id_ for id_ in ids if id_ not in {entity.id for entity in entities}]
     if unknown:
         raise ToolError(
             f"This world does not know {', '.join(unknown)}; find ids with getWikiDataID.", ErrorKind.NOT_FOUND
@@ -48,51 +48,65 @@ def generate_query(
 def _generate_by_grammar(
     context: ToolContext, graph: GraphSource, question: str, entities: list[Entity]
 ) -> Observation:
-    guess = SemanticRelationMatcher(_candidate_relations(graph, entities), context.encode)
-    candidates = find_candidates(graph, question[:_MAX_QUESTION_CHARACTERS], entities, guess)
+    text = question[:_MAX_QUESTION_CHARACTERS]
+    vocabulary = load_vocabulary(graph, text, entities)
+    compared = vocabulary if len(vocabulary) <= MAX_FULL_VOCABULARY else _entity_relations(graph, entities)
+    guess = SemanticRelationMatcher(compared, context.encode)
+    candidates = find_candidates(graph, vocabulary, text, entities, guess)
     if not candidates:
         raise ToolError(_no_relation_message(graph, entities), ErrorKind.NOT_FOUND)
-    listed = [{"sparql": one.sparql, "reading": one.reading, "score": one.score} for one in candidates]
-    return Observation(candidates[0].sparql, {"route": "grammar", "candidates": listed})
+    candidate_data = [{"sparql": c.sparql, "reading": c.reading, "score": c.score} for c in candidates]
+    return Observation(candidates[0].sparql, {"route": "grammar", "candidates": candidate_data})
 
 
 def _generate_by_model(
     context: ToolContext, chat: ChatClient, graph: GraphSource, question: str, entities: list[Entity]
 ) -> Observation:
     """The model's queries with results; else the grammar's with the reason; else the model's without results."""
-    written = write_queries(graph, question, entities, chat, context.encode)
-    why = written.trouble
-    tried = [{"sparql": one.sparql, "reading": one.reading, "trouble": one.trouble} for one in written.failed_trials]
-    if written.successful_trials:
-        return _trials_to_observation(written.successful_trials, {"tried": tried})
+    result = write_queries(graph, question, entities, chat, context.encode)
+    reason = result.trouble
+    tried = [
+        {"sparql": trial.sparql, "reading": trial.reading, "trouble": trial.trouble} for trial in result.failed_trials
+    ]
+    if result.successful_trials:
+        return _trials_to_observation(result.successful_trials, {"tried": tried})
     try:
         observation = _generate_by_grammar(context, graph, question, entities)
-    except ToolError as nothing:
-        if not written.empty_trials:
+    except ToolError as error:
+        if not result.empty_trials:
             raise ToolError(
-                f"{nothing} The language model did not help either: {why[:_MAX_REASON_CHARACTERS]}",
-                nothing.kind,
-            ) from nothing
-        return _trials_to_observation(written.empty_trials, {"tried": tried, "why": why})
-    return Observation(observation.text, {**observation.data, "why": why, "tried": tried})
+                f"{error} The language model did not help either: {reason[:_MAX_REASON_CHARACTERS]}",
+                error.kind,
+            ) from error
+        return _trials_to_observation(result.empty_trials, {"tried": tried, "why": reason})
+    return Observation(observation.text, {**observation.data, "why": reason, "tried": tried})
 
 
 def _trials_to_observation(trials: Sequence[QueryTrial], details: dict[str, Any]) -> Observation:
-    listed = [
-        {"sparql": one.sparql, "reading": one.reading, "score": round((0.0 if one.trouble else 0.5) + 0.5 / (2 + n), 3)}
-        for n, one in enumerate(trials)
+    candidates = [
+        {
+            "sparql": trial.sparql,
+            "reading": trial.reading,
+            "score": round((0.0 if trial.trouble else 0.5) + 0.5 / (2 + n), 3),
+        }
+        for n, trial in enumerate(trials)
     ]
-    return Observation(trials[0].sparql, {"route": "model", "candidates": listed, **details})
-
-
-def _candidate_relations(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
-    vocabulary = graph.vocabulary()
-    return list(vocabulary) if len(vocabulary) <= MAX_FULL_VOCABULARY else _entity_relations(graph, entities)
+    return Observation(trials[0].sparql, {"route": "model", "candidates": candidates, **details})
 
 
 def _entity_relations(graph: GraphSource, entities: list[Entity]) -> list[Relation]:
-    relations_by_entity = [graph.relations(entity.id) for entity in entities]
-    return [relation for relations in relations_by_entity for relation in (*relations.outgoing, *relations.incoming)]
+    """The relations of the entities; NotFound if the graph has no triples of any."""
+    relations: list[Relation] = []
+    missing: NotFound | None = None
+    for entity in entities:
+        try:
+            of_entity = graph.relations(entity.id)
+            relations += (*of_entity.outgoing, *of_entity.incoming)
+        except NotFound as error:
+            missing = error
+    if missing and not relations:
+        raise missing
+    return relations
 
 
 def _no_relation_message(graph: GraphSource, entities: list[Entity]) -> str:

@@ -22,7 +22,7 @@ def get_label(
         raise ToolError("getLabel needs at least one id such as Q42.", ErrorKind.WRONG_ARGUMENTS)
     entities = graph.entities(requested)
     entity_ids = {entity.id for entity in entities}
-    unknown = [one for one in requested if one not in entity_ids]
+    unknown = [id_ for id_ in requested if id_ not in entity_ids]
     if not entities:
         raise ToolError(
             f"This world knows none of {', '.join(unknown[:MAX_LABELS_SHOWN])}; "

@@ -18,20 +18,20 @@ def get_wikidata_id(
     """Find the id of what an article is about, or of whatever has that name; several candidates come best first."""
     graph = require_graph(context.world, "getWikiDataID")
     candidates: list[Entity] = []
-    several: AmbiguousTitle | None = None
+    ambiguous: AmbiguousTitle | None = None
     try:
         candidates.append(graph.entity_of(title))
-    except AmbiguousTitle as choices:
-        several = choices
+    except AmbiguousTitle as error:
+        ambiguous = error
     except NotFound:
-        # The graph may know a name that is no article's title.
-        several = None
+        # The graph may have a name that is not the title of an article.
+        ambiguous = None
     candidates += _without_known(graph.find(title, MAX_CANDIDATES), candidates)
-    candidates += _without_known(_ambiguous_entities(several), candidates)
+    candidates += _without_known(_ambiguous_entities(ambiguous), candidates)
     if not candidates:
         raise ToolError(
-            str(several)
-            if several
+            str(ambiguous)
+            if ambiguous
             else f"Nothing in this world is called {title!r}; search for it with wikisearch and use the title found.",
             ErrorKind.NOT_FOUND,
         )
@@ -41,14 +41,14 @@ def get_wikidata_id(
     )
 
 
-def _ambiguous_entities(several: AmbiguousTitle | None) -> list[Entity]:
-    """The entities of an ambiguous title, as far as their ids are known."""
-    choices = several.choices if several else ()
-    return [Entity(one.entity, one.title, one.description, title=one.title) for one in choices if one.entity]
+def _ambiguous_entities(ambiguous: AmbiguousTitle | None) -> list[Entity]:
+    """The entities of an ambiguous title's meanings that have an id."""
+    hits = ambiguous.choices if ambiguous else ()
+    return [Entity(hit.entity, hit.title, hit.description, title=hit.title) for hit in hits if hit.entity]
 
 
-def _without_known(entities: Sequence[Entity], listed: Sequence[Entity]) -> list[Entity]:
-    ids = {entity.id for entity in listed}
+def _without_known(entities: Sequence[Entity], known: Sequence[Entity]) -> list[Entity]:
+    ids = {entity.id for entity in known}
     return [entity for entity in entities if entity.id not in ids]
 
 

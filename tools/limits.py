@@ -1,9 +1,9 @@
-"""The limits of a call of an external tool; the sources of the world limit the built-in tools."""
+"""The limits of a call of an external tool; built-in tools are limited by the sources of the world."""
 
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as Overdue
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from threading import Thread
 from typing import TypeVar
@@ -16,13 +16,13 @@ from worlds.source import ErrorKind
 ResultT = TypeVar("ResultT")
 DEFAULT_SECONDS = 30.0
 DEFAULT_CHARACTERS = 20_000
-_MAX_ERROR_CHARACTERS = 300
+MAX_ERROR_CHARACTERS = 300
 """Characters of an external error that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """The seconds that a call may take, and the characters that its text and its data may have."""
+    """The time limit of a call in seconds, and the length limit of its text and of its data in characters."""
 
     seconds: float = DEFAULT_SECONDS
     characters: int = DEFAULT_CHARACTERS
@@ -34,59 +34,62 @@ class ToolLimits:
         def run() -> None:
             try:
                 done.set_result(work())
-            except BaseException as failed:  # noqa: BLE001 - any exception of external code is a failed call
-                done.set_exception(failed)
+            # The tool's code may raise any exception; it is handed to the calling thread, which converts it below.
+            except BaseException as error:  # noqa: BLE001
+                done.set_exception(error)
 
-        # In its own thread, since work that hangs cannot be ended, only abandoned.
+        # In its own thread, since work that hangs cannot be stopped, only abandoned.
         Thread(target=run, name=f"tool {name}", daemon=True).start()
         try:
             return done.result(self.seconds)
         except ToolError:
             raise
-        except Overdue as late:
+        except FutureTimeout as error:
             if done.done():
-                raise to_tool_error(name, late) from late
+                raise to_tool_error(name, error) from error
             raise ToolError(
-                f"{name} gave no answer within its limit of {self.seconds:g} s; ask it for less, or use another tool.",
+                f"{name} did not answer within its limit of {self.seconds:g} s; request less, or use another tool.",
                 ErrorKind.TIME_LIMIT,
             ) from None
-        except BaseException as failed:
-            raise to_tool_error(name, failed) from failed
+        # Whatever the tool's code raised in its thread, also SystemExit, is a failed call with a kind.
+        except BaseException as error:
+            raise to_tool_error(name, error) from error
 
-    def truncate(self, text: str) -> str:
-        """The text, cut at the limit with a note of how much was left out."""
-        left = len(text) - self.characters
-        if left <= 0:
+    def truncate(self, text: str, omitted: int = 0) -> str:
+        """The text, cut at the limit with a note of how many characters were left out, with those omitted before."""
+        excess = len(text) + omitted - self.characters
+        if excess <= 0:
             return text
-        return f"{text[: self.characters]}\n… cut at {self.characters:,} characters; {left:,} more were left out."
+        return f"{text[: self.characters]}\n… cut at {self.characters:,} characters; {excess:,} more were left out."
 
     def fits(self, value: object) -> bool:
         """Whether a JSON value is within the limit."""
         return len(json.dumps(value, ensure_ascii=False)) <= self.characters
 
 
-def to_tool_error(name: str, failure: BaseException) -> ToolError:
+def to_tool_error(name: str, error: BaseException) -> ToolError:
     """Convert an exception of an external tool to a ToolError of one sentence."""
-    if isinstance(failure, ValidationError):
-        places = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in failure.errors())
-        return ToolError(f"{name} cannot run: {'; '.join(places)}.", ErrorKind.WRONG_ARGUMENTS)
-    sentence = f"{name} failed with {summarize_exception(failure)}; try other arguments, or another tool."
-    return ToolError(sentence, ErrorKind.OTHER)
+    if isinstance(error, ValidationError):
+        problems = (f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in error.errors())
+        return ToolError(f"{name} cannot run: {'; '.join(problems)}.", ErrorKind.WRONG_ARGUMENTS)
+    message = f"{name} failed with {summarize_exception(error)}; try other arguments, or another tool."
+    return ToolError(message, ErrorKind.OTHER)
 
 
-def first_exception(failed: BaseException) -> BaseException:
+def first_exception(error: BaseException) -> BaseException:
     """The exception itself, or the first of an exception group."""
-    while isinstance(failed, BaseExceptionGroup):
-        failed = failed.exceptions[0]
-    return failed
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
-def summarize_exception(failed: BaseException) -> str:
+def summarize_exception(error: BaseException) -> str:
     """The type of an exception and the start of its message, in one line."""
-    failed = first_exception(failed)
+    error = first_exception(error)
     try:
-        words = " ".join(str(failed).split())
-    except Exception:  # noqa: BLE001 - __str__ of an external exception may raise
-        words = ""
-    words = f"{words[:_MAX_ERROR_CHARACTERS]} …" if len(words) > _MAX_ERROR_CHARACTERS else words
-    return f"{type(failed).__name__}: {words}" if words else type(failed).__name__
+        message = " ".join(str(error).split())
+    # __str__ of an exception from external code may raise any exception itself; the type alone is then reported.
+    except Exception:  # noqa: BLE001
+        message = ""
+    message = f"{message[:MAX_ERROR_CHARACTERS]} …" if len(message) > MAX_ERROR_CHARACTERS else message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,4 +1,4 @@
-"""The parameters of a tool, read from the JSON Schema of its arguments; they parse and format what a form holds."""
+"""The parameters of a tool, read from the JSON Schema of its arguments; they parse and format values of a form."""
 
 import json
 import math
@@ -15,15 +15,15 @@ KIND_BY_JSON_TYPE = {
 }
 BOOLEAN_VALUES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _MAX_REFERENCE_DEPTH = 20
-"""How many references to references are followed."""
+"""Maximum length of a chain of references."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Accepts:
-    """The annotation of a tool's parameter with the kinds of clicked values that it takes.
+    """Annotates a tool's parameter with the kinds of clicked values that it accepts.
 
-    Kinds are title, entity, address and query; none for a parameter that takes typed text only. A list that accepts
-    entities holds entity ids.
+    Kinds are title, entity, address and query; none for a parameter that accepts typed text only. A list that accepts
+    entities contains entity ids.
     """
 
     kinds: tuple[str, ...]
@@ -48,23 +48,26 @@ class Parameter:
     """The kind of a list's items: id (separated by commas or spaces), text (one per line), number ...; text for json
     that may also be plain text."""
     accepts: tuple[str, ...] | None = None
-    """The kinds of clicked values that it takes; None if it does not say."""
+    """The kinds of clicked values that it accepts; None if the tool does not declare them."""
 
-    def parse(self, written: Any) -> Any:
-        """Convert text to the parameter's type, "5" to 5 for a number; other values stay; ValueError if it cannot."""
-        if not isinstance(written, str):
-            return written
+    def parse(self, value: Any) -> Any:
+        """Convert text to the parameter's type, "5" to 5 for a number; ValueError if it cannot be converted.
+
+        Values of other types are returned unchanged.
+        """
+        if not isinstance(value, str):
+            return value
         if self.kind == "list":
-            return self._parse_items(written)
+            return self._parse_items(value)
         if self.kind == "json" and self.item_kind == "text":
-            return _parse_json_or_text(written)
-        return _parse_value(self.kind, written, self.choices)
+            return _parse_json_or_text(value)
+        return _parse_value(self.kind, value, self.choices)
 
-    def _parse_items(self, written: str) -> list[Any]:
-        if written.lstrip().startswith("["):
-            value = _parse_value("json", written, ())
+    def _parse_items(self, text: str) -> list[Any]:
+        if text.lstrip().startswith("["):
+            value = _parse_value("json", text, ())
             return value if isinstance(value, list) else [value]
-        parts = written.replace(",", " ").split() if self.item_kind == "id" else written.splitlines()
+        parts = text.replace(",", " ").split() if self.item_kind == "id" else text.splitlines()
         return [_parse_value(self.item_kind, part, self.choices) for part in (part.strip() for part in parts) if part]
 
     def format(self, value: Any) -> str:
@@ -82,55 +85,55 @@ def _format_scalar(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _parse_value(kind: str, written: str, choices: tuple[Any, ...]) -> Any:
+def _parse_value(kind: str, text: str, choices: tuple[Any, ...]) -> Any:
     if kind in ("text", "id"):
-        return written
+        return text
     parsers = {"number": _parse_number, "whole number": _parse_integer, "yes/no": _parse_boolean, "json": _parse_json}
-    return _parse_choice(written, choices) if kind == "choice" else parsers[kind](written.strip())
+    return _parse_choice(text, choices) if kind == "choice" else parsers[kind](text.strip())
 
 
-def _parse_number(written: str) -> float | int:
+def _parse_number(text: str) -> float | int:
     try:
-        number = float(written)
+        number = float(text)
     except ValueError:
-        raise ValueError(f"{written!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
     if not math.isfinite(number):
-        raise ValueError(f"{written!r} is no finite number")
-    return int(written) if written.lstrip("+-").isdecimal() else number
+        raise ValueError(f"{text!r} is not a finite number")
+    return int(text) if text.lstrip("+-").isdecimal() else number
 
 
-def _parse_integer(written: str) -> int:
+def _parse_integer(text: str) -> int:
     try:
-        return int(written)
+        return int(text)
     except ValueError:
-        raise ValueError(f"{written!r} is no whole number") from None
+        raise ValueError(f"{text!r} is not a whole number") from None
 
 
-def _parse_boolean(written: str) -> bool:
-    if written.casefold() not in BOOLEAN_VALUES:
-        raise ValueError(f"{written!r} is neither yes nor no")
-    return BOOLEAN_VALUES[written.casefold()]
+def _parse_boolean(text: str) -> bool:
+    if text.casefold() not in BOOLEAN_VALUES:
+        raise ValueError(f"{text!r} is neither yes nor no")
+    return BOOLEAN_VALUES[text.casefold()]
 
 
-def _parse_json(written: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(written)
-    except json.JSONDecodeError as wrong:
-        raise ValueError(f"no valid JSON: {wrong.msg.lower()} at line {wrong.lineno}, column {wrong.colno}") from None
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"invalid JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
 
 
-def _parse_json_or_text(written: str) -> Any:
+def _parse_json_or_text(text: str) -> Any:
     try:
-        return json.loads(written)
+        return json.loads(text)
     except json.JSONDecodeError:
-        return written
+        return text
 
 
-def _parse_choice(written: str, choices: tuple[Any, ...]) -> Any:
+def _parse_choice(text: str, choices: tuple[Any, ...]) -> Any:
     for choice in choices:
-        if str(choice) == written.strip():
+        if str(choice) == text.strip():
             return choice
-    raise ValueError(f"{written!r} is none of {', '.join(map(str, choices))}")
+    raise ValueError(f"{text!r} is none of {', '.join(map(str, choices))}")
 
 
 def parse_parameters(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
@@ -167,28 +170,35 @@ def _classify_schema(schema: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
     if "const" in schema:
         return "choice", (schema["const"],)
     if isinstance(schema.get("enum"), list):
-        return "choice", tuple(one for one in schema["enum"] if one is not None)
+        return "choice", tuple(value for value in schema["enum"] if value is not None)
     types = schema.get("type")
-    names = [one for one in types if one != "null"] if isinstance(types, list) else [types]
+    names = [name for name in types if name != "null"] if isinstance(types, list) else [types]
     return (KIND_BY_JSON_TYPE.get(str(names[0]), "json") if len(names) == 1 else "json"), ()
 
 
 def _accepts_text(schema: Mapping[str, Any]) -> bool:
     types = schema.get("type", "string" if not {"anyOf", "oneOf", "properties"} & schema.keys() else None)
-    forms = [one for key in ("anyOf", "oneOf") for one in schema.get(key, ()) if isinstance(one, Mapping)]
-    return "string" in (types if isinstance(types, list) else [types]) or any(map(_accepts_text, forms))
+    variants = [
+        variant for key in ("anyOf", "oneOf") for variant in schema.get(key, ()) if isinstance(variant, Mapping)
+    ]
+    return "string" in (types if isinstance(types, list) else [types]) or any(map(_accepts_text, variants))
 
 
 def _resolve_schema(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema with its references followed and "or null" removed; {} if it has no single form."""
+    """The schema with its references followed and "or null" removed; {} if it is not an object or refers to itself."""
     for _ in range(_MAX_REFERENCE_DEPTH):
         if not isinstance(schema, Mapping):
             return {}
-        forms = [one for key in ("anyOf", "oneOf", "allOf") for one in schema.get(key, ()) if one != {"type": "null"}]
+        variants = [
+            variant
+            for key in ("anyOf", "oneOf", "allOf")
+            for variant in schema.get(key, ())
+            if variant != {"type": "null"}
+        ]
         if "$ref" in schema:
             schema = _resolve_reference(str(schema["$ref"]), root)
-        elif len(forms) == 1:
-            schema = forms[0]
+        elif len(variants) == 1:
+            schema = variants[0]
         else:
             return schema
     return {}

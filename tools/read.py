@@ -26,7 +26,7 @@ from worlds.source import AmbiguousTitle, Article, WebPage
 from worlds.text_normalization import STOP_WORDS
 
 MIN_QUOTE_LENGTH = 8
-"""Letters and digits that a quotation needs; shorter ones occur in nearly every text."""
+"""Minimum letters and digits of a quotation; shorter ones occur in nearly every text."""
 _QUOTATION_MARKS = str.maketrans({**dict.fromkeys("“”„‟«»″", '"'), **dict.fromkeys("‘’‚‛`´′", "'")})
 _STRIPPED_CHARACTERS = " \t\n\"'"
 _SENTENCE_NUMBER = re.compile(r"\A\s*\[\d+\]\s+")
@@ -35,14 +35,14 @@ _SENTENCE_NUMBER = re.compile(r"\A\s*\[\d+\]\s+")
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quotation with the text's own wording, and the place of the sentence in which it begins."""
+    """A quotation as worded in the text; `place` is the index of the sentence in which it begins."""
 
     place: int
     text: str
 
 
 def find_quote(words: str, sentences: Sequence[str]) -> Quote | None:
-    """Look up a quotation in the text; None if it is not there word for word, or too short to tell."""
+    """Look up a quotation in the text; None if it does not occur word for word, or is too short to identify."""
     quoted_words = (
         _SENTENCE_NUMBER.sub("", words.translate(_QUOTATION_MARKS), count=1).strip(_STRIPPED_CHARACTERS).split()
     )
@@ -52,32 +52,30 @@ def find_quote(words: str, sentences: Sequence[str]) -> Quote | None:
     ):
         return None
     text = " ".join(sentences)
-    before, after = (
-        (r"(?<!\w)" if _is_cased(quoted_words[0][0]) else ""),
-        (r"(?!\w)" if _is_cased(quoted_words[-1][-1]) else ""),
-    )
-    pattern = before + r"\s+".join(map(re.escape, quoted_words)) + after
-    # One character replaces one character, so that positions in both texts are the same.
+    start_boundary = r"(?<!\w)" if _is_cased(quoted_words[0][0]) else ""
+    end_boundary = r"(?!\w)" if _is_cased(quoted_words[-1][-1]) else ""
+    pattern = start_boundary + r"\s+".join(map(re.escape, quoted_words)) + end_boundary
+    # The translation replaces single characters, so that positions in both texts are the same.
     match = re.search(pattern, text.translate(_QUOTATION_MARKS))
     return Quote(_sentence_index(match.start(), sentences), text[match.start() : match.end()]) if match else None
 
 
 def _is_cased(letter: str) -> bool:
-    """Whether its script separates words by spaces, so that a quotation begins and ends at a word boundary."""
+    """Whether the letter's script separates words by spaces, so that quotations begin and end at word boundaries."""
     return letter.isdigit() or letter.lower() != letter.upper()
 
 
 def _sentence_index(start: int, sentences: Sequence[str]) -> int:
     end = 0
-    for place, sentence in enumerate(sentences):
+    for index, sentence in enumerate(sentences):
         end += len(sentence) + 1
         if start < end:
-            return place
+            return index
     return len(sentences) - 1
 
 
 MAX_PROMPT_CHARACTERS = 12_000
-"""Characters of the text in a prompt, about 3,000 tokens; of a longer text the likeliest sentences are sent."""
+"""Maximum characters of the text in a prompt, about 3,000 tokens; of a longer text the best sentences are sent."""
 _LEADING_SENTENCES = 3
 _MAX_PASSAGE_CHARACTERS = 1_500
 _MAX_ANSWER_CHARACTERS = 2_000
@@ -123,7 +121,7 @@ class QuotedAnswer:
 def answer_from_text(
     chat: ChatClient, question: str, text: Article | WebPage, likeliest: Sequence[int]
 ) -> QuotedAnswer:
-    """Ask the model to answer from the text; `likeliest` are places of sentences, best first."""
+    """Ask the model to answer from the text; `likeliest` are indexes of sentences, best first."""
     sentences = text.sentences
     passages = _select_passages(sentences, likeliest)
     prompt = render_prompt(
@@ -131,7 +129,7 @@ def answer_from_text(
     )
     reply = chat.ask([Message("system", render_prompt("read")), Message("user", prompt)])
     answer_reply = parse_reply(reply.text, _AnswerReply, chat.name)
-    # On one line, so that no part of it looks like a sentence of the text.
+    # On one line, so that no part of the answer looks like a numbered sentence of the text.
     answer_text = _to_single_line(answer_reply.answer or "")[:_MAX_ANSWER_CHARACTERS] or None
     quotations = [words for words in dict.fromkeys(answer_reply.quotes) if words.strip()][:_MAX_QUOTES]
     looked_up = [(words, find_quote(words, sentences)) for words in quotations]
@@ -145,15 +143,15 @@ def _select_passages(sentences: Sequence[str], likeliest: Sequence[int]) -> list
     candidates = [*likeliest[:1], *range(min(_LEADING_SENTENCES, len(sentences))), *likeliest, *range(len(sentences))]
     selected: set[int] = set()
     remaining = MAX_PROMPT_CHARACTERS
-    for place in dict.fromkeys(candidates):
-        remaining -= min(len(sentences[place]), _MAX_PASSAGE_CHARACTERS)
+    for index in dict.fromkeys(candidates):
+        remaining -= min(len(sentences[index]), _MAX_PASSAGE_CHARACTERS)
         if remaining < 0:
             break
-        selected.add(place)
+        selected.add(index)
     passages: list[dict[str, Any] | None] = []
-    for place, sentence in enumerate(sentences):
-        if place in selected:
-            passages.append({"number": place + 1, "text": _to_single_line(sentence)[:_MAX_PASSAGE_CHARACTERS]})
+    for index, sentence in enumerate(sentences):
+        if index in selected:
+            passages.append({"number": index + 1, "text": _to_single_line(sentence)[:_MAX_PASSAGE_CHARACTERS]})
         elif not passages or passages[-1] is not None:
             passages.append(None)
     return passages
@@ -190,8 +188,8 @@ def read(
     else:
         try:
             page = require_text(context.world, "read").article(title)
-        except AmbiguousTitle as several:
-            return _disambiguation_observation(several)
+        except AmbiguousTitle as ambiguous:
+            return _disambiguation_observation(ambiguous)
         metadata = {"title": page.title, "entity": page.entity}
         if page.redirected is not None:
             metadata["redirected"] = page.redirected
@@ -202,17 +200,17 @@ def read(
     data = {
         **metadata,
         "sentences": list(page.sentences),
-        "best": [{"place": place, "text": page.sentences[place], "score": score} for place, score in best],
+        "best": [{"place": index, "text": page.sentences[index], "score": score} for index, score in best],
     }
-    answer_line, answer_data = _answer_with_model(context.chat, question, page, [place for place, _ in ranked])
-    places = sorted({place for place, _ in best} | {quote["place"] for quote in answer_data.get("quotes", ())})
-    return Observation(_format_sentences(page, places, answer_line), {**data, **answer_data})
+    answer_line, answer_data = _answer_with_model(context.chat, question, page, [index for index, _ in ranked])
+    indexes = sorted({index for index, _ in best} | {quote["place"] for quote in answer_data.get("quotes", ())})
+    return Observation(_format_sentences(page, indexes, answer_line), {**data, **answer_data})
 
 
 def _answer_with_model(
     chat: ChatClient | None, question: str, page: Article | WebPage, likeliest: Sequence[int]
 ) -> tuple[str | None, dict[str, Any]]:
-    """The model's answer as a line and as data; without a reply, the data say why there is only the ranking."""
+    """The model's answer as a line and as data; if the model fails, the data contain its error."""
     if chat is None or not page.sentences:
         return None, {}
     try:
@@ -223,29 +221,30 @@ def _answer_with_model(
 
 
 def _format_answer(answer: QuotedAnswer) -> str:
-    """The answer on one line, with how far the text supports it."""
+    """The answer on one line, with a note on whether the text supports it."""
     if answer.text is None:
         return "The text does not tell the answer."
     if answer.supported:
-        places = ", ".join(f"[{place + 1}]" for place in sorted({quote.place for quote in answer.quotes}))
-        return f"Answer: {answer.text} (quoted from {places})"
+        numbers = ", ".join(f"[{index + 1}]" for index in sorted({quote.place for quote in answer.quotes}))
+        return f"Answer: {answer.text} (quoted from {numbers})"
     if answer.quotes:
         return f"Answer with quotations of which not all stand in the text: {answer.text}"
     return f"Answer that no quotation from the text supports: {answer.text}"
 
 
-def _disambiguation_observation(several: AmbiguousTitle) -> Observation:
+def _disambiguation_observation(ambiguous: AmbiguousTitle) -> Observation:
     """The meanings of an ambiguous title as hits to choose from."""
     lines = [
-        f"{place}. {hit.title}: {hit.description or 'not described'}" for place, hit in enumerate(several.choices, 1)
+        f"{number}. {hit.title}: {hit.description or 'not described'}"
+        for number, hit in enumerate(ambiguous.choices, 1)
     ]
-    hits = [{"title": hit.title, "snippet": hit.description or "", "entity": hit.entity} for hit in several.choices]
-    text = "\n".join([f"{several.title} may mean several things; read the one that is meant:", *lines])
-    return Observation(text, {"title": several.title, "entity": None, "hits": hits})
+    hits = [{"title": hit.title, "snippet": hit.description or "", "entity": hit.entity} for hit in ambiguous.choices]
+    text = "\n".join([f"{ambiguous.title} has several meanings; read one of these:", *lines])
+    return Observation(text, {"title": ambiguous.title, "entity": None, "hits": hits})
 
 
 def _subject_replacer(title: str, question: str) -> Callable[[str], str]:
-    """A function that replaces the article's subject by "it", if the question names the subject and nothing else.
+    """A function that replaces the article's subject by "it", if the question has no other name.
 
     Otherwise sentences that repeat the name rank above the one that answers. Measured on generated articles, the answer
     is among the best three in 99 of 100 cases instead of 54; on HotpotQA's articles nothing changes.
@@ -262,42 +261,42 @@ def _subject_replacer(title: str, question: str) -> Callable[[str], str]:
 
 
 def rank_sentences(sentences: Sequence[str], question: str, encode: EncodeFunction) -> list[tuple[int, float]]:
-    """Return (place, score) of the sentences that fit the question, best first.
+    """Return (index, score) of the sentences that match the question, best first.
 
     An article with at most TOP_SENTENCES is not encoded; word overlap alone scores it.
     """
     overlaps = _word_overlaps(sentences, question)
-    likeliest = sorted(range(len(sentences)), key=lambda place: (-overlaps[place], place))[:MAX_ENCODED_SENTENCES]
+    likeliest = sorted(range(len(sentences)), key=lambda index: (-overlaps[index], index))[:MAX_ENCODED_SENTENCES]
     if len(sentences) > TOP_SENTENCES:
-        rows = encode([question, *(sentences[place][:_MAX_SENTENCE_CHARACTERS] for place in likeliest)])
+        rows = encode([question, *(sentences[index][:_MAX_SENTENCE_CHARACTERS] for index in likeliest)])
         similarities = rows[1:] @ rows[0]
     else:
         similarities = np.zeros(len(likeliest), dtype=np.float32)
     scores = {
-        place: float(similarity) + LEXICAL_WEIGHT * overlaps[place]
-        for place, similarity in zip(likeliest, similarities, strict=True)
+        index: float(similarity) + LEXICAL_WEIGHT * overlaps[index]
+        for index, similarity in zip(likeliest, similarities, strict=True)
     }
-    return sorted(((place, round(score, 4)) for place, score in scores.items()), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(((index, round(score, 4)) for index, score in scores.items()), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _word_overlaps(sentences: Sequence[str], question: str) -> list[float]:
-    """The share of the question's words that each sentence has."""
+    """The share of the question's words that each sentence contains."""
     question_words = {word for word in _WORD.findall(question.casefold()) if word not in STOP_WORDS}
     return [
         len(question_words.intersection(_WORD.findall(s.casefold()))) / (len(question_words) or 1) for s in sentences
     ]
 
 
-def _format_sentences(page: Article | WebPage, places: Sequence[int], answer: str | None = None) -> str:
+def _format_sentences(page: Article | WebPage, indexes: Sequence[int], answer: str | None = None) -> str:
     if not page.sentences:
         return f"{page.title} is empty."
-    lines = [f"[{place + 1}] {_truncate_sentence(page.sentences[place])}" for place in places]
-    left = len(page.sentences) - len(places)
+    lines = [f"[{index + 1}] {_truncate_sentence(page.sentences[index])}" for index in indexes]
+    omitted = len(page.sentences) - len(indexes)
     title = f"{page.title} ({page.date})" if page.date else page.title
     if isinstance(page, Article) and page.redirected:
         title = f"{title} (redirected from {page.redirected})"
     answer_lines = [answer] if answer else []
-    return "\n".join([f"{title}:", *answer_lines, *lines, *([f"... {left} more sentences"] if left else [])])
+    return "\n".join([f"{title}:", *answer_lines, *lines, *([f"... {omitted} more sentences"] if omitted else [])])
 
 
 def _truncate_sentence(sentence: str) -> str:

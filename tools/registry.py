@@ -19,12 +19,13 @@ from tools.wikisearch import wikisearch
 from worlds.source import ErrorKind, World
 
 if TYPE_CHECKING:
+    from tools.external.functions.host import FunctionHost
     from tools.external.mcp_server import McpServer
 
 SERVER_START_TIMEOUT_SECONDS = 15.0
 """Seconds that a request for tools waits for servers to start."""
 
-# A new tool is its file and one line here.
+# A new tool needs its file and one line here.
 BUILT_IN_TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
@@ -41,7 +42,7 @@ BUILT_IN_TOOLS: dict[str, Tool] = {
 
 @dataclass(frozen=True, slots=True)
 class ToolProviderStatus:
-    """The state of one provider of tools: the tools it offers, and why it or some of them are not available."""
+    """The state of one provider of tools: its tools, and the reason if it or some of them are not available."""
 
     kind: str
     """ours, function, server or file."""
@@ -68,6 +69,7 @@ class ToolRegistry:
         self._environ = environ or {}
         self._load_lock = Lock()
         self._functions: dict[str, Tool | ToolError] = {}
+        self._function_hosts: dict[tuple[str, ...], FunctionHost] = {}
         self._servers: dict[str, McpServer] | None = None
 
     def available_tools(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
@@ -77,9 +79,9 @@ class ToolRegistry:
         return [tool for tool in tools if tool is not None and (has_web or not tool.needs_web)]
 
     def offered_tools(self, world: World | None, names: Sequence[str]) -> list[Tool]:
-        """Return the tools that a project offers to people and agents alike, by the names that it chose.
+        """Return the tools that a project offers to annotators and agents, selected by name.
 
-        ToolError if it chose tools and none of them is available; built-in tools do not replace them.
+        ToolError if names are given and none of these tools is available; built-in tools do not replace them.
         """
         tools = self.available_tools(world, names)
         if not tools:
@@ -99,18 +101,18 @@ class ToolRegistry:
         return {name: tool for name, tool in tools.items() if tool is not None}
 
     def is_declared(self, name: str) -> bool:
-        """Whether a function of that name is configured, or a server that is not available may offer it."""
+        """Whether a function with this name is configured, or a server that is not available may offer it."""
         return name in self.config.functions or self._server_problem(name) is not None
 
     def get_tool(self, name: str) -> Tool:
-        """Return the tool of that name; ToolError if it is not available."""
+        """Return the tool with this name; ToolError if it is not available."""
         tool = self.find(name)
         if tool is None:
             raise ToolError(self.problem(name) or self._unknown_name_message(name), ErrorKind.UNAVAILABLE)
         return tool
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool of that name, or None if it is not available."""
+        """Return the tool with this name, or None if it is not available."""
         if name in self.built_in:
             return self.built_in[name]
         if name in self.config.functions:
@@ -120,7 +122,7 @@ class ToolRegistry:
         return next((server.tools[name] for server in servers if name in server.tools), None)
 
     def problem(self, name: str) -> str | None:
-        """Say in one sentence why the tool of that name cannot be called now; None if it can."""
+        """Return one sentence on why the tool with this name is not available; None if it is."""
         if name in self.built_in:
             return None
         if name in self.config.functions:
@@ -187,27 +189,34 @@ class ToolRegistry:
                 server.restart()
 
     def close(self) -> None:
-        """End the servers that were started."""
+        """Stop the servers and the processes of functions that were started."""
+        for host in self._function_hosts.values():
+            host.close()
         for server in (self._servers or {}).values():
             server.close()
 
     def _load_function(self, name: str) -> Tool | ToolError:
-        # LangChain is imported only if external tools are configured.
+        # Imported here, since few configurations have functions.
+        from tools.external.functions.host import FunctionHost  # noqa: PLC0415
         from tools.external.python_function import load_function  # noqa: PLC0415
 
         with self._load_lock:
             if name not in self._functions:
+                function = self.config.functions[name]
+                variables = tuple(sorted(function.environment))
+                if variables not in self._function_hosts:
+                    self._function_hosts[variables] = FunctionHost(self.config.folder, variables, self._environ)
                 try:
-                    self._functions[name] = load_function(name, self.config.functions[name], self.config.folder)
+                    self._functions[name] = load_function(name, function, self._function_hosts[variables])
                 except ToolError as error:
                     self._functions[name] = error
             return self._functions[name]
 
     def _started_servers(self) -> list["McpServer"]:
-        """The servers, after each has started or failed to, or SERVER_START_TIMEOUT_SECONDS have passed."""
+        """The servers, after each has started or failed, or SERVER_START_TIMEOUT_SECONDS have passed."""
         if not self.config.servers:
             return []
-        # As above; MCP takes a second to import.
+        # Imported here, because MCP takes a second to import.
         from tools.external.mcp_server import McpServer  # noqa: PLC0415
 
         with self._load_lock:
@@ -223,9 +232,9 @@ class ToolRegistry:
 
 
 def _without_built_in_names(config: ExternalToolsConfig, built_in: Iterable[str]) -> ExternalToolsConfig:
-    """The configuration without functions that have the name of a built-in tool; these become errors."""
+    """The configuration without functions named as a built-in tool; each of them becomes an error."""
     clashes = {
-        name: f"The function {name} ({config.functions[name].place}) has the name of one of Showhow's own tools; "
+        name: f"The function {name} ({config.functions[name].place}) has the name of a built-in tool; "
         "choose another one."
         for name in built_in
         if name in config.functions

@@ -43,8 +43,10 @@ def run_query(
     rows = _rows_to_json(table, _fetch_labels(graph, table))
     data = {"columns": list(table.columns), "rows": rows, "boolean": table.boolean, "truncated": table.truncated}
     if table.boolean is not None:
-        return Observation("Yes" if table.boolean else "No", data)
-    return Observation(_format_table(list(table.columns), rows, truncated=table.truncated), data)
+        text = "Yes" if table.boolean else "No"
+    else:
+        text = _format_table(list(table.columns), rows, truncated=table.truncated)
+    return Observation(f"{text}\n{table.note}" if table.note else text, data)
 
 
 def _fetch_labels(graph: GraphSource, table: Table) -> dict[str, str]:
@@ -59,32 +61,32 @@ def _rows_to_json(table: Table, labels: dict[str, str]) -> list[list[dict[str, A
 
 
 def _cell_to_json(cell: Cell, labels: dict[str, str]) -> dict[str, Any]:
-    listed: dict[str, Any] = {"kind": cell.kind, "value": cell.value}
+    cell_data: dict[str, Any] = {"kind": cell.kind, "value": cell.value}
     if cell.kind == "entity" and cell.value in labels:
-        listed["label"] = labels[cell.value]
+        cell_data["label"] = labels[cell.value]
     if cell.datatype:
-        listed["datatype"] = cell.datatype
-    return listed
+        cell_data["datatype"] = cell.datatype
+    return cell_data
 
 
 def _format_table(columns: list[str], rows: list[list[dict[str, Any] | None]], *, truncated: bool) -> str:
     if not rows:
         return "The query matches nothing: no rows."
     lines = [" | ".join(columns), *(" | ".join(map(_format_cell, row)) for row in rows[:MAX_ROWS_SHOWN])]
-    left = len(rows) - MAX_ROWS_SHOWN
-    if left > 0:
-        lines.append(f"... {left} more row{'s' if left > 1 else ''}")
+    omitted = len(rows) - MAX_ROWS_SHOWN
+    if omitted > 0:
+        lines.append(f"... {omitted} more row{'s' if omitted > 1 else ''}")
     if truncated:
         lines.append(f"Only the first {len(rows)} rows were fetched; the query has more. Narrow it or count.")
     return "\n".join(lines)
 
 
-def _format_cell(listed: dict[str, Any] | None) -> str:
-    if listed is None:
+def _format_cell(cell_data: dict[str, Any] | None) -> str:
+    if cell_data is None:
         return "-"
-    if listed["kind"] == "entity":
-        return f"{listed['label']} ({listed['value']})" if "label" in listed else str(listed["value"])
-    text = format_value(listed["value"], listed.get("datatype"))
+    if cell_data["kind"] == "entity":
+        return f"{cell_data['label']} ({cell_data['value']})" if "label" in cell_data else str(cell_data["value"])
+    text = format_value(cell_data["value"], cell_data.get("datatype"))
     return (
         text
         if len(text) <= _MAX_CELL_CHARACTERS
@@ -93,9 +95,9 @@ def _format_cell(listed: dict[str, Any] | None) -> str:
 
 
 def format_value(value: str, datatype: str | None) -> str:
-    """Format a date for readers; other values, and years before the common era, stay.
+    """Format a date for readers; other values, and years before the common era, are returned unchanged.
 
-    Wikidata stores a date that is known to the year as midnight of 1 January, so such a date begins with its year.
+    Wikidata stores a date that is known to the year only as midnight of 1 January, so such a date begins with its year.
     """
     match = _DATE.fullmatch(value) if datatype and datatype.endswith(("#dateTime", "#date")) else None
     if match is None:

@@ -4,7 +4,7 @@
         -> Observation
 
 It returns text for the prompt and data for the page and for replay, or raises a ToolError or SourceError with a message
-of one plain sentence. What else the program must know about a tool is a field of Tool or of its parameters.
+of one plain sentence. All other metadata of a tool are fields of Tool or of its parameters.
 """
 
 import inspect
@@ -24,6 +24,7 @@ from llm.usage import Usage
 from tools.errors import ToolError
 from tools.limits import ToolLimits
 from tools.parameter import Accepts, Parameter, parse_parameters
+from tools.stored_size import bound_data, bound_text
 from worlds.source import ErrorKind, SourceError, World
 
 
@@ -34,7 +35,7 @@ class EncodeFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What tools work with: a world, a sentence encoder and, if one is configured, a language model."""
+    """The resources of a tool call: a world, a sentence encoder and, if one is configured, a language model."""
 
     world: World
     encode: EncodeFunction
@@ -42,7 +43,7 @@ class ToolContext:
 
 
 class SourceKind(StrEnum):
-    """The kind of source that a tool asks."""
+    """The kind of source that a tool reads."""
 
     TEXT = "text"
     GRAPH = "graph"
@@ -55,6 +56,11 @@ class Observation:
 
     text: str
     data: dict[str, Any]
+
+    def bounded(self) -> "Observation":
+        """The observation at the size that a step stores; its text says what was cut."""
+        data, notes = bound_data(self.data)
+        return Observation("\n".join([bound_text(self.text), *notes]), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +94,13 @@ class Tool:
     parameters: tuple[Parameter, ...]
     """The arguments in order, without the context."""
     source: SourceKind | None = None
-    """The kind of source that it asks; None for external tools. Web tools are offered only in worlds with web pages."""
+    """The kind of source that it reads; None for external tools. Web tools need a world with web pages."""
     next_tool: str | None = None
-    """The name of the tool that usually takes its observation, which forms then suggest."""
+    """The name of the tool that usually uses its observation, which forms then suggest."""
     limits: ToolLimits | None = None
-    """The limits of a call of an external tool; the sources of the world limit those of built-in tools."""
+    """The limits of a call of an external tool; None for built-in tools, which the sources of the world limit."""
     origin: str | None = None
-    """Where an external tool comes from, in words."""
+    """A phrase that names the provider of an external tool."""
 
     @classmethod
     def from_function(
@@ -121,13 +127,13 @@ class Tool:
         return self.source is SourceKind.WEB
 
     def call(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolResult:
-        """Run the tool; errors of its arguments, of a source, of a model and of an external tool become the error."""
+        """Run the tool; a ToolError, SourceError or ChatError becomes the error of the result."""
         started = time.perf_counter()
         observation, error, error_kind = None, None, None
         chat = context.chat and context.chat.with_new_meter().with_purpose(f"tool:{self.name}")
         try:
             work = partial(self.function, replace(context, chat=chat), arguments)
-            observation = self.limits.run_limited(self.name, work) if self.limits else work()
+            observation = (self.limits.run_limited(self.name, work) if self.limits else work()).bounded()
         except (ToolError, ChatError, SourceError) as failure:
             error, error_kind = _to_single_line(str(failure)), failure.kind
         usage = chat.total_usage if chat and chat.total_usage.calls else None
@@ -135,7 +141,7 @@ class Tool:
 
 
 def _to_single_line(error: str) -> str:
-    """The message as one line of printable characters; long messages lose their middle."""
+    """The message as one line of printable characters; the middle of a long message is cut."""
     line = " ".join("".join(char if char.isprintable() else " " for char in error).split())
     half = _MAX_ERROR_CHARACTERS // 2
     return line if len(line) <= _MAX_ERROR_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
@@ -147,25 +153,25 @@ def _arguments_model(name: str, function: Callable[..., Observation]) -> type[Ba
     fields: dict[str, Any] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         hint = hints[parameter.name]
-        description = next((note for note in get_args(hint)[1:] if isinstance(note, str)), "")
+        description = next((text for text in get_args(hint)[1:] if isinstance(text, str)), "")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[parameter.name] = (hint, Field(default, description=description))
     return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
 def _accepted_kinds(function: Callable[..., Observation]) -> dict[str, Accepts]:
-    """The Accepts in the annotation of each parameter that has one."""
+    """The Accepts in the annotations of the parameters, by name."""
     hints = get_type_hints(function, include_extras=True)
-    notes = [(name, note) for name, hint in hints.items() for note in get_args(hint)[1:]]
-    return {name: note for name, note in notes if isinstance(note, Accepts)}
+    annotations = [(name, annotation) for name, hint in hints.items() for annotation in get_args(hint)[1:]]
+    return {name: annotation for name, annotation in annotations if isinstance(annotation, Accepts)}
 
 
 def _with_accepts(parameter: Parameter, accepts: Mapping[str, Accepts]) -> Parameter:
     if parameter.name not in accepts:
         return parameter
     kinds = accepts[parameter.name].kinds
-    holds_ids = parameter.kind == "list" and kinds == ("entity",)
-    return replace(parameter, accepts=kinds, item_kind="id" if holds_ids else parameter.item_kind)
+    is_id_list = parameter.kind == "list" and kinds == ("entity",)
+    return replace(parameter, accepts=kinds, item_kind="id" if is_id_list else parameter.item_kind)
 
 
 def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +199,6 @@ def _run_validated(
 
 
 def describe_argument_errors(name: str, error: ValidationError, parameters: Iterable[str]) -> str:
-    """Say what is wrong with the arguments of a call, and which ones the tool takes."""
+    """One message with the errors of a call's arguments and the names of the tool's parameters."""
     problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg'].lower()}" for e in error.errors())
     return f"{name} cannot run: {problems}. It takes {', '.join(parameters)}."

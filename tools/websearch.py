@@ -25,7 +25,7 @@ def websearch(
     if not pages:
         return Observation("No page matches. Try fewer or other words, or only a name.", {"pages": pages})
     lines = [
-        f"{place}. {hit.title}{_format_date(hit)} <{hit.address}>: {hit.snippet}" for place, hit in enumerate(hits, 1)
+        f"{number}. {hit.title}{_format_date(hit)} <{hit.address}>: {hit.snippet}" for number, hit in enumerate(hits, 1)
     ]
     if all(hit.relaxed for hit in hits):
         lines.insert(0, "No page has all the words; these have some of them.")

@@ -18,15 +18,15 @@ def wikisearch(
     data = [_hit_to_json(hit) for hit in hits]
     if not hits:
         return Observation("No article matches. Try fewer or other words, or only a name.", {"hits": data})
-    lines = [f"{place}. {hit.title}{_format_description(hit)}: {hit.snippet}" for place, hit in enumerate(hits, 1)]
+    lines = [f"{number}. {hit.title}{_format_description(hit)}: {hit.snippet}" for number, hit in enumerate(hits, 1)]
     if all(hit.relaxed for hit in hits):
         lines.insert(0, "No article has all the words; these have some of them.")
     return Observation("\n".join(lines), {"hits": data})
 
 
 def _hit_to_json(hit: SearchHit) -> dict[str, str | bool | None]:
-    listed = {"title": hit.title, "snippet": hit.snippet, "entity": hit.entity, "relaxed": hit.relaxed}
-    return {**listed, "description": hit.description} if hit.description else listed
+    fields = {"title": hit.title, "snippet": hit.snippet, "entity": hit.entity, "relaxed": hit.relaxed}
+    return {**fields, "description": hit.description} if hit.description else fields
 
 
 def _format_description(hit: SearchHit) -> str:

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -14,12 +13,13 @@ from typing import Any
 
 from worlds.embedded.graph import Fingerprint, GraphWriter
 from worlds.embedded.text import TextWriter
-from worlds.folder import TEXT_FOLDER, WORLD_FILE, WorldError, WorldExists, world_folder
+from worlds.folder import TEXT_FOLDER, WORLD_FILE, WorldError, WorldExists, new_world_folder
+from worlds.scratch_folder import ScratchFolder, claim_abandoned_folders
 from worlds.source import Article
 
 
 def dump_toml(table: Mapping[str, Any]) -> str:
-    """The table as TOML: texts, numbers, truth values and lists of them; what is None is left out."""
+    """The table as TOML: strings, numbers, booleans and lists of them. Keys with the value None are omitted."""
     return "".join(f"{key} = {_format_value(value)}\n" for key, value in table.items() if value is not None)
 
 
@@ -29,87 +29,90 @@ def _format_value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for the delete character.
+        # A JSON string is a TOML basic string, except for the delete character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, list | tuple):
         return f"[{', '.join(_format_value(item) for item in value)}]"
-    raise TypeError(f"a {type(value).__name__} has no place in world.toml")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be written to world.toml")
 
 
 _BUILD_PREFIX = ".building-"
-_REPLACED_INFIX = "-former-"
+_NEW_SUFFIX, _FORMER_SUFFIX = ".new", ".former"
+"""Endings of the folders of a world that is being built, and of the world that it replaces; no name has a dot."""
 _NAME_TAKEN_MESSAGE = "There is a world {!r} already; choose another name, or replace it with --replace."
 
 
 @dataclass(frozen=True, slots=True)
 class WorldContents:
-    """What a world is built from; `about` goes into world.toml as it is."""
+    """The contents of a new world; `metadata` is written to world.toml unchanged."""
 
     articles: Iterable[Article] | None = None
     graph: Path | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
-    """What else lies in the folder: what writes it, by its name."""
+    """Functions that write further files of the folder, by file name."""
 
 
-def build_world(worlds: Path, name: str, sources: WorldContents, *, replace: bool = False) -> dict[str, Any]:
+def build_world(worlds: Path, name: str, contents: WorldContents, *, replace: bool = False) -> dict[str, Any]:
     """Build the world and return the metadata of its world.toml; a failure or a kill leaves no partial world."""
     with create_world_folder(worlds, name, replace=replace) as folder:
-        return _write_world(folder, name, sources)
+        return write_world(folder, name, contents)
 
 
 @contextmanager
 def create_world_folder(worlds: Path, name: str, *, replace: bool = False) -> Iterator[Path]:
-    """A folder to fill, which is the world of that name from the end of the block on, and gone if the block fails."""
-    target = world_folder(worlds, name)
+    """A temporary folder to fill; renamed to the world of that name when the block ends, removed if the block fails."""
+    target = new_world_folder(worlds, name)
     if target.exists() and not replace:
         raise WorldExists(_NAME_TAKEN_MESSAGE.format(name))
     try:
-        worlds.mkdir(parents=True, exist_ok=True)
-        _remove_stale_builds(worlds)
-        partial = Path(tempfile.mkdtemp(prefix=f"{_BUILD_PREFIX}{os.getpid()}-", dir=worlds))
+        remove_half_built_worlds(worlds)
+        scratch = ScratchFolder(worlds, _BUILD_PREFIX, f"{name}{_NEW_SUFFIX}")
         try:
-            yield partial
-            _publish_folder(partial, target, replace=replace)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-    except OSError as failed:
+            yield scratch.path
+            _publish_folder(scratch.path, target, scratch.sibling(f"{name}{_FORMER_SUFFIX}") if replace else None)
+        finally:
+            # Also after an exception or an interrupt; a published world is no longer at this path.
+            scratch.remove()
+    except OSError as error:
         raise WorldError(
-            f"The world {name} cannot be written to {worlds} ({failed}); see that there is room and that you may write."
-        ) from failed
+            f"The world {name} cannot be written to {worlds} ({error}); check free space and write permission."
+        ) from error
 
 
-def _write_world(folder: Path, name: str, sources: WorldContents) -> dict[str, Any]:
+def write_world(folder: Path, name: str, contents: WorldContents) -> dict[str, Any]:
+    """Write the files of a world to its temporary folder, and return the metadata of its world.toml."""
     fingerprint = Fingerprint()
     titles: list[tuple[str, str]] = []
-    count = _write_articles(folder, sources.articles, titles, fingerprint) if sources.articles is not None else 0
-    about: dict[str, Any] = {
+    count = _write_articles(folder, contents.articles, titles, fingerprint) if contents.articles is not None else 0
+    metadata: dict[str, Any] = {
         "name": name,
         "kind": "imported",
-        **sources.metadata,
+        **contents.metadata,
         "articles": count,
         "triples": 0,
         "entities": 0,
     }
-    if sources.graph is not None:
+    if contents.graph is not None:
         graph = GraphWriter(folder)
-        graph.load(sources.graph)
+        graph.load(contents.graph)
         graph.finish(titles, fingerprint)
-        about |= {"triples": graph.triples, "entities": len(graph.entities), "relations": len(graph.relations)}
-    for file, write in sources.files.items():
+        metadata |= {"triples": graph.triples, "entities": len(graph.entities), "relations": len(graph.relations)}
+    for file, write in contents.files.items():
         write(folder / file)
-    if not count and not about["triples"]:
-        raise WorldError("The world would be empty: there is no article and no triple in what was given.")
-    about |= {"hash": fingerprint.hexdigest(), "built": datetime.now(UTC).isoformat(timespec="seconds")}
-    (folder / WORLD_FILE).write_text(dump_toml(about), encoding="utf-8")
-    return about
+    if not count and not metadata["triples"]:
+        raise WorldError("The world would be empty: the files contain neither an article nor a triple.")
+    metadata |= {"hash": fingerprint.hexdigest(), "built": datetime.now(UTC).isoformat(timespec="seconds")}
+    (folder / WORLD_FILE).write_text(dump_toml(metadata), encoding="utf-8")
+    return metadata
 
 
-def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tuple[str, str]], seen: Fingerprint) -> int:
-    """Index the articles; duplicates count once, two texts under one title are two articles."""
+def _write_articles(
+    folder: Path, articles: Iterable[Article], titles: list[tuple[str, str]], fingerprint: Fingerprint
+) -> int:
+    """Index the articles and count them. Duplicates count once; two texts with one title are two articles."""
     seen_hashes: set[int] = set()
-    # Closed also when a file is malformed: its threads must not write into a folder that is being removed.
+    # Closed also if a file is malformed: the writer's threads must not write into a folder that is being removed.
     with closing(TextWriter(folder / TEXT_FOLDER)) as writer:
         for article in articles:
             identity = hash((article.title, article.sentences, article.entity))
@@ -117,29 +120,29 @@ def _write_articles(folder: Path, articles: Iterable[Article], titles: list[tupl
                 continue
             seen_hashes.add(identity)
             writer.add(article)
-            seen.add("\x1f".join((article.title, article.entity or "", *article.sentences)))
+            fingerprint.add("\x1f".join((article.title, article.entity or "", *article.sentences)))
             if article.entity is not None:
                 titles.append((article.title, article.entity))
     return len(seen_hashes)
 
 
-def _publish_folder(partial: Path, target: Path, *, replace: bool) -> None:
+def _publish_folder(partial: Path, target: Path, former: Path | None) -> None:
+    """Rename the folder to its target; an existing world is first renamed to `former`, then removed."""
     for path in partial.rglob("*"):
         if path.is_file():
             _fsync_path(path)
-    former = None
-    if replace and target.exists():
-        former = partial.with_name(f"{partial.name}{_REPLACED_INFIX}{target.name}")
+    is_replaced = former is not None and target.exists()
+    if former is not None and is_replaced:
         target.rename(former)
     try:
         partial.rename(target)
-    except OSError as failed:
-        if failed.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-        # Somebody else built a world of that name meanwhile.
-        raise WorldExists(_NAME_TAKEN_MESSAGE.format(target.name)) from failed
+        # Another process built a world of that name in the meantime.
+        raise WorldExists(_NAME_TAKEN_MESSAGE.format(target.name)) from error
     _fsync_path(target.parent)
-    if former is not None:
+    if former is not None and is_replaced:
         shutil.rmtree(former)
 
 
@@ -151,22 +154,20 @@ def _fsync_path(path: Path) -> None:
         os.close(handle)
 
 
-def _remove_stale_builds(worlds: Path) -> None:
-    """Remove what builds that were killed have left; a world that was set aside and not yet replaced comes back."""
-    for partial in worlds.glob(f"{_BUILD_PREFIX}*"):
-        owner = partial.name.removeprefix(_BUILD_PREFIX).split("-")[0]
-        if owner.isdecimal() and not _is_process_alive(int(owner)):
-            _, _, name = partial.name.partition(_REPLACED_INFIX)
-            if name and not (worlds / name).exists():
-                partial.rename(worlds / name)
-            shutil.rmtree(partial, ignore_errors=True)
+def remove_half_built_worlds(worlds: Path) -> list[str]:
+    """Remove what killed processes left of their builds, and return a sentence about each.
+
+    A world that was moved aside to be replaced is moved back. Builds of processes that still run are left alone.
+    """
+    return [_clean_up(folder, worlds) for folder in claim_abandoned_folders(worlds, _BUILD_PREFIX)]
 
 
-def _is_process_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _clean_up(folder: Path, worlds: Path) -> str:
+    if folder.suffix == _FORMER_SUFFIX:
+        name = folder.stem.split("-", 2)[2]
+        if not (worlds / name).exists():
+            folder.rename(worlds / name)
+            return f"The world {name} is as it was: a process was killed while it replaced the world."
+        return f"Removed the former world {name}: the process that replaced it was killed before it could."
+    name = folder.stem.split("-", 2)[-1]
+    return f"Removed the half-built world {name}: the process that built it was killed."

@@ -12,7 +12,7 @@ _DEFAULT_NAME = "Douglas Adams"
 _MAX_LENGTH = 100
 _MAIN_PAGE = "Main Page"
 _MAX_CANDIDATES = 20
-"""Names of the graph that are looked for among the articles, of which a wiki may have a few only."""
+"""Names of the graph that are searched for among the articles; a small wiki has articles for only a few."""
 _ANY_TRIPLE_QUERY = "SELECT ?thing ?relation ?value WHERE { ?thing ?relation ?value } LIMIT 1"
 _PAGES_QUERY = (
     f"SELECT ?page ?name WHERE {{ ?page schema:about ?thing . ?thing rdfs:label ?name }} LIMIT {_MAX_CANDIDATES}"
@@ -22,41 +22,41 @@ _NAMES_QUERY = f"SELECT ?thing ?name WHERE {{ ?thing rdfs:label ?name }} LIMIT {
 
 @dataclass(frozen=True, slots=True)
 class SourceCallCheck:
-    """One call and how it went."""
+    """The result of one call."""
 
     source: str
     call: str
     works: bool
     seconds: float
     told: str
-    """What came first, or the sentence of the failure."""
+    """The first result, or the error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchProbe:
-    """What is looked for: a question for the articles, and a name that an article and an entity have."""
+    """The search terms of a check: a question for the articles, and a name that an article and an entity share."""
 
     question: str
     name: str
 
 
 def choose_probe(world: World) -> SearchProbe:
-    """Something to look for that the articles and the graph both have, as far as that is found at once.
+    """Choose search terms that the articles and the graph probably both contain.
 
-    That is what every Wikipedia has, something that the graph names, or the page that a wiki begins with.
+    The default name if both have it, else a name from the graph that has an article, else the wiki's main page.
     """
-    everywhere = SearchProbe(_DEFAULT_QUESTION, _DEFAULT_NAME)
+    default_probe = SearchProbe(_DEFAULT_QUESTION, _DEFAULT_NAME)
     try:
         if _is_in_text(world, _DEFAULT_NAME) and _is_in_graph(world, _DEFAULT_NAME):
-            return everywhere
-        named = list(dict.fromkeys(_iter_names(world)))
-        both = next((name for name in named if _is_in_text(world, name)), None)
-        if both is not None:
-            return SearchProbe(both, both)
-        return SearchProbe(_MAIN_PAGE, named[0] if named else _DEFAULT_NAME)
+            return default_probe
+        names = list(dict.fromkeys(_iter_names(world)))
+        shared_name = next((name for name in names if _is_in_text(world, name)), None)
+        if shared_name is not None:
+            return SearchProbe(shared_name, shared_name)
+        return SearchProbe(_MAIN_PAGE, names[0] if names else _DEFAULT_NAME)
     except SourceError:
-        # The calls that follow will tell what is wrong.
-        return everywhere
+        # The calls that follow report the error.
+        return default_probe
 
 
 def _is_in_text(world: World, name: str) -> bool:
@@ -73,12 +73,12 @@ def _iter_names(world: World) -> Iterator[str]:
     for query in (_PAGES_QUERY, _NAMES_QUERY):
         for page, name in world.graph.query(query).rows:
             title = terms.title_from_page_iri(page.value) if page else None
-            if called := title or (name.value if name else None):
-                yield called
+            if label := title or (name.value if name else None):
+                yield label
 
 
 def check_sources(world: World, probe: SearchProbe) -> Iterator[SourceCallCheck]:
-    """Call every function of every source once; what does not answer, or finds nothing, does not work."""
+    """Call every function of every source once; an error or an empty result counts as a failure."""
     if world.text is not None:
         yield from _check_text(world.text, probe)
     if world.graph is not None:
@@ -118,31 +118,33 @@ def _check_graph(graph: GraphSource, probe: SearchProbe, *, has_text: bool) -> I
         yield _time_call("graph", "entity_of", lambda: remember([graph.entity_of(probe.name)]))
     yield _time_call("graph", "find", lambda: remember(graph.find(probe.name, 3)))
 
-    def one() -> str:
+    def first_entity_id() -> str:
         if not entity_ids:
-            raise _EmptyResult("It cannot be tried, since no entity was found.")
+            raise _EmptyResult("Not checked, because no entity was found.")
         return entity_ids[0]
 
-    yield _time_call("graph", "labels", lambda: _first_line([f"{e.id}: {e.label}" for e in graph.entities([one()])]))
-    yield _time_call("graph", "relations", lambda: _format_relations(graph.relations(one())))
+    yield _time_call(
+        "graph", "labels", lambda: _first_line([f"{e.id}: {e.label}" for e in graph.entities([first_entity_id()])])
+    )
+    yield _time_call("graph", "relations", lambda: _format_relations(graph.relations(first_entity_id())))
 
 
 def _time_call(source: str, call: str, run: Callable[[], str]) -> SourceCallCheck:
-    began = time.perf_counter()
+    started = time.perf_counter()
     try:
         summary, works = run(), True
-    except SourceError as failed:
-        summary, works = str(failed), False
-    return SourceCallCheck(source, call, works, time.perf_counter() - began, summary)
+    except SourceError as error:
+        summary, works = str(error), False
+    return SourceCallCheck(source, call, works, time.perf_counter() - started, summary)
 
 
 class _EmptyResult(SourceError):
-    """It answered and found nothing, which in a check is no success."""
+    """The source returned an empty result, which a check counts as a failure."""
 
 
 def _first_line(lines: list[str]) -> str:
     if not lines:
-        raise _EmptyResult("It answered and found nothing; give a name that it has.")
+        raise _EmptyResult("The result is empty; choose a name that the source contains.")
     return lines[0] if len(lines[0]) <= _MAX_LENGTH else f"{lines[0][:_MAX_LENGTH]} ..."
 
 
@@ -155,5 +157,7 @@ def _format_table(table: Table) -> str:
 
 
 def _format_relations(relations: Relations) -> str:
-    every = (*relations.outgoing, *relations.incoming)
-    return _first_line([f"{len(every)}: {', '.join(relation.label for relation in every)}"] if every else [])
+    all_relations = (*relations.outgoing, *relations.incoming)
+    return _first_line(
+        [f"{len(all_relations)}: {', '.join(relation.label for relation in all_relations)}"] if all_relations else []
+    )

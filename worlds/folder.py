@@ -1,7 +1,8 @@
 """One folder a world: text/ (articles), web/ (pages), graph/ (triples), names/ (of entities), relations, world.toml."""
 
-import re
 from pathlib import Path
+
+from folder_names import NAME_RULE, explain_refused_name, is_safe_name, shorten_name
 
 WORLD_FILE = "world.toml"
 TEXT_FOLDER = "text"
@@ -9,8 +10,8 @@ WEB_FOLDER = "web"
 GRAPH_FOLDER = "graph"
 NAMES_FOLDER = "names"
 RELATIONS_FILE = "relations.json"
-
-_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+LIVE_KIND = "live"
+"""The kind, in world.toml, of a world that asks servers."""
 
 
 class WorldError(Exception):
@@ -31,10 +32,15 @@ class WorldExists(WorldError):
 
 def world_folder(worlds: Path, name: str) -> Path:
     """The folder of the world of that name, which need not exist; InvalidWorldName for an unsafe name."""
-    if not _NAME_PATTERN.fullmatch(name):
-        raise InvalidWorldName(
-            f"{name!r} cannot name a world: use up to 64 letters, digits, - and _, beginning with a letter or digit."
-        )
+    if not is_safe_name(name):
+        raise InvalidWorldName(f"{shorten_name(name)} cannot name a world: {NAME_RULE}.")
+    return worlds / name
+
+
+def new_world_folder(worlds: Path, name: str) -> Path:
+    """The folder for a world to be made or replaced; InvalidWorldName also for a reserved or confusing name."""
+    if reason := explain_refused_name(name, list_world_names(worlds)):
+        raise InvalidWorldName(f"{shorten_name(name)} cannot name a world: {reason}.")
     return worlds / name
 
 
@@ -42,6 +48,4 @@ def list_world_names(worlds: Path) -> list[str]:
     """The names of the complete worlds of that folder, sorted."""
     if not worlds.is_dir():
         return []
-    return sorted(
-        path.parent.name for path in worlds.glob(f"*/{WORLD_FILE}") if _NAME_PATTERN.fullmatch(path.parent.name)
-    )
+    return sorted(path.parent.name for path in worlds.glob(f"*/{WORLD_FILE}") if is_safe_name(path.parent.name))

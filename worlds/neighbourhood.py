@@ -7,12 +7,12 @@ from worlds import terms
 from worlds.source import Cell, Entity, GraphSource, NotFound, Relation
 
 MAX_VALUES = 6
-"""Values shown of one relation; a country has as many residents as it has."""
+"""Maximum values of one relation; a country has millions of residents."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchValue:
-    """One end of a relation; `entity` is its id where it is one."""
+    """One value of a relation; `entity` is its id if it is an entity."""
 
     label: str
     entity: str | None = None
@@ -21,7 +21,7 @@ class BranchValue:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The values of one relation, from the entity (`outgoing`) or to it; `more` when not all are here."""
+    """The values of one relation, outgoing or incoming; `more` if there are further values."""
 
     relation: Relation
     outgoing: bool
@@ -37,48 +37,50 @@ class Neighbourhood:
     branches: tuple[Branch, ...]
 
 
-def load_neighbourhood(graph: GraphSource, entity: str, most: int = MAX_VALUES) -> Neighbourhood:
-    """The neighbourhood of the entity of that id; NotFound when the graph does not know it."""
+def load_neighbourhood(graph: GraphSource, entity: str, max_values: int = MAX_VALUES) -> Neighbourhood:
+    """The neighbourhood of the entity with this id; NotFound if the graph does not know it."""
     matches = graph.entities([entity])
     if not matches:
         raise NotFound(f"This world's graph does not know {entity!r}.")
     relations = graph.relations(entity)
-    ways = [(relation, True) for relation in relations.outgoing]
-    ways += [(relation, False) for relation in relations.incoming]
-    if not ways:
+    directed = [(relation, True) for relation in relations.outgoing]
+    directed += [(relation, False) for relation in relations.incoming]
+    if not directed:
         return Neighbourhood(matches[0], ())
-    table = graph.query(_build_query(entity, ways, most + 1))
+    table = graph.query(_build_query(entity, directed, max_values + 1))
     cells: dict[int, list[Cell]] = {}
-    for way, value in table.rows:
-        if way is not None and value is not None:
-            cells.setdefault(int(way.value), []).append(value)
-    labels = _load_labels(graph, [cell for group in cells.values() for cell in group[:most]])
-    return Neighbourhood(matches[0], tuple(_build_branches(ways, cells, labels, most)))
+    for number, value in table.rows:
+        if number is not None and value is not None:
+            cells.setdefault(int(number.value), []).append(value)
+    labels = _load_labels(graph, [cell for group in cells.values() for cell in group[:max_values]])
+    return Neighbourhood(matches[0], tuple(_build_branches(directed, cells, labels, max_values)))
 
 
 def _build_branches(
-    ways: list[tuple[Relation, bool]], cells: dict[int, list[Cell]], labels: dict[str, str], most: int
+    directed: list[tuple[Relation, bool]], cells: dict[int, list[Cell]], labels: dict[str, str], max_values: int
 ) -> Iterator[Branch]:
     seen: set[tuple[str, str]] = set()
-    for place, (relation, outgoing) in enumerate(ways):
-        # What stands both ways, as friends do, is drawn once.
-        unseen_cells = [cell for cell in cells.get(place, []) if outgoing or (relation.id, cell.value) not in seen]
+    for number, (relation, outgoing) in enumerate(directed):
+        # A symmetric relation, such as friend, is drawn once.
+        unseen_cells = [cell for cell in cells.get(number, []) if outgoing or (relation.id, cell.value) not in seen]
         seen |= {(relation.id, cell.value) for cell in unseen_cells}
         if unseen_cells:
             values = tuple(
-                sorted((_build_value(cell, labels) for cell in unseen_cells[:most]), key=lambda value: value.label)
+                sorted(
+                    (_build_value(cell, labels) for cell in unseen_cells[:max_values]), key=lambda value: value.label
+                )
             )
-            yield Branch(relation, outgoing, values, more=len(cells[place]) > most)
+            yield Branch(relation, outgoing, values, more=len(cells[number]) > max_values)
 
 
-def _build_query(entity: str, ways: list[tuple[Relation, bool]], limit: int) -> str:
+def _build_query(entity: str, directed: list[tuple[Relation, bool]], limit: int) -> str:
     node = terms.format_node(entity)
-    values = []
-    for place, (relation, outgoing) in enumerate(ways):
+    branches = []
+    for number, (relation, outgoing) in enumerate(directed):
         predicate = terms.format_predicate(relation.id)
         pattern = f"{node} {predicate} ?value" if outgoing else f"?value {predicate} {node}"
-        values.append(f"{{ SELECT ({place} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
-    return f"SELECT ?way ?value WHERE {{ {' UNION '.join(values)} }}"
+        branches.append(f"{{ SELECT ({number} AS ?way) ?value WHERE {{ {pattern} }} LIMIT {limit} }}")
+    return f"SELECT ?way ?value WHERE {{ {' UNION '.join(branches)} }}"
 
 
 def _load_labels(graph: GraphSource, cells: list[Cell]) -> dict[str, str]:

@@ -1,25 +1,25 @@
 """The protocols of sources, and World: a named bundle of a text, a graph and a web source, each optional.
 
 SourceError
-  SourceUnavailable   it did not answer: gone, refused, broken
-  SourceTimeout       it did not answer in time, or would have used too much memory
-  QueryRefused        it is not asked: an update, a SERVICE call, a text that is no query
-  NotFound            it answered that there is no such article or entity
-    Ambiguous         ... but several things are called so, and each is a choice
-"Nothing found" by a search or a query is an empty result and no error.
+  SourceUnavailable   the source is unreachable, refuses access or is broken
+  SourceTimeout       the source reached its limit of time or memory
+  QueryRefused        the query is not run: an update, a SERVICE call, or invalid SPARQL
+  NotFound            there is no such article or entity
+    AmbiguousTitle    the title has several meanings, which the error lists
+A search or query without matches returns an empty result and raises no error.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 
 class ErrorKind(StrEnum):
-    """Why a tool call failed, as every error of a tool, a source or a model carries it and a step stores it."""
+    """Why a tool call failed; an attribute of every error of a tool, a source or a model, stored with the step."""
 
     REFUSED_QUERY = "refused query"
-    """The query is not run: it is no SELECT or ASK, too long, or leaves the world."""
+    """The query is not run: it is not a SELECT or ASK, is too long, or leaves the world."""
     NOT_FOUND = "not found"
     """There is no such article, page, entity or relation."""
     WRONG_ARGUMENTS = "wrong arguments"
@@ -29,29 +29,29 @@ class ErrorKind(StrEnum):
     TIME_LIMIT = "time limit"
     """The call was stopped at a limit of time or memory, or got no answer in time."""
     UNAVAILABLE = "unavailable"
-    """The source, the server or the tool is gone, broken or not set up."""
+    """The source, the server or the tool is unreachable, broken or not set up."""
     OTHER = "other"
     """Any other failure of an external tool."""
 
 
 class SourceError(Exception):
-    """A source did not answer the request; the message says what to do next."""
+    """A source did not return a result; the message says what to do next."""
 
     kind: ClassVar[ErrorKind] = ErrorKind.UNAVAILABLE
 
 
 class SourceUnavailable(SourceError):
-    """The source is gone, refuses or is broken."""
+    """The source is unreachable, refuses access or is broken."""
 
 
 class SourceTimeout(SourceError):
-    """The source was stopped at its limit of time or memory."""
+    """The request was stopped at its limit of time or memory."""
 
     kind = ErrorKind.TIME_LIMIT
 
 
 class QueryRefused(SourceError):
-    """The query is not run: it is no SELECT or ASK, leaves the world, or is no SPARQL."""
+    """The query is not run: it is not a SELECT or ASK, leaves the world, or is invalid SPARQL."""
 
     kind = ErrorKind.REFUSED_QUERY
 
@@ -64,7 +64,7 @@ class NotFound(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One search result; `relaxed` when not every word of the query was found in it."""
+    """One search result; `relaxed` if it does not contain every word of the query."""
 
     title: str
     snippet: str
@@ -72,7 +72,7 @@ class SearchHit:
     score: float = 0.0
     relaxed: bool = False
     description: str | None = None
-    """What it is about in a few words, where the source tells that."""
+    """The article's subject in a few words, if the source has it."""
 
 
 class AmbiguousTitle(NotFound):
@@ -80,24 +80,24 @@ class AmbiguousTitle(NotFound):
 
     def __init__(self, title: str, choices: Sequence[SearchHit]) -> None:
         options = "; ".join(f"{hit.title} ({hit.description})" if hit.description else hit.title for hit in choices)
-        super().__init__(f"{title!r} may mean several things; name the one that is meant: {options}.")
+        super().__init__(f"{title!r} has several meanings; choose one: {options}.")
         self.title = title
         self.choices = tuple(choices)
 
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """A page of text in its sentences; `entity` is the id of what it is about."""
+    """A page of text as sentences; `entity` is the id of the entity that it is about."""
 
     title: str
     sentences: tuple[str, ...]
     entity: str | None = None
     sections: tuple[tuple[str, int], ...] = ()
-    """Headings, each with the place of its first sentence; what stands before the first one introduces the article."""
+    """Headings, each with the index of its first sentence; sentences before the first one are the introduction."""
     date: str | None = None
-    """The day on which it was written, as 2024-10-20; None where it is not told."""
+    """The date of writing, as 2024-10-20; None if unknown."""
     redirected: str | None = None
-    """The other title that led here; None where the article was asked for by its own."""
+    """The requested title if it redirects to this article, else None."""
 
     @property
     def text(self) -> str:
@@ -107,13 +107,13 @@ class Article:
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page of the web in its sentences."""
+    """A page of the web as sentences."""
 
     address: str
     title: str
     sentences: tuple[str, ...]
     date: str | None = None
-    """The day on which it was written, as 2024-10-20; None where it is not told."""
+    """The date of writing, as 2024-10-20; None if unknown."""
 
     @property
     def text(self) -> str:
@@ -123,7 +123,7 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True)
 class WebHit:
-    """One page that a search found; `relaxed` when not every word of the query was found in it."""
+    """One search result; `relaxed` if it does not contain every word of the query."""
 
     title: str
     snippet: str
@@ -153,11 +153,13 @@ class Table:
     boolean: bool | None = None
     truncated: bool = False
     """The query had more rows than the limit."""
+    note: str = ""
+    """Why the result is empty, one sentence, if the source knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An item of the graph with its label, what else it is called, a description and its article's title."""
+    """An item of the graph with its label, description, aliases and the title of its article."""
 
     id: str
     label: str
@@ -168,18 +170,18 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A property of the graph, `id` as in a query after `wdt:` (or a full IRI), with everything it is called."""
+    """A property of the graph with its names; `id` is as in a query after `wdt:`, or a full IRI."""
 
     id: str
     label: str
     aliases: tuple[str, ...] = ()
     value: str = "entity"
-    """What it leads to: entity, date, number or text."""
+    """The kind of its values: entity, date, number or text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """The relations that leave an entity and those that arrive at it, without duplicates."""
+    """The outgoing and incoming relations of an entity, without duplicates."""
 
     outgoing: tuple[Relation, ...] = ()
     incoming: tuple[Relation, ...] = ()
@@ -190,7 +192,7 @@ class TextSource(Protocol):
         """The k best articles for a name or a whole question; [] if none matches."""
 
     def article(self, title: str) -> Article:
-        """The article of that title (case aside); NotFound when there is none."""
+        """The article with this title, ignoring case; NotFound if there is none."""
 
 
 class GraphSource(Protocol):
@@ -198,36 +200,48 @@ class GraphSource(Protocol):
         """The result of a SELECT or ASK within the source's limits; usual prefixes need no declaration."""
 
     def entity_of(self, title: str) -> Entity:
-        """The entity that the article of that title is about; NotFound when there is none."""
+        """The entity that the article with this title is about; NotFound if there is none."""
 
     def entities(self, ids: Sequence[str]) -> list[Entity]:
         """The entities or properties of these ids, in their order; unknown ones are left out."""
 
     def relations(self, entity: str) -> Relations:
-        """The relations that the entity really has; NotFound when the graph does not know it."""
+        """The relations that occur with the entity; NotFound if the graph does not know it."""
 
     def vocabulary(self) -> tuple[Relation, ...]:
-        """Every relation of the graph; remembered by the source."""
+        """Every relation of the graph; the source caches them."""
 
     def find(self, name: str, k: int = 5) -> list[Entity]:
         """Entities by label, alias or title, best match first."""
 
 
+@runtime_checkable
+class RelationSearch(Protocol):
+    """A graph that finds relations by name, since its vocabulary may be too large to be loaded for a question."""
+
+    @property
+    def has_large_vocabulary(self) -> bool:
+        """Whether the vocabulary has thousands of relations."""
+
+    def find_relations(self, names: Sequence[str], phrases: Sequence[str]) -> tuple[Relation, ...]:
+        """The relations with exactly one of these names, and those similar to one of the phrases, by id."""
+
+
 class WebSource(Protocol):
     def search(self, query: str, k: int) -> list[WebHit]:
-        """The k best pages for the query; [] when none fits."""
+        """The k best pages for the query; [] if none matches."""
 
     def fetch(self, address: str) -> WebPage:
-        """The page at that address; NotFound when there is none."""
+        """The page at this address; NotFound if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A named bundle of sources; what a world does not have is None."""
+    """A named bundle of sources; a missing source is None."""
 
     name: str
     text: TextSource | None = None
     graph: GraphSource | None = None
     web: WebSource | None = None
     metadata: dict[str, object] = field(default_factory=dict)
-    """What world.toml says of it: kind, sizes, seed, licence, hash."""
+    """The metadata in world.toml: kind, sizes, seed, licence, hash."""

@@ -44,7 +44,7 @@ NAMING_PREDICATES = {
     "http://schema.org/inLanguage",
     "http://schema.org/isPartOf",
 }
-"""Predicates that say what things are called, and nothing about them."""
+"""Predicates that name or describe entities; they do not count as relations."""
 
 _DATE_TYPES = {"dateTime", "date", "gYear", "gYearMonth"}
 _NUMBER_TYPES = {
@@ -64,10 +64,10 @@ _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\
 
 
 def shorten_iri(iri: str) -> str:
-    """The short id of an IRI in Wikidata's name spaces (items, and properties by either IRI), else the IRI itself."""
-    for space in (ENTITY_NAMESPACE, DIRECT_NAMESPACE):
-        if iri.startswith(space) and _SHORT_ID_PATTERN.fullmatch(iri, len(space)):
-            return iri[len(space) :]
+    """The short id of an IRI in Wikidata's namespaces (items, and properties by either IRI), else the IRI itself."""
+    for namespace in (ENTITY_NAMESPACE, DIRECT_NAMESPACE):
+        if iri.startswith(namespace) and _SHORT_ID_PATTERN.fullmatch(iri, len(namespace)):
+            return iri[len(namespace) :]
     return iri
 
 
@@ -79,18 +79,18 @@ def expand_id(entity: str) -> str | None:
 
 
 def expand_predicate(relation: str) -> str | None:
-    """The IRI that a relation's id has as a predicate (wdt: for short ones); None if it is no id."""
+    """The predicate IRI of a relation's id (wdt: for short ones); None if it is neither an id nor an IRI."""
     return DIRECT_NAMESPACE + relation if _SHORT_ID_PATTERN.fullmatch(relation) else expand_id(relation)
 
 
 def format_node(entity: str) -> str | None:
-    """An id as a query writes it, wd:Q42 or <IRI>, which each graph reads in its own name spaces; None for no id."""
+    """An id as written in a query, wd:Q42 or <IRI>; None if it is neither an id nor an IRI."""
     iri = expand_id(entity)
     return f"wd:{entity}" if _SHORT_ID_PATTERN.fullmatch(entity) else f"<{iri}>" if iri else None
 
 
 def format_predicate(relation: str) -> str | None:
-    """A relation's id as a query writes it, wdt:P57 or <IRI>; None if it is no id."""
+    """A relation's id as written in a query, wdt:P57 or <IRI>; None if it is neither an id nor an IRI."""
     return f"wdt:{relation}" if _SHORT_ID_PATTERN.fullmatch(relation) else format_node(relation)
 
 
@@ -110,17 +110,17 @@ def label_from_iri(iri: str) -> str:
 
 
 def title_from_page_iri(iri: str) -> str | None:
-    """The article's title that the IRI of a wiki page ends with; None for another IRI."""
+    """The article's title at the end of a wiki page's IRI; None for another IRI."""
     _, separator, name = iri.partition("/wiki/")
     return unquote(name).replace("_", " ") if separator and name else None
 
 
 def page_iri_from_title(title: str) -> str:
-    """The IRI of the English article of that title, as sitelinks write it."""
+    """The IRI of the English article with this title, as in sitelinks."""
     return ARTICLE_NAMESPACE + quote(title.replace(" ", "_"), safe="/:@!$&'()*,;=~")
 
 
 def classify_datatype(datatype: str) -> str:
-    """What literals of a datatype are to a reader: date, number or text."""
+    """The kind of a datatype's literals: date, number or text."""
     name = re.split(r"[#/]", datatype)[-1]
     return "date" if name in _DATE_TYPES else "number" if name in _NUMBER_TYPES else "text"

@@ -25,35 +25,32 @@ _UNSTORABLE_PATTERN = re.compile("[\x00\ud800-\udfff]")
 
 
 def normalize_name(name: str) -> str:
-    """What two spellings of one name share: Unicode form, case, underscores and runs of spaces do not count."""
+    """The name in NFC, case-folded, with single spaces in place of underscores and whitespace."""
     return " ".join(unicodedata.normalize("NFC", replace_surrogates(name)).replace("_", " ").casefold().split())
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with a question mark for every half of a surrogate pair, which a command line may hand over."""
+    """The text with a question mark for every lone surrogate, which command line arguments may contain."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def replace_unstorable(text: str) -> str:
-    """The text with U+FFFD in place of NUL and of lone surrogates.
-
-    Databases cannot store them.
-    """
+    """The text with U+FFFD in place of NUL and lone surrogates, which databases cannot store."""
     return _UNSTORABLE_PATTERN.sub("\ufffd", text)
 
 
 def build_analyzer() -> tantivy.TextAnalyzer:
-    """The words of a text: runs of letters and digits, lower-cased, without accents."""
+    """An analyzer that splits text into runs of letters and digits, in lower case, without accents."""
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    for step in (tantivy.Filter.remove_long(60), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()):
-        builder = builder.filter(step)
+    for token_filter in (tantivy.Filter.remove_long(60), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()):
+        builder = builder.filter(token_filter)
     return builder.build()
 
 
 @contextmanager
 def translate_write_errors(folder: Path) -> Iterator[None]:
-    """Tantivy calls everything that stops its writing a ValueError; what it means is an OSError."""
+    """Raise OSError where Tantivy raises ValueError, which it does for every failure to write."""
     try:
         yield
-    except ValueError as failed:
-        raise OSError(f"{folder.name} index: {failed}") from failed
+    except ValueError as error:
+        raise OSError(f"{folder.name} index: {error}") from error

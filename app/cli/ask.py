@@ -1,4 +1,4 @@
-"""`showhow ask "QUESTION" --world W`: have a reasoner answer a question, and watch it."""
+"""`showhow ask "QUESTION" --world W`: has a reasoner answer a question and prints each step."""
 
 import signal
 from collections.abc import Iterator
@@ -59,8 +59,9 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     if reasoner is None:
         entry = default_reasoner(has_model=parts.settings.model is not None)
         reasoner = entry.name
-        reason = f"by {reasoner}" if entry.needs_model else f"SHOWHOW_MODEL is not set: by {reasoner}"
-        print_progress(f"{reason}; --reasoner chooses another method")
+        choice = f"the reasoner is {reasoner}"
+        reason = choice if entry.needs_model else f"SHOWHOW_MODEL is not set, so {choice}"
+        print_progress(f"{reason}; --reasoner chooses another one")
     config = parse_run_config(parts, reasoner, library, k, mode, option)
     request = AskRequest(question, world, config, build_limits(config, steps, tokens, seconds, money))
     control = RunControl()
@@ -82,17 +83,17 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
 
 @contextmanager
 def _stop_on_interrupt(stop: Event) -> Iterator[None]:
-    """Stop the run on Ctrl+C, so that its end is stored; a second Ctrl+C ends the program."""
+    """Stop the run on the first Ctrl+C, so that its end is stored; the second one ends the program."""
 
     def stop_run(_number: int, _frame: FrameType | None) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
-    former = signal.signal(signal.SIGINT, stop_run)
+    previous_handler = signal.signal(signal.SIGINT, stop_run)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def _print_step(step: Step) -> None:

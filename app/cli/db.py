@@ -1,18 +1,32 @@
-"""`showhow db upgrade | check | backup FILE`: maintenance of the database."""
+"""`showhow db upgrade | check | backup FILE | restore FILE`: maintenance of the database."""
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from app.cli.output import CommandError, emit
 from app.services import services
-from db import maintenance
+from db.backup import back_up_database
 from db.database import Database
+from db.maintenance import check_database
+from db.projects import list_world_hashes
+from db.restore import RestoredDatabase, restore_database
 from db.schema import current_revision
 from db.schema import upgrade as upgrade_schema
+from worlds.folder import list_world_names
 
-app = typer.Typer(no_args_is_help=True, help="Upgrade, check and back up the database.")
+app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restore the database.")
+
+
+@contextmanager
+def open_database() -> Iterator[Database]:
+    """Open the database of the settings as it is, without an upgrade."""
+    with closing(Database(services().settings.database_url)) as database:
+        yield database
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -20,9 +34,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command()
 def upgrade(*, as_json: AsJson = False) -> None:
     """Upgrade the database to the schema of this version; create it if there is none."""
-    database = Database(services().settings.database_url)
-    changed = upgrade_schema(database)
-    revision = current_revision(database)
+    with open_database() as database:
+        changed = upgrade_schema(database)
+        revision = current_revision(database)
     text = (
         f"the database is now at revision {revision}"
         if changed
@@ -34,10 +48,10 @@ def upgrade(*, as_json: AsJson = False) -> None:
 @app.command()
 def check(*, as_json: AsJson = False) -> None:
     """Check the database for damage; exit status 1 if there is any."""
-    database = Database(services().settings.database_url)
-    if database.is_sqlite and not Path(database.url.database or "").is_file():
-        raise CommandError(f"there is no database at {database.url.database}; `showhow db upgrade` makes one")
-    findings = maintenance.check_database(database)
+    with open_database() as database:
+        if database.is_sqlite and not Path(database.url.database or "").is_file():
+            raise CommandError(f"there is no database at {database.url.database}; `showhow db upgrade` makes one")
+        findings = check_database(database)
     emit({"findings": findings}, "\n".join(findings) or "the database is sound", as_json=as_json)
     if findings:
         raise CommandError(f"{len(findings)} findings; restore a backup, or repair them before you continue")
@@ -45,6 +59,46 @@ def check(*, as_json: AsJson = False) -> None:
 
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="A new file.")], *, as_json: AsJson = False) -> None:
-    """Copy the database into a new file; it may be in use meanwhile."""
-    maintenance.back_up_database(services().database, file)
+    """Copy the database into a new file; the server may keep running. `showhow backup` copies the worlds too."""
+    # Not upgraded before: a backup may be made in order to upgrade.
+    with open_database() as database:
+        back_up_database(database, file)
     emit({"file": str(file), "bytes": file.stat().st_size}, f"backed up to {file}", as_json=as_json)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `showhow db backup` made.")], *, as_json: AsJson = False
+) -> None:
+    """Replace the database by a backup, which is checked before; the former database is kept aside."""
+    if file.is_dir():
+        raise CommandError(f"{file} is a folder; `showhow restore {file}` restores the database and the worlds in it")
+    with open_database() as database:
+        report = report_restore(restore_database(database, file))
+    emit(report, format_restore(file, report), as_json=as_json)
+
+
+def report_restore(restored: RestoredDatabase) -> dict[str, Any]:
+    """Collect what was restored, and the worlds that the restored database needs and this home lacks."""
+    with open_database() as database, database.read() as session:
+        needed = list_world_hashes(session)
+    names = list_world_names(services().settings.worlds_folder)
+    missing = [{"name": name, "hash": content_hash} for name, content_hash in needed.items() if name not in names]
+    return {
+        "revision": restored.revision,
+        "former": restored.former,
+        "findings": restored.findings,
+        "missing_worlds": missing,
+    }
+
+
+def format_restore(source: Path, report: dict[str, Any]) -> str:
+    """Describe the restore in lines for people."""
+    lines = [f"restored {source}; the database is at revision {report['revision']}"]
+    if report["former"]:
+        lines.append(f"the former database is kept as {report['former']}")
+    for world in report["missing_worlds"]:
+        content = f" (content hash {world['hash']})" if world["hash"] else ""
+        lines.append(f"missing world: {world['name']}{content}; restore it from a backup, or import or generate it")
+    lines += [f"the backup has a finding: {finding}" for finding in report["findings"]]
+    return "\n".join(lines)

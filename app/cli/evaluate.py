@@ -1,13 +1,19 @@
-"""`showhow evaluate`: how well a reasoner answers questions with gold answers; nothing is stored."""
+"""`showhow evaluate`: scores a reasoner's answers to questions with gold answers; nothing is stored."""
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from threading import Event
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.options import (
     DEFAULT_TIME_LIMIT,
+    ConcurrencyOption,
+    CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
     ReasonerOption,
@@ -15,21 +21,27 @@ from app.cli.options import (
     SelectionOption,
     StepLimitOption,
     TimeLimitOption,
+    TokenLimitOption,
+    TotalCostLimitOption,
+    TotalTimeLimitOption,
+    TotalTokenLimitOption,
     build_limits,
     parse_run_config,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
 from app.services import services
-from db.models import Project, Question
+from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import find_project
 from db.verifications import list_gold_questions
 from evaluation.datasets import read_questions
 from evaluation.metrics import METRICS, format_means
+from evaluation.number_format import format_seconds
 from evaluation.runs import REFUSED, QuestionScore, sample_questions, score_outcome, summarize_scores
+from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
+from evaluation.verification_report import format_usage, summarize_usage
 from fiction.questions.question_file import QUESTIONS_FILE
-from runs.budget import RunLimits
-from runs.preparation import RunConfig, prepare_task
+from runs.preparation import RunConfig, pinned_model, prepare_task
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
@@ -42,7 +54,7 @@ MAX_FAILURE_REASONS = 5
 
 def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     *,
-    world: Annotated[str | None, typer.Option(help="Ask the questions that this generated world has.")] = None,
+    world: Annotated[str | None, typer.Option(help="Ask the questions of this generated world.")] = None,
     project: Annotated[str | None, typer.Option(help="Ask the questions of this project, in its world.")] = None,
     reasoner: ReasonerOption = None,
     library: LibraryOption = None,
@@ -56,56 +68,103 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         int, typer.Option(min=0, help="Random seed of the sample; the same seed gives the same questions.")
     ] = 0,
     steps: StepLimitOption = None,
+    tokens: TokenLimitOption = None,
     seconds: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")] = False,
+    money: CostLimitOption = None,
+    at_once: ConcurrencyOption = 2,
+    most_money: TotalCostLimitOption = None,
+    most_tokens: TotalTokenLimitOption = None,
+    most_seconds: TotalTimeLimitOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help=f"Print JSON with the model, its usage, {', '.join(METRICS)}.")
+    ] = False,
 ) -> None:
-    """Have a reasoner answer questions with gold answers, and print its scores by kind of question."""
+    """Have a reasoner answer questions with gold answers, and print its scores by kind of question.
+
+    Questions that a limit or the server of the model left unfinished are counted as left, not as failed.
+    """
     parts = services()
     config = parse_run_config(parts, reasoner, library, k, mode, option)
-    owner, questions = _load_questions(parts, world, project)
+    question_project, questions = _load_questions(parts, world, project)
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
-    limits = build_limits(config, steps, None, seconds, None)
-    with fail_on_interrupt("The evaluation was stopped; nothing of it is stored."):
-        scores = list(_answer_questions(parts, sample, owner, config, limits))
-    summary = summarize_scores(scores)
+    stop, started = Event(), time.monotonic()
+    chat = parts.chat if config.entry.needs_model else None
+    shared = SharedModel(chat, TotalLimits(most_money, most_tokens, most_seconds), stop, on_note=print_progress)
+    limits = build_limits(config, steps, tokens, seconds, money)
+    answer = partial(_answer_question, parts, question_project, config, RunControl(limits, stop), shared)
+    with fail_on_interrupt("The evaluation was stopped; its results are not stored."):
+        scores = list(_count_results(answer_in_parallel(sample, answer, shared, at_once, stop), len(sample)))
+    left = len(sample) - len(scores)
+    if left:
+        print_progress(f"{left:,} questions are left: {shared.error or shared.reason_for_stopping}")
+    if not scores:
+        raise CommandError(f"no question was answered: {shared.error or shared.reason_for_stopping}")
+    model = {"reasoner": config.reasoner, "model": pinned_model(parts, config)}
+    spent = summarize_usage(shared.used) | {"seconds": round(time.monotonic() - started, 3)}
+    retrievals = sum(score.steps for score in scores)
+    summary = model | summarize_scores(scores) | {"left": left, "retrievals": retrievals} | spent
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
 
 
 def _load_questions(parts: Services, world: str | None, project: str | None) -> tuple[Project, list[Question]]:
-    """The questions, and the project whose world and tools they are asked with."""
+    """Load the questions, and the project that defines their world and tools."""
     if (world is None) == (project is None):
         raise typer.BadParameter("name either a world with --world or a project with --project")
     if project is not None:
         with parts.database.read() as session:
-            owner = find_project(session, project)
-            if owner is None:
+            question_project = find_project(session, project)
+            if question_project is None:
                 raise CommandError(f"there is no project {project!r}")
-            return owner, list_gold_questions(session, owner.id)
-    owner = Project(name=str(world), world=str(world))
-    file = world_folder(parts.settings.worlds_folder, owner.world) / QUESTIONS_FILE
+            return question_project, list_gold_questions(session, question_project.id)
+    question_project = Project(name=str(world), world=str(world))
+    file = world_folder(parts.settings.worlds_folder, question_project.world) / QUESTIONS_FILE
     if not file.is_file():
-        raise CommandError(f"the world {world} has no questions of its own; give a project that has some")
-    return owner, [
-        Question(project_id=owner.id, position=position, text=row.text, kind=row.kind, gold_answers=row.gold_answers)
+        raise CommandError(f"the world {world} has no questions; name a project that has some")
+    return question_project, [
+        Question(
+            project_id=question_project.id,
+            position=position,
+            text=row.text,
+            kind=row.kind,
+            gold_answers=row.gold_answers,
+        )
         for position, row in enumerate(read_questions(file, "jsonl"), 1)
     ]
 
 
-def _answer_questions(
-    parts: Services, questions: Sequence[Question], project: Project, config: RunConfig, limits: RunLimits
-) -> Iterator[QuestionScore]:
-    reasoner = config.make_reasoner()
+def _answer_question(  # noqa: PLR0913, PLR0917 - each is a part of the run
+    parts: Services,
+    project: Project,
+    config: RunConfig,
+    control: RunControl,
+    shared: SharedModel,
+    question: Question,
+) -> QuestionScore | None:
+    """Answer the question and score the answer; None if it has to be asked again."""
+    if not shared.accepts_requests:
+        return None
+    task = prepare_task(parts, question, project, config).task
+    if task.context.chat is not None:
+        task = replace(task, context=replace(task.context, chat=shared.guard(question.text)))
+    recorder = MemoryRecorder()
+    outcome = run_reasoner(config.make_reasoner(), task, recorder, control)
+    if outcome.ending in UNFINISHED_ENDINGS:
+        return None
+    steps = sum(step.tool is not None for step in recorder.steps)
+    return replace(score_outcome(question, outcome), steps=steps)
+
+
+def _count_results(results: Iterator[QuestionScore], total: int) -> Iterator[QuestionScore]:
+    """The results, with progress and the most frequent reasons of failure on stderr."""
     failures: Counter[str] = Counter()
-    for done, question in enumerate(questions, 1):
-        task = prepare_task(parts, question, project, config).task
-        outcome = run_reasoner(reasoner, task, MemoryRecorder(), RunControl(limits))
-        if done % PROGRESS_INTERVAL == 0 or done == len(questions):
-            print_count(done, len(questions), "questions")
-        if outcome.ending not in ("answered", REFUSED):
-            failures[str(outcome.failure)] += 1
-        yield score_outcome(question, outcome)
+    for done, score in enumerate(results, 1):
+        if done % PROGRESS_INTERVAL == 0 or done == total:
+            print_count(done, total, "questions")
+        if score.ending not in ("answered", REFUSED):
+            failures[str(score.failure)] += 1
+        yield score
     for reason, count in failures.most_common(MAX_FAILURE_REASONS):
         print_progress(f"{count:,} failed: {reason}")
 
@@ -117,6 +176,9 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
             f"{group['answered']:4,} answered, {group['refused']:4,} refused, "
             f"{group['failed']:4,} failed of {group['questions']:4,}  {name}"
         )
+    if summary["left"]:
+        yield f"{summary['left']:,} questions are left unanswered and are not counted"
+    yield f"{summary['reasoner']}, {format_usage(summary['model'], summary)}, {format_seconds(summary['seconds'])}"
 
 
 def _format_score(score: float | None) -> str:

@@ -9,22 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.options import (
-    AlphaOption,
     AuthorFilter,
-    BalanceOption,
     DistanceOption,
-    ExchangeOption,
-    GammaOption,
     KindFilter,
     LeaveOutOption,
     LibraryReferenceArgument,
-    PickCountOption,
     ProjectFilter,
     RatingFilter,
-    SeedOption,
-    SelectionModeOption,
     TextFilter,
     build_demonstration_filter,
+    with_selection_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.cli.traces import emit_losses
@@ -36,13 +30,13 @@ from db.projects import list_question_kinds
 from db.traces import load_traces
 from evaluation.report_cache import Report
 from evaluation.selection_usage import UsageRequest, compute_usage
-from fewshot_library.card import FreezeOptions, LeakageError
 from fewshot_library.formats import find_writer, writable_formats
 from fewshot_library.formats.format import FormatError
 from fewshot_library.kernel import DISTANCES
-from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
+from fewshot_library.leakage import LeakageError
+from fewshot_library.library import FreezeOptions, LoadedLibrary, SelectedDemonstrations
 from fewshot_library.map import build_sequence_map
-from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SelectionConfig, SelectionError
+from fewshot_library.selection import SelectionConfig, SelectionError
 from fewshot_library.statistics import LibraryStatistics, compare_versions, compute_statistics
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -52,38 +46,21 @@ MAX_LISTED_SEQUENCES = 20
 """Sequences of the map that are printed; --json prints all."""
 
 
-def usage(  # noqa: PLR0913 - every option of the verb is one parameter
+@with_selection_options
+def usage(
     library: LibraryReferenceArgument,
     *,
+    config: SelectionConfig,
     project: Annotated[str, typer.Option(help="Select for the questions of this project.")],
-    k: PickCountOption = 3,
-    mode: SelectionModeOption = "dpp",
-    alpha: AlphaOption = DEFAULT_ALPHA,
-    gamma: GammaOption = DEFAULT_GAMMA,
-    distance: DistanceOption = "longer",
-    exchange: ExchangeOption = True,
-    seed: SeedOption = 0,
-    balance: BalanceOption = 0.5,
     leave_out: LeaveOutOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Count how often each demonstration would be selected for the questions of a project, and which never would."""
-    config = SelectionConfig(
-        k=k,
-        mode=mode,
-        alpha=alpha,
-        gamma=gamma,
-        distance=distance,
-        exchange=exchange,
-        seed=seed,
-        balance=balance,
-    )
-    try:
-        config.validate()
-        with fail_on_interrupt("The count was stopped; nothing of it is kept."):
+    with fail_on_interrupt("The count was stopped; its results are not stored."):
+        try:
             report = compute_usage(services(), UsageRequest(library, project, config, leave_out), _print_progress)
-    except SelectionError as error:
-        raise CommandError(str(error)) from error
+        except SelectionError as error:
+            raise CommandError(str(error)) from error
     emit(report, "\n".join(_format_usage(report)), as_json=as_json)
 
 
@@ -102,14 +79,14 @@ def _format_usage(report: Report) -> Iterator[str]:
 
 
 def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longer", as_json: AsJson = False) -> None:
-    """Print the map of the library's action sequences; similar sequences have near coordinates."""
+    """Print the map of the library's action sequences; similar sequences have similar coordinates."""
     if distance not in DISTANCES:
         raise CommandError(f"there is no distance {distance!r}; choose one of {', '.join(DISTANCES)}")
     version, opened = services().open_library(library)
     sequence_map = build_sequence_map(opened.pool.actions, distance)
     rows = [
-        {"x": round(float(x), 6), "y": round(float(y), 6), "demonstrations": len(places), "actions": actions}
-        for (x, y), (actions, places) in zip(sequence_map.coordinates, opened.list_sequences(), strict=True)
+        {"x": round(float(x), 6), "y": round(float(y), 6), "demonstrations": len(indices), "actions": actions}
+        for (x, y), (actions, indices) in zip(sequence_map.coordinates, opened.list_sequences(), strict=True)
     ]
     rows.sort(key=lambda row: -int(str(row["demonstrations"])))
     value: dict[str, Any] = {
@@ -140,7 +117,7 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
     rating: RatingFilter = None,
     by: AuthorFilter = None,
     text: TextFilter = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr."""
@@ -213,7 +190,7 @@ def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
         demonstrations = load_demonstrations(session, version.id)
         kinds = list_question_kinds(session, sorted({row.project for row in demonstrations}))
     statistics = compute_statistics(demonstrations, tools=parts.tool_registry().all_tools(), kinds=kinds)
-    value = {
+    description = {
         "name": version.name,
         "number": version.number,
         "frozen_at": version.frozen_at,
@@ -221,10 +198,10 @@ def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
         "statistics": statistics.to_json(),
         "demonstrations": [row._asdict() for row in demonstrations],
     }
-    card = [f"{name}: {_format_value(entry)}" for name, entry in version.card.items() if entry]
+    card = [f"{name}: {_format_value(value)}" for name, value in version.card.items() if value]
     heading = f"{version.name}:{version.number}, frozen {version.frozen_at:%F}"
     lines = [heading, *card, *_format_statistics(statistics), "", *map(_format_demonstration, demonstrations)]
-    emit(value, "\n".join(lines), as_json=as_json)
+    emit(description, "\n".join(lines), as_json=as_json)
 
 
 @app.command()
@@ -240,36 +217,19 @@ def compare(before: LibraryReferenceArgument, after: LibraryReferenceArgument, *
 
 
 @app.command("select")
+@with_selection_options
 def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     library: LibraryReferenceArgument,
     question: Annotated[str, typer.Argument(help="The question to select demonstrations for.")],
     *,
-    k: PickCountOption = 3,
-    mode: SelectionModeOption = "dpp",
-    alpha: AlphaOption = DEFAULT_ALPHA,
-    gamma: GammaOption = DEFAULT_GAMMA,
-    distance: DistanceOption = "longer",
-    exchange: ExchangeOption = True,
-    seed: SeedOption = 0,
-    balance: BalanceOption = 0.5,
+    config: SelectionConfig,
     leave_out: LeaveOutOption = False,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each pick.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Select demonstrations for a question."""
-    config = SelectionConfig(
-        k=k,
-        mode=mode,
-        alpha=alpha,
-        gamma=gamma,
-        distance=distance,
-        exchange=exchange,
-        seed=seed,
-        balance=balance,
-    )
+    version, opened = services().open_library(library)
     try:
-        config.validate()
-        version, opened = services().open_library(library)
         selected = opened.select(question, config, leave_out_itself=leave_out)
     except SelectionError as error:
         raise CommandError(str(error)) from error
@@ -300,7 +260,7 @@ def _format_demonstration(demonstration: Demonstration) -> str:
 def _format_statistics(statistics: LibraryStatistics) -> Iterator[str]:
     yield f"actions: {_format_value(statistics.tools)}"
     yield f"lengths: {_format_value(statistics.lengths)}"
-    yield f"kinds: {_format_value(statistics.kinds) or 'not known'}"
+    yield f"kinds: {_format_value(statistics.kinds) or 'unknown'}"
     people, models = statistics.people, statistics.models
     yield f"different sequences: {statistics.sequences}; by people {people}, by models {models}"
     if statistics.unused_tools:

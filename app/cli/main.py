@@ -23,7 +23,7 @@ USER_ERRORS = (
     "tools.errors:ToolError",
     "settings:SettingsError",
 )
-"""The errors whose message is written for the user, as `module:class`; types would make `--help` load every room."""
+"""The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,11 @@ VERBS = {
     "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
-    "db": Verb("app.cli.db:app", "Upgrade, check and back up the database."),
+    "users": Verb("app.cli.users:app", "List people and change their roles."),
+    "licences": Verb("app.cli.licences:licences", "List the licences of the installed packages."),
+    "db": Verb("app.cli.db:app", "Upgrade, check, back up and restore the database."),
+    "backup": Verb("app.cli.backup:backup", "Copy the database and the worlds into a folder."),
+    "restore": Verb("app.cli.backup:restore", "Restore the database and the worlds of a backup."),
 }
 
 JsonProgressOption = Annotated[
@@ -58,15 +62,15 @@ JsonProgressOption = Annotated[
 
 
 def build_command_line(verb_name: str | None) -> typer.Typer:
-    """The command line with the named verb loaded; the others only have their line in --help, which stays quick."""
-    line = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=DESCRIPTION)
-    line.callback(no_args_is_help=True, invoke_without_command=False)(_apply_global_options)
+    """Build the command line with only the named verb loaded; the others have a line in --help, which stays fast."""
+    command_line = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=DESCRIPTION)
+    command_line.callback(no_args_is_help=True, invoke_without_command=False)(_apply_global_options)
     for name, verb in VERBS.items():
         if name == verb_name:
-            _mount_verb(line, name, verb)
+            _mount_verb(command_line, name, verb)
         else:
-            line.command(name, help=verb.help)(_run_unloaded_verb)
-    return line
+            command_line.command(name, help=verb.help)(_run_unloaded_verb)
+    return command_line
 
 
 def _apply_global_options(*, json_progress: JsonProgressOption = False) -> None:
@@ -74,13 +78,13 @@ def _apply_global_options(*, json_progress: JsonProgressOption = False) -> None:
         write_json_progress()
 
 
-def _mount_verb(line: typer.Typer, name: str, verb: Verb) -> None:
+def _mount_verb(command_line: typer.Typer, name: str, verb: Verb) -> None:
     module, _, attribute = verb.target.partition(":")
     command: typer.Typer | Callable[..., None] = getattr(importlib.import_module(module), attribute)
     if isinstance(command, typer.Typer):
-        line.add_typer(command, name=name, help=verb.help)
+        command_line.add_typer(command, name=name, help=verb.help)
     else:
-        line.command(name, help=verb.help)(command)
+        command_line.command(name, help=verb.help)(command)
 
 
 def _run_unloaded_verb() -> None:
@@ -100,15 +104,15 @@ def user_error_types() -> tuple[type[Exception], ...]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with these arguments, or with those of this process; always ends with SystemExit."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    argument_list = list(sys.argv[1:] if arguments is None else arguments)
     # A context of its own, so that the options of one call do not reach the next.
-    copy_context().run(_run, words)
+    copy_context().run(_run, argument_list)
 
 
-def _run(words: list[str]) -> None:
-    verb_name = next((word for word in words if not word.startswith("-")), None)
+def _run(arguments: list[str]) -> None:
+    verb_name = next((word for word in arguments if not word.startswith("-")), None)
     try:
-        build_command_line(verb_name)(words, prog_name="showhow")
+        build_command_line(verb_name)(arguments, prog_name="showhow")
     except user_error_types() as error:
         print_error(str(error))
         sys.exit(1)

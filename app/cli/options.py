@@ -1,7 +1,9 @@
 """Options that several verbs share: the reasoner and its limits, filters of demonstrations, selection."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +11,7 @@ import typer
 from app.cli.output import CommandError
 from app.progress import print_progress
 from db.libraries import MODELS, PEOPLE, DemonstrationFilter
-from fewshot_library.selection import SELECTION_MODES
+from fewshot_library.selection import SELECTION_MODES, SelectionConfig, SelectionError
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptionsError
 from reasoners.registry import REASONERS, ReasonerEntry, UnknownReasoner, default_reasoner, find_reasoner
 from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
@@ -24,24 +26,62 @@ TextFilter = Annotated[str | None, typer.Option(help="Only traces of questions t
 
 
 def build_demonstration_filter(**conditions: Any) -> DemonstrationFilter:
-    """The options as a filter; raises CommandError for an unknown kind of author."""
+    """Build the filter from the options; raises CommandError for an unknown kind of author."""
     if conditions.get("by") not in (None, PEOPLE, MODELS):
         raise CommandError(f"demonstrations are by {PEOPLE} or by {MODELS}, not by {conditions['by']!r}")
     return DemonstrationFilter(**conditions)
 
 
 LibraryReferenceArgument = Annotated[str, typer.Argument(help="NAME for its latest version, NAME:NUMBER for another.")]
-PickCountOption = Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")]
-SelectionModeOption = Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))]
-AlphaOption = Annotated[float, typer.Option(help="Relevance weight.")]
-GammaOption = Annotated[float, typer.Option(help="Diversity: how fast similarity falls with the distance of actions.")]
-DistanceOption = Annotated[
-    str, typer.Option(help="longer: edits over the longer sequence; metric: that of Yujian and Bo.")
-]
-ExchangeOption = Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")]
-SeedOption = Annotated[int, typer.Option(help="Random seed of the modes random and sample.")]
-BalanceOption = Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")]
 LeaveOutOption = Annotated[bool, typer.Option("--leave-out-itself", help="Never select the question itself.")]
+
+_SELECTION_OPTIONS: dict[str, Any] = {
+    "k": Annotated[int, typer.Option("-k", min=0, help="How many demonstrations to select.")],
+    "mode": Annotated[str, typer.Option(help=", ".join(SELECTION_MODES))],
+    "alpha": Annotated[float, typer.Option(help="Relevance weight.")],
+    "gamma": Annotated[
+        float, typer.Option(help="Diversity: how fast similarity falls with the distance of action sequences.")
+    ],
+    "distance": Annotated[
+        str,
+        typer.Option(
+            help="longer: edits divided by the length of the longer sequence; metric: the Yujian-Bo distance."
+        ),
+    ],
+    "exchange": Annotated[bool, typer.Option(help="Exchange picks while that raises the determinant.")],
+    "seed": Annotated[int, typer.Option(help="Random seed of the modes random and sample.")],
+    "balance": Annotated[float, typer.Option(help="Balance of the mode mmr; 1 is relevance alone.")],
+}
+"""The options of a verb for the fields of SelectionConfig; their defaults are those of the fields."""
+DistanceOption = _SELECTION_OPTIONS["distance"]
+
+
+def with_selection_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Replace the verb's parameter `config` by the options of a selection; the verb gets a valid SelectionConfig."""
+
+    @wraps(verb)
+    def run(**arguments: Any) -> None:
+        config = SelectionConfig(**{name: arguments.pop(name) for name in _SELECTION_OPTIONS})
+        try:
+            config.validate()
+        except SelectionError as error:
+            raise CommandError(str(error)) from error
+        verb(**arguments, config=config)
+
+    defaults = {field.name: field.default for field in fields(SelectionConfig)}
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=option)
+        for name, option in _SELECTION_OPTIONS.items()
+    ]
+    own = signature(verb).parameters.values()
+    positional = [parameter for parameter in own if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    keyword = [parameter for parameter in own if parameter not in positional and parameter.name != "config"]
+    parameters = [*positional, *options, *keyword]
+    # Typer reads the options from the signature and the annotations.
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(run)["__signature__"] = Signature(parameters)
+    return run
+
 
 _MODEL_REASONER, _FREE_REASONER = (default_reasoner(has_model=has_model).name for has_model in (True, False))
 _REASONER_HELP = "; ".join(f"{entry.name}: {entry.description}" for entry in REASONERS.values())
@@ -68,6 +108,18 @@ StepLimitOption = Annotated[
 TokenLimitOption = Annotated[int | None, typer.Option(min=1, help="Stop a question after this many tokens.")]
 TimeLimitOption = Annotated[float, typer.Option(min=1, help="Stop a question after this many seconds.")]
 CostLimitOption = Annotated[float | None, typer.Option(min=0, help="Stop a question after this many US dollars.")]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, max=64, help="Number of questions answered in parallel.")]
+TotalCostLimitOption = Annotated[
+    float | None,
+    typer.Option(min=0, help="Send no request once all questions together have cost this many US dollars."),
+]
+TotalTokenLimitOption = Annotated[
+    int | None, typer.Option(min=1, help="Send no request once all questions together have used this many tokens.")
+]
+TotalTimeLimitOption = Annotated[
+    float | None,
+    typer.Option(min=1, help="Stop after this many seconds; until then, questions that the server failed are retried."),
+]
 DEFAULT_TIME_LIMIT = DEFAULT_MAX_SECONDS
 
 
@@ -79,7 +131,7 @@ def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option 
     mode: str | None,
     options: Sequence[str] | None,
 ) -> RunConfig:
-    """The run that these options configure; raises CommandError for an unknown or impossible value."""
+    """Build the configuration of a run; raises CommandError for an unknown or invalid value."""
     has_model = services.settings.model is not None
     try:
         entry = find_reasoner(reasoner) if reasoner else default_reasoner(has_model=has_model)
@@ -102,7 +154,7 @@ def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option 
 def build_limits(
     config: RunConfig, steps: int | None, tokens: int | None, seconds: float, money: float | None
 ) -> RunLimits:
-    """The limits of each question."""
+    """Build the limits of each question; the default step limit is that of the reasoner."""
     return RunLimits(steps=steps or config.default_step_limit, tokens=tokens, seconds=seconds, money=money)
 
 
@@ -112,13 +164,13 @@ def _parse_option(option: str, entry: ReasonerEntry) -> tuple[str, Any]:
     if not types:
         return name, value
     if not equals or name not in types:
-        raise CommandError(f"{option!r} is no option of a reasoner; write one of {', '.join(types)} as NAME=VALUE")
+        raise CommandError(f"{option!r} is not an option of a reasoner; write one of {', '.join(types)} as NAME=VALUE")
     kind = types[name]
     try:
         return name, _parse_bool(value) if kind is bool else kind(value)
     except ValueError as error:
         expected = "yes or no" if kind is bool else "a number"
-        raise CommandError(f"{option!r} is wrong: {name} takes {expected}") from error
+        raise CommandError(f"{option!r} is invalid: {name} takes {expected}") from error
 
 
 def _parse_bool(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Results of verbs: text or JSON on stdout, and files that are written whole or not at all."""
+"""Output of verbs: text or JSON on stdout, and files that are written completely or not at all."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def open_atomically(file: Path, *, force: bool) -> Iterator[BinaryIO]:
             os.fsync(stream.fileno())
         partial_file.replace(file)
     except OSError as error:
-        raise CommandError(f"{file} cannot be written ({error.strerror}); name another place") from error
+        raise CommandError(f"{file} cannot be written ({error.strerror}); name another file") from error
     finally:
         partial_file.unlink(missing_ok=True)
 
@@ -41,10 +41,10 @@ def open_atomically(file: Path, *, force: bool) -> Iterator[BinaryIO]:
 @contextmanager
 def fail_on_interrupt(message: str) -> Iterator[None]:
     """Turn Ctrl+C and SIGTERM inside the block into a CommandError with this message."""
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         raise CommandError(message) from None
     finally:
-        signal.signal(signal.SIGTERM, former)
+        signal.signal(signal.SIGTERM, previous_handler)

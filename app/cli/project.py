@@ -21,11 +21,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_(*, as_json: AsJson = False) -> None:
     """List every project with its world, its number of questions and its tools."""
     with services().database.read() as session:
-        counts = [
+        question_counts = [
             (project, projects.count_questions(session, project.id)) for project in projects.list_projects(session)
         ]
-    rows = [{"name": p.name, "world": p.world, "questions": count, "tools": p.tools} for p, count in counts]
-    lines = [f"{p.name}  world {p.world}, {count} questions, {_format_tools(p)}" for p, count in counts]
+    rows = [{"name": p.name, "world": p.world, "questions": count, "tools": p.tools} for p, count in question_counts]
+    lines = [f"{p.name}  world {p.world}, {count} questions, {_format_tools(p)}" for p, count in question_counts]
     emit(rows, "\n".join(lines) or "no project yet; `showhow questions import` makes one", as_json=as_json)
 
 
@@ -61,17 +61,17 @@ def tools(
         str | None, typer.Option("--set", help="The tools to offer: a,b,c; see `showhow tools list`.")
     ] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Offer all built-in tools again.")] = False,
+    all_tools: Annotated[bool, typer.Option("--all", help="Offer all built-in tools again.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show or choose the tools that a project offers to annotators and agents."""
-    if chosen is not None and every:
+    if chosen is not None and all_tools:
         raise typer.BadParameter("use either --set or --all, not both.")
     parts = services()
     registry = parts.tool_registry()
     with parts.database.begin() as session:
         project = _get_project(session, name)
-        if chosen is not None or every:
+        if chosen is not None or all_tools:
             project = projects.set_tools(session, name, _parse_tool_names(registry, chosen or ""))
     problems = _tool_problems(registry, project)
     for problem in problems.values():
@@ -81,7 +81,7 @@ def tools(
 
 
 def _parse_tool_names(registry: ToolRegistry, text: str) -> list[str]:
-    """The names, each of a tool that is registered or declared, available or not."""
+    """Parse the names of tools; raises CommandError for one that is neither registered nor declared."""
     names = list(dict.fromkeys(part for part in (part.strip() for part in text.split(",")) if part))
     for name in names:
         if registry.find(name) is None and not registry.is_declared(name):

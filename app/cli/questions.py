@@ -11,6 +11,7 @@ from db import projects
 from evaluation.datasets import list_format_names, read_questions
 from evaluation.datasets.record import QuestionRecord
 from worlds.open import read_world_metadata
+from worlds.regular_file import open_regular_file
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
 
@@ -47,7 +48,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
 
 
 def _filter_records(records: list[QuestionRecord], only: list[str] | None) -> list[QuestionRecord]:
-    """The records with these ids; all records if there are no ids."""
+    """Return the records with these ids, or all records if no ids are given."""
     if missing := set(only or ()) - {record.source_id for record in records}:
         raise CommandError(f"the file has no question {', '.join(sorted(missing))}")
     return [record for record in records if record.source_id in only] if only else records
@@ -55,7 +56,8 @@ def _filter_records(records: list[QuestionRecord], only: list[str] | None) -> li
 
 def _read_guidelines(guidelines: Path) -> str:
     try:
-        return guidelines.read_text(encoding="utf-8")
+        with open_regular_file(guidelines) as stream:
+            return stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"the guidelines {guidelines} cannot be read: {error}") from error
 

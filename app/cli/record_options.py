@@ -1,4 +1,4 @@
-"""Options of verbs that read live worlds: recorded answers only, or as of a moment. They load no reasoner."""
+"""Options of verbs that read live worlds, --offline and --as-of; a module of its own, which loads no reasoner."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +16,7 @@ AsOfOption = Annotated[
 
 
 def apply_record_options(services: Services, as_of: str | None, *, offline: bool) -> Services:
-    """The services with live worlds that answer from their record, where the options ask for it."""
+    """Return services whose live worlds use recorded answers; the same services if no option is set."""
     settings = services.settings
     if offline:
         settings = replace(settings, offline=True)

@@ -1,37 +1,79 @@
 """`showhow run`: serve the pages."""
 
 import os
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from app.capacity import raise_descriptor_limit
+from app.cli.output import CommandError
 from app.cli.setup import prepare
 from app.progress import print_progress
 from app.services import services
+from app.uploads import remove_abandoned_uploads
+from runs.interrupted_runs import end_interrupted_runs
+from runs.services import Services
+from worlds.build import remove_half_built_worlds
 
 SERVER_PATH = Path(__file__).resolve().parents[1] / "server.py"
 
 
+def clear_leftovers(parts: Services) -> list[str]:
+    """End and remove what killed processes left unfinished, and return a sentence about each; living ones go on."""
+    return [
+        *_clear_folder(remove_half_built_worlds, parts.settings.worlds_folder),
+        *_clear_folder(remove_abandoned_uploads, parts.settings.uploads_folder),
+        *end_interrupted_runs(parts),
+    ]
+
+
+def _clear_folder(clear: Callable[[Path], list[str]], folder: Path) -> list[str]:
+    try:
+        return clear(folder)
+    except OSError as error:
+        # The pages can be served nevertheless.
+        return [f"What killed processes left in {folder} could not be removed ({error.strerror})."]
+
+
+def refuse_unusable_address(address: str, port: int) -> None:
+    """Raise CommandError if this machine cannot serve on that address and port."""
+    advice = "choose another one with --address and --port"
+    try:
+        # An empty address would mean all addresses of the machine.
+        family, kind, protocol, _, target = socket.getaddrinfo(address or ".", port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise CommandError(f"{address!r} is not an address of this machine ({error}); {advice}") from error
+    with socket.socket(family, kind, protocol) as probe:
+        # As servers do, so that a connection that was closed a moment ago is no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(target)
+        except OSError as error:
+            raise CommandError(f"{address} port {port} cannot be served on ({error.strerror}); {advice}") from error
+
+
 def run(
-    port: Annotated[int, typer.Option(help="The port to serve on.")] = 8501,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to serve on.")] = 8501,
     address: Annotated[
         str, typer.Option(help="The address to serve on; protect any address that other machines can reach.")
     ] = "127.0.0.1",
 ) -> None:
     """Prepare what is missing, then serve the pages until interrupted."""
-    prepare(services())
-    options = {
-        "server.address": address,
-        "server.port": str(port),
-        "server.enableAgentApi": os.environ.get("SHOWHOW_AGENT_API", "false"),
-    }
+    refuse_unusable_address(address, port)
+    raise_descriptor_limit()
+    parts = services()
+    prepare(parts)
+    for message in clear_leftovers(parts):
+        print_progress(message)
     # One thread for the encoder: with more, threads that wait for each other slow down every page.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
-    flags = [f"--{name}={value}" for name, value in options.items()]
     # -P: a folder named like one of our packages in the working directory must not shadow it.
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(SERVER_PATH), *flags]
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(SERVER_PATH)]
+    command += [f"--server.address={address}", f"--server.port={port}"]
     os.execv(sys.executable, command)  # noqa: S606 - our own server

@@ -56,7 +56,7 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
 def _parse_argument(argument: str) -> tuple[str, str]:
     key, equals, value = argument.partition("=")
     if not equals:
-        raise typer.BadParameter(f"{argument!r} is no key=value; write each argument of the tool with its name.")
+        raise typer.BadParameter(f"{argument!r} is not key=value; write each argument of the tool with its name.")
     return key.strip(), value
 
 

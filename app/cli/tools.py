@@ -1,4 +1,4 @@
-"""`showhow tools list | check | report`: the built-in and external tools, their problems, and their quality."""
+"""`showhow tools list | check | report`: lists and checks built-in and external tools, and reports their quality."""
 
 import sys
 from collections.abc import Iterator
@@ -32,18 +32,18 @@ def check(*, as_json: AsJson = False) -> None:
     parts = services()
     registry = parts.tool_registry()
     states = _load_states(registry)
-    problems = [state for state in states if state.problem]
+    failing_states = [state for state in states if state.problem]
     lines = [f"{_source_name(state)}: {_format_status(state)}" for state in states]
     if len(states) == 1:
         lines.append(f"{parts.tools_path} declares no external tools.")
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
     registry.close()
-    if problems:
-        raise CommandError(f"{len(problems)} of {len(states)} tool providers do not work; see above")
+    if failing_states:
+        raise CommandError(f"{len(failing_states)} of {len(states)} tool providers do not work; see above")
 
 
 def _load_states(registry: ToolRegistry) -> list[ToolProviderStatus]:
-    """The status of all providers; what their modules print while they are loaded goes to stderr."""
+    """Load the status of all providers; output of their modules goes to stderr."""
     with redirect_stdout(sys.stderr):
         return registry.provider_statuses()
 
@@ -52,19 +52,19 @@ def _format_source(state: ToolProviderStatus) -> Iterator[str]:
     yield f"{_source_name(state)} ({state.origin})"
     for tool in state.tools:
         takes = ", ".join(f"{p.name}: {p.kind}{'' if p.required else '?'}" for p in tool.parameters)
-        first = tool.description.split("\n", maxsplit=1)[0]
-        yield f"    {tool.name}({takes})  {first}"
+        first_line = tool.description.split("\n", maxsplit=1)[0]
+        yield f"    {tool.name}({takes})  {first_line}"
     if state.problem:
         yield f"    {state.problem}"
 
 
 def _source_name(state: ToolProviderStatus) -> str:
-    return "Showhow's own" if state.kind == "ours" else f"{state.kind} {state.name}"
+    return "Built-in tools" if state.kind == "ours" else f"{state.kind} {state.name}"
 
 
 def _format_status(state: ToolProviderStatus) -> str:
-    works = f"works, {len(state.tools)} {'tool' if len(state.tools) == 1 else 'tools'}" if state.tools else ""
-    return "; ".join(filter(None, (works, state.problem)))
+    summary = f"works, {len(state.tools)} {'tool' if len(state.tools) == 1 else 'tools'}" if state.tools else ""
+    return "; ".join(filter(None, (summary, state.problem)))
 
 
 def _source_value(state: ToolProviderStatus) -> dict[str, Any]:
@@ -110,14 +110,14 @@ def report(
 
 def _format_report(quality: ToolReport) -> Iterator[str]:
     if not quality.tools:
-        yield "No call of a tool matches; calls by people and models are counted as soon as they are recorded."
+        yield "No tool call matches; calls by people and models are counted as soon as they are recorded."
         return
     for tool in quality.tools:
         yield from _format_tool(tool)
-    low = [step for step in quality.worst if step.rating < 5][:_MAX_LISTED]
-    if low:
+    low_rated_steps = [step for step in quality.worst if step.rating < 5][:_MAX_LISTED]
+    if low_rated_steps:
         yield "Rated worst:"
-    yield from map(_format_rating, low)
+    yield from map(_format_rating, low_rated_steps)
 
 
 def _format_tool(tool: ToolStatistics) -> Iterator[str]:
@@ -134,13 +134,13 @@ def _format_tool(tool: ToolStatistics) -> Iterator[str]:
     if tool.ratings:
         spread = f" ± {tool.ratings.spread:.2f}" if tool.ratings.spread is not None else ""
         yield f"    mean rating {tool.ratings.mean:.2f}{spread} of {format_count(tool.ratings.count, 'rating')}"
-    if use := tool.usage:
-        yield f"    model: {format_count(use.calls, 'call')}, {', '.join(format_model_usage(use))}"
+    if usage := tool.usage:
+        yield f"    model: {format_count(usage.calls, 'call')}, {', '.join(format_model_usage(usage))}"
 
 
 def _format_rating(step: RatedStep) -> str:
-    place = f"trace {step.trace_id}, step {step.position}"
-    return f"    {step.rating} of 5  {step.tool}  {_truncate(step.question)}  ({place})"
+    location = f"trace {step.trace_id}, step {step.position}"
+    return f"    {step.rating} of 5  {step.tool}  {_truncate(step.question)}  ({location})"
 
 
 def _truncate(text: str) -> str:

@@ -36,17 +36,19 @@ def replay(
     *,
     library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
     project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit status 1 when a trace can't be followed.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit status 1 if a trace can no longer be followed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run the actions of traces again in the world as it is now, and list where observations differ."""
+    """Run the actions of traces again in the current world, and list the observations that differ."""
     parts = services()
     ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
         parts, library, DemonstrationFilter(project=project)
     )
     if not ids:
         raise CommandError("there is no approved trace to run again; approve some on the Review page")
-    with fail_on_interrupt("The replay was stopped; the former report stays."):
+    with fail_on_interrupt("The replay was stopped; the previous report is still stored."):
         report = compute_drift(parts, ids, partial(print_count, units="traces"))
     if not traces and project is None:
         save_drift(parts, library, report)
@@ -62,7 +64,7 @@ def _parse_trace_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise CommandError(f"{text!r} is no id of a trace; `showhow traces list` lists them") from error
+        raise CommandError(f"{text!r} is not the id of a trace; `showhow traces list` lists them") from error
 
 
 def _format_report(report: Report) -> Iterator[str]:
@@ -85,11 +87,11 @@ def _format_steps(steps: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _truncate(text: str) -> str:
     line = " / ".join(text.splitlines())
-    rest = len(line) - MAX_OBSERVATION_CHARACTERS
-    return line if rest <= 0 else f"{line[:MAX_OBSERVATION_CHARACTERS]} ... {rest:,} more characters"
+    hidden_count = len(line) - MAX_OBSERVATION_CHARACTERS
+    return line if hidden_count <= 0 else f"{line[:MAX_OBSERVATION_CHARACTERS]} ... {hidden_count:,} more characters"
 
 
-app = typer.Typer(no_args_is_help=True, help="Import, export, list, show and run again traces.")
+app = typer.Typer(no_args_is_help=True, help="Import, export, list, show and replay traces.")
 app.command("replay")(replay)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -106,17 +108,17 @@ def import_file(
     format_name: ReadFormatOption = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Import the traces of a file, all or none; existing traces are never overwritten."""
+    """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
     report = TraceImportReport()
     try:
         with services().database.begin() as session:
             for record in read_traces(file, format_name):
                 report.add(record, partial(merge_trace, session))
     except FormatError as error:
-        raise CommandError(f"{error}; nothing of the file was imported") from error
+        raise CommandError(f"{error}; no trace was imported") from error
     except StoreError as error:
-        place = f"{file}, record {report.read_count + 1}"
-        raise CommandError(f"{place}: {error}; nothing of the file was imported") from error
+        location = f"{file}, record {report.read_count + 1}"
+        raise CommandError(f"{location}: {error}; no trace was imported") from error
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
 
 
@@ -156,10 +158,10 @@ class TraceImportReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """The report for people, a line each."""
-        existing = f"{self.outcomes['same']} already here, {self.outcomes['differs']} differ"
+        """The report for people, as lines."""
+        existing = f"{self.outcomes['same']} already stored, {self.outcomes['differs']} differ"
         yield f"{self.outcomes['added']} added, {existing}, {len(self.refused)} refused"
-        yield from (f"differs from the one here, which was kept: trace {trace_id}" for trace_id in self.differing)
+        yield from (f"differs from the stored trace, which was kept: {trace_id}" for trace_id in self.differing)
         yield from (f"refused: {refusal.place}: {refusal.reason}" for refusal in self.refused)
         yield from (f"note: {remark.place}: {remark.text}" for remark in self.remarks)
 
@@ -171,7 +173,7 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
     format_name: WriteFormatOption = "showhow",
     status: StatusOption = "approved",
     project: ProjectOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write traces to a file; losses of the format are listed on stderr."""
@@ -189,13 +191,13 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
 
 def _parse_status(status: str) -> str | None:
     if status not in ("all", *TRACE_STATUSES):
-        raise CommandError(f"there is no status {status!r}; there are all, {', '.join(TRACE_STATUSES)}")
+        raise CommandError(f"there is no status {status!r}; use all, {', '.join(TRACE_STATUSES)}")
     return None if status == "all" else status
 
 
 def _check_project(session: Any, name: str | None) -> None:
     if name is not None and find_project(session, name) is None:
-        raise CommandError(f"there is no project {name!r}; `showhow traces list` names those that have traces")
+        raise CommandError(f"there is no project {name!r}; `showhow project list` lists them")
 
 
 @app.command("list")
@@ -234,7 +236,7 @@ def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_js
 
 
 def format_trace(record: TraceRecord) -> Iterator[str]:
-    """The trace from the question to the answer, as it is printed."""
+    """Format a trace for printing, from the question to the answer."""
     trace = record.trace
     yield f"{record.question.text}\n{record.project.name}, {trace.status}, by {record.author or trace.reasoner}"
     for step in record.steps:
@@ -249,7 +251,7 @@ def format_trace(record: TraceRecord) -> Iterator[str]:
 
 
 def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
-    """Write how many traces a file holds, and on stderr what its format cannot keep."""
+    """Print the number of exported traces, and on stderr the data that the format cannot represent."""
     for line in losses.summary_lines():
         print_progress(line)
     value = {

@@ -10,6 +10,7 @@ import typer
 
 from app.cli.options import (
     DEFAULT_TIME_LIMIT,
+    ConcurrencyOption,
     CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
@@ -19,6 +20,9 @@ from app.cli.options import (
     StepLimitOption,
     TimeLimitOption,
     TokenLimitOption,
+    TotalCostLimitOption,
+    TotalTimeLimitOption,
+    TotalTokenLimitOption,
     build_limits,
     parse_run_config,
 )
@@ -30,7 +34,13 @@ from db.models import Run
 from db.projects import find_project
 from evaluation.metrics import METRICS, format_means
 from evaluation.repairs import freeze_repairs, list_failures
-from evaluation.verification_report import VerificationReport, build_verification_report, summarize_outcomes
+from evaluation.shared_model import TotalLimits
+from evaluation.verification_report import (
+    VerificationReport,
+    build_verification_report,
+    format_usage,
+    summarize_outcomes,
+)
 from evaluation.verify import (
     ExecutionOptions,
     VerificationPlan,
@@ -38,7 +48,7 @@ from evaluation.verify import (
     start_repair_verification,
     start_verification,
 )
-from fewshot_library.card import LeakageError
+from fewshot_library.leakage import LeakageError
 from runs.services import Services
 
 
@@ -50,16 +60,18 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     k: DemonstrationCountOption = None,
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Sample size, spread over all questions.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Sample size, drawn evenly from all questions.")] = None,
     steps: StepLimitOption = None,
     tokens: TokenLimitOption = None,
     seconds: TimeLimitOption = DEFAULT_TIME_LIMIT,
     money: CostLimitOption = None,
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions that are answered in parallel.")] = 2,
-    most_money: Annotated[
-        float | None, typer.Option(min=0, help="Stop the whole verification after this many US dollars.")
-    ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask questions again that failed or reached a limit.")] = False,
+    at_once: ConcurrencyOption = 2,
+    most_money: TotalCostLimitOption = None,
+    most_tokens: TotalTokenLimitOption = None,
+    most_seconds: TotalTimeLimitOption = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Ask again the questions that failed or reached a limit.")
+    ] = False,
     go_on: Annotated[str | None, typer.Option(metavar="ID", help="Continue this verification.")] = None,
     again: Annotated[
         str | None, typer.Option(metavar="ID", help="Freeze the repairs of a verification and ask its failures again.")
@@ -67,7 +79,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     freeze_as: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --again: the name of the library.")
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="List the verifications of the project.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the verifications of the project.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")] = False,
 ) -> None:
     """Ask a project's questions and score the answers; the same command again continues an interrupted verification.
@@ -76,7 +88,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     the failures are asked again with it.
     """
     parts = services()
-    if listed:
+    if list_all:
         _list_verifications(parts, project, as_json=as_json)
         return
     if again is not None:
@@ -89,22 +101,28 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         config = parse_run_config(parts, reasoner, library, k, mode, option)
         limits = build_limits(config, steps, tokens, seconds, money)
         run = start_verification(parts, VerificationPlan(project, config, limit, limits))
-    print_progress(f"verification {run.id} over {len(verifications.verified_question_ids(run)):,} questions")
-    options = ExecutionOptions(at_once, most_money, retry)
-    with fail_on_interrupt("the verification was stopped; the same command again continues it"):
+    totals = TotalLimits(most_money, most_tokens, most_seconds)
+    _execute(parts, run, ExecutionOptions(at_once, totals, retry, print_progress), as_json=as_json)
+
+
+def _execute(parts: Services, run: Run, options: ExecutionOptions, *, as_json: bool) -> None:
+    """Ask the questions that are left, and print the report."""
+    count = len(verifications.verified_question_ids(run))
+    print_progress(f"verification {run.id} over {count:,} questions with {run.model or 'no model'}")
+    with fail_on_interrupt("the verification was stopped; the same command continues it"):
         outcomes = run_verification(parts, run.id, options, Event(), _print_progress)
     report = build_verification_report(run, outcomes) | {"before": _previous_report(parts, run)}
     emit(report, "\n".join(_format_report(parts, report)), as_json=as_json)
 
 
 def _previous_report(parts: Services, run: Run) -> VerificationReport | None:
-    """The scores of these questions in the verification before; None if they are asked for the first time."""
-    earlier = run.configuration.get("again_of")
-    if earlier is None:
+    """The scores of the same questions in the previous verification; None for a first verification."""
+    previous_id = run.configuration.get("again_of")
+    if previous_id is None:
         return None
     question_ids = set(verifications.verified_question_ids(run))
     with parts.database.read() as session:
-        outcomes = verifications.list_outcomes(session, verifications.find_verification(session, UUID(earlier)))
+        outcomes = verifications.list_outcomes(session, verifications.find_verification(session, UUID(previous_id)))
     return summarize_outcomes([outcome for outcome in outcomes if outcome.question_id in question_ids])
 
 
@@ -116,7 +134,7 @@ def _parse_run_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise CommandError(f"{text!r} is no id of a verification; `showhow verify --list` lists them") from error
+        raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
 
 
 def _load_run(parts: Services, run_id: UUID) -> Run:
@@ -149,8 +167,11 @@ def _format_report(parts: Services, report: VerificationReport) -> Iterator[str]
     if report["before"] is not None:
         yield f"{_format_scores(report['before'])}  all, before"
     yield f"{_format_scores(report)}  all"
+    yield format_usage(report["model"], report)
     if report["left"]:
-        yield f"{report['left']:,} questions are left; the same command again continues with them"
+        yield f"{report['left']:,} questions are left; the same command continues with them"
+    if report["unavailable"]:
+        yield f"{report['unavailable']:,} questions met an unavailable source; they are not in the annotators' queue"
     failures = [failure for failure in list_failures(parts, _load_run(parts, UUID(report["id"]))) if failure.is_open]
     if failures:
         yield f"{len(failures):,} failures are in the annotators' queue; first: {failures[0].outcome.question}"
@@ -163,5 +184,5 @@ def _format_scores(report: VerificationReport) -> str:
 
 def _format_verification(report: VerificationReport) -> str:
     again = f", again after {report['again_of']}" if report["again_of"] else ""
-    method = f"{report['reasoner']}, {report['library'] or 'no library'}"
+    method = f"{report['reasoner']}, {report['library'] or 'no library'}, {format_usage(report['model'], report)}"
     return f"{report['id']}  {report['started_at']}  {_format_scores(report)}  {method}{again}"

@@ -21,7 +21,7 @@ from worlds.source import Cell, TextSource
 app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")]
 
 generate = app.command()(world_generate.generate)
 app.command()(world_live.add)
@@ -68,7 +68,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     replace: ReplaceOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a world from files; a malformed line ends the import, and nothing of it stays."""
+    """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
     folder = services().settings.worlds_folder
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
@@ -81,7 +81,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     description = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
     records = read_articles(articles, form, conditions) if articles is not None else None
     print_progress(f"importing {name} ...")
-    with fail_on_interrupt(f"The world {name} was not made: the import was stopped, and nothing of it stays."):
+    with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
         metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
     emit(metadata, f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples", as_json=as_json)
 
@@ -103,7 +103,7 @@ def search(  # noqa: PLR0913 - every option of the verb is one parameter
     offline: OfflineOption = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the best articles for a name or a question."""
+    """Print the most relevant articles for a name or a question."""
     parts = apply_record_options(services(), as_of, offline=offline)
     hits = _text_source(parts, name).search(query, k)
     emit(
@@ -138,7 +138,7 @@ def query(
         emit(asdict(table), "yes" if table.boolean else "no", as_json=as_json)
         return
     rows = ["\t".join(table.columns), *("\t".join(_cell_value(cell) for cell in row) for row in table.rows)]
-    emit(asdict(table), "\n".join(rows) + ("\n(there are more rows)" if table.truncated else ""), as_json=as_json)
+    emit(asdict(table), "\n".join(rows) + ("\n(more rows exist)" if table.truncated else ""), as_json=as_json)
 
 
 def _text_source(parts: Services, name: str) -> TextSource:

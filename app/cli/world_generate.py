@@ -13,10 +13,10 @@ _SPLIT_HELP = (
     "How the facts are split: everywhere, or percentages of text, graph and web as in text=50,graph=35,web=15."
 )
 _SPLIT_BY_HELP = "Split the facts by entity, by relation, or by both."
-_EACH_COUNT_HELP = "The answer to a question about a number is the set of the numbers of each person, as in the paper."
+_EACH_COUNT_HELP = 'The answer to "how many" is the set of the counts of each person, as in the paper.'
 _COLLISIONS_HELP = "The share of people who share their full name with another person, from 0 to 0.5."
 _MAX_SHORTFALLS = 3
-"""Templates with too few questions that are printed."""
+"""How many templates with too few questions are printed."""
 
 
 def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
@@ -38,12 +38,10 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
     *,
     plain: Annotated[bool, typer.Option("--plain", help="One phrasing for each fact, as in the paper.")] = False,
     each_count: Annotated[bool, typer.Option("--each-count", help=_EACH_COUNT_HELP)] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the world if there is one of that name.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Generate a fictional world: families as articles, a graph and web pages, with questions and gold answers."""
-    from fiction.generator.build import generate_world  # noqa: PLC0415 - loaded only by this verb, since its libraries are large
-
     options = GenerationOptions(
         people=people,
         seed=seed,
@@ -59,15 +57,17 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
         split_by=split_by,
         each=each_count,
     )
-    with fail_on_interrupt(f"The world {name} was not made: the work was stopped, and nothing of it stays."):
-        metadata = generate_world(
-            services().settings.worlds_folder,
-            name,
-            options,
-            progress=make_stage_printer(),
-            replace=replace,
-            processes=processes or None,
-        )
+    _generate(name, options, processes or None, replace=replace, as_json=as_json)
+
+
+def _generate(name: str, options: GenerationOptions, processes: int | None, *, replace: bool, as_json: bool) -> None:
+    """Generate the world, and print its sizes and shortfalls."""
+    # Loaded only by this verb, since its libraries are large.
+    from fiction.generator.build import generate_world  # noqa: PLC0415
+
+    folder, progress = services().settings.worlds_folder, make_stage_printer()
+    with fail_on_interrupt(f"The generation was stopped; the world {name} was not made."):
+        metadata = generate_world(folder, name, options, progress=progress, replace=replace, processes=processes)
     _print_shortfalls(metadata["shortfalls"])
     sizes = ", ".join(f"{metadata[unit]:,} {unit}" for unit in ("articles", "pages", "triples", "questions"))
     emit(metadata, f"{name}: {sizes}", as_json=as_json)

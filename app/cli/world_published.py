@@ -24,15 +24,16 @@ def import_published_instance(  # noqa: PLR0913 - every option of the verb is on
     replace: bool,
 ) -> dict[str, Any]:
     """Make a world from an instance of PhantomWiki; returns the metadata of its world.toml."""
-    from fiction.phantomwiki.instance import import_instance  # noqa: PLC0415 - Parquet's library serves this verb only
+    # Loaded only by this verb, since the Parquet library is large.
+    from fiction.phantomwiki.instance import import_instance  # noqa: PLC0415
 
     if folder is None or graph is not None:
         raise CommandError("name the folder of the instance with --articles; its graph is made from its facts")
-    unknown = sorted(set(options) - {"licence", "split"})
-    if unknown:
-        raise CommandError(f"of an instance only a split can be chosen (--where split=NAME), not {unknown[0]!r}")
+    unknown_options = sorted(set(options) - {"licence", "split"})
+    if unknown_options:
+        raise CommandError(f"an instance takes only --where split=NAME, not {unknown_options[0]!r}")
     print_progress(f"importing {name} ...")
-    with fail_on_interrupt(f"The world {name} was not made: the import was stopped, and nothing of it stays."):
+    with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
         return import_instance(worlds_folder, name, folder, options, replace=replace)
 
 
@@ -44,7 +45,8 @@ def format_instance_counts(metadata: Mapping[str, Any]) -> str:
 
 def verify(name: str, *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Derive every answer and fact of a world again; exit status 1 and the first differences if there are any."""
-    from fiction.verification.verify import verify_world  # noqa: PLC0415 - its libraries serve this verb only
+    # Loaded only by this verb, since its libraries are large.
+    from fiction.verification.verify import verify_world  # noqa: PLC0415
 
     result = verify_world(services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
     counts = ", ".join(f"{check.checked:,} {check.name}" for check in result.checks if check.checked)
@@ -68,13 +70,14 @@ def export(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a generated world in the layout of another generator, so that its evaluator can run on it."""
-    from fiction.phantomwiki.export import export_instance  # noqa: PLC0415 - serves this verb only
+    """Write a generated world in PhantomWiki's file layout, so that its evaluator can run on it."""
+    # Loaded only by this verb.
+    from fiction.phantomwiki.export import export_instance  # noqa: PLC0415
 
     if form != INSTANCE_FORMAT:
         raise CommandError(f"there is no export format {form!r} for worlds; use {INSTANCE_FORMAT}")
     result = export_instance(services().settings.worlds_folder, name, to)
-    left_out = f"; {result.left_out:,} left out, which its grammar cannot express" if result.left_out else ""
+    left_out = f"; {result.left_out:,} left out, since its grammar cannot express them" if result.left_out else ""
     rename = "" if to.name == result.split else f"; its evaluator expects the folder to be named {result.split}"
     text = f"{to}: {result.people:,} people and articles, {result.questions:,} questions{left_out}{rename}"
     emit(asdict(result), text, as_json=as_json)

@@ -1,24 +1,24 @@
-"""`showhow world around | family | questions | trace | traces`: the views of the Worlds page on the command line."""
+"""`showhow world around | family | questions | trace | traces`: what the Worlds page shows, on the command line."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.output import CommandError, emit, open_atomically
 from app.progress import print_progress
 from app.services import services
-from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
-from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
-from fiction.universe.universe import Universe
 from runs.services import Services
 from worlds.folder import world_folder
 from worlds.neighbourhood import MAX_VALUES, Branch, load_neighbourhood
 from worlds.open import read_world_metadata
 from worlds.source import GraphSource
+
+if TYPE_CHECKING:
+    from fiction.family import Family
 
 _PROGRESS_INTERVAL = 25
 """Traces between two lines of progress."""
@@ -44,11 +44,16 @@ def show_family(
     entity: str,
     *,
     from_graph: Annotated[
-        bool, typer.Option("--told", help="As the graph states it, even if that is incomplete.")
+        bool, typer.Option("--told", help="Show the family that the graph states, even if it is incomplete.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a person's family, from grandparents to grandchildren."""
+    # Universes need NumPy, which takes 0.2 s to import.
+    from fiction.family import GraphKinshipSource, build_family, build_universe_family  # noqa: PLC0415
+    from fiction.generator.world_files import UNIVERSE_FILE  # noqa: PLC0415
+    from fiction.universe.universe import Universe  # noqa: PLC0415
+
     parts = services()
     file = _checked_folder(parts, name) / UNIVERSE_FILE
     if from_graph or not file.is_file():
@@ -72,7 +77,7 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List the questions of a generated world; with --json with all their gold data."""
+    """List the questions of a generated world; --json prints all their gold data."""
     file = _open_questions(services(), name)
     matching = file.select(QuestionFilter(text, kind, needs, lowest, highest))[after : after + limit]
     rows: list[dict[str, Any]] = [file.load_row(summary) for summary in matching] if as_json else []
@@ -80,10 +85,10 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
 
 
 def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
-    """Print the gold trace of a generated question, made by running the tools; nothing is stored."""
+    """Make the gold trace of a generated question by running the tools, and print it; nothing is stored."""
     # Loaded only by this verb.
     from app.cli.traces import format_trace  # noqa: PLC0415
-    from evaluation.gold_traces.world import make_world_gold_trace  # noqa: PLC0415
+    from evaluation.gold_traces.demonstrations import make_world_gold_trace  # noqa: PLC0415
     from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
     parts = services()
@@ -103,18 +108,18 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
     kind: Annotated[str, typer.Option(help="Only for questions of this kind.")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of questions.")] = None,
     *,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the gold traces of a generated world's questions to a file; failures are printed with their reason."""
     # Loaded only by this verb.
-    from evaluation.gold_traces.world import make_world_gold_traces  # noqa: PLC0415
+    from evaluation.gold_traces.demonstrations import make_world_gold_traces  # noqa: PLC0415
     from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
     parts = services()
     file = _open_questions(parts, name)
     rows = map(file.load_row, file.select(QuestionFilter(kind=kind))[:limit])
-    written, failed = 0, []
+    written_count, failed = 0, []
     with open_atomically(to, force=force) as stream:
         for record in make_world_gold_traces(parts, name, rows):
             if record.trace.status == "failed":
@@ -122,16 +127,20 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
                 print_progress(f"{record.question.source_id}: {record.trace.final_thought}")
                 continue
             stream.write(json.dumps(record_to_json(record), ensure_ascii=False).encode() + b"\n")
-            written += 1
-            if not written % _PROGRESS_INTERVAL:
-                print_progress(f"{written} traces made")
-    emit({"written": written, "failed": failed}, f"{written} traces written, {len(failed)} failed", as_json=as_json)
+            written_count += 1
+            if not written_count % _PROGRESS_INTERVAL:
+                print_progress(f"{written_count} traces made")
+    emit(
+        {"written": written_count, "failed": failed},
+        f"{written_count} traces written, {len(failed)} failed",
+        as_json=as_json,
+    )
 
 
 def _open_questions(parts: Services, name: str) -> QuestionFile:
     file = _checked_folder(parts, name) / QUESTIONS_FILE
     if not file.is_file():
-        raise CommandError(f"the world {name} has no questions of its own; a generated world has")
+        raise CommandError(f"the world {name} has no questions; generated worlds have some")
     return QuestionFile(file)
 
 
@@ -153,7 +162,7 @@ def _format_branch(branch: Branch) -> str:
     return f"{branch.relation.label} {'->' if branch.outgoing else '<-'} {values}{', ...' if branch.more else ''}"
 
 
-def _format_family(family: Family) -> list[str]:
+def _format_family(family: "Family") -> list[str]:
     label = {person.id: person.label for person in family.people.values()}
     kin = {
         "parents": family.parents.get(family.centre, ()),
@@ -168,5 +177,5 @@ def _format_family(family: Family) -> list[str]:
 
 
 def _format_question(summary: QuestionSummary) -> str:
-    needs = summary.needs or "not known"
+    needs = summary.needs or "unknown sources"
     return f"{summary.id}: {summary.text} ({summary.kind}, {summary.answers} answers, needs {needs})"

@@ -1,16 +1,17 @@
-"""The navigation: the pages, and which of them the person may see.
+"""The navigation: the table of pages, their roles and their shortcuts.
 
-To add a page: write `page.py` in a folder of its own here, and add one line to `PAGES`.
+To add a page: write `page.py` in a folder of its own here, and add one entry to `PAGES`.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import streamlit as st
 
 from app.services import services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys
-from app.widgets.person import current_user
+from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
+from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +22,98 @@ class PageEntry:
     title: str
     icon: str
     roles: frozenset[str] = frozenset()
-    """The roles that may see the page; empty for everybody."""
+    """The roles that may see the page; empty for all users."""
+    shortcuts: Mapping[str, str] = field(default_factory=dict)
+    """What each key does on the page; the page's sheet of shortcuts lists them."""
 
 
 PAGES = (
-    PageEntry("annotate", "Annotate", ":material/edit_note:"),
-    PageEntry("ask", "Ask", ":material/forum:"),
-    PageEntry("review", "Review", ":material/rule:", frozenset({"reviewer", "admin"})),
-    PageEntry("library", "Library", ":material/auto_stories:"),
-    PageEntry("verify", "Verify", ":material/fact_check:"),
-    PageEntry("worlds", "Worlds", ":material/public:"),
-    PageEntry("tools", "Tools", ":material/build:"),
+    PageEntry(
+        "annotate",
+        "Annotate",
+        ":material/edit_note:",
+        shortcuts={
+            "Ctrl+Enter": "Run the step, or submit the answer",
+            "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
+            "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons",
+            "1 … 5": "Rate the last observation (outside of text fields), then go to the thought",
+            "Alt+T": "Go to the thought",
+            "Alt+Z": "Undo the last step",
+            "Alt+Y": "Redo the undone step",
+            "Alt+B": "Start over the repair of an agent's answer",
+            "Alt+X": "Fix your returned work in a new draft",
+            "Alt+K": "Skip the question",
+            "Alt+G": "Guidelines",
+            "Alt+Q": "My queue",
+        },
+    ),
+    PageEntry(
+        "ask",
+        "Ask",
+        ":material/forum:",
+        shortcuts={
+            "Ctrl+Enter": "Ask",
+            "Alt+S": "Stop the run",
+            "Alt+A": "Ask again",
+            "Alt+X": "Fix this: continue yourself from the steps of the run",
+        },
+    ),
+    PageEntry(
+        "review",
+        "Review",
+        ":material/rule:",
+        frozenset({"reviewer", "admin"}),
+        shortcuts={
+            "Alt+A": "Approve the trace",
+            "Alt+J": "Return the trace to its author",
+            "Alt+N": "Open the next trace without a decision",
+        },
+    ),
+    PageEntry(
+        "library",
+        "Library",
+        ":material/auto_stories:",
+        shortcuts={
+            "Alt+L": "Freeze a version",
+            f"Alt+1 … Alt+{len(LIBRARY_VIEWS)}": "Choose the view of the library",
+            "Alt+N, Alt+P": "Open the next or the previous demonstration",
+            "Alt+E": "Export the listed demonstrations",
+        },
+    ),
+    PageEntry(
+        "verify",
+        "Verify",
+        ":material/fact_check:",
+        shortcuts={
+            "Alt+V": "Verify the project's questions",
+            "Alt+F": "Freeze the approved repairs and ask the failures again",
+        },
+    ),
+    PageEntry(
+        "worlds",
+        "Worlds",
+        ":material/public:",
+        shortcuts={
+            "Alt+G": "Generate a world",
+            "Alt+I": "Import a world",
+            f"Alt+1 … Alt+{len(WORLD_VIEWS)}": "Choose the view of the world",
+            "Ctrl+Enter": "Run the query",
+            "Alt+N, Alt+P": "Open the next or the previous question",
+            "Alt+A": "Annotate the open question",
+        },
+    ),
+    PageEntry("tools", "Tools", ":material/build:", shortcuts={"Alt+1, Alt+2": "Choose the view"}),
 )
 """The pages in the order of the navigation; the first one opens by default."""
 
 
+def shortcuts_of(folder: str) -> Mapping[str, str]:
+    """Return the shortcuts of the page in that folder, for `show_shortcuts_button`."""
+    return next(entry.shortcuts for entry in PAGES if entry.folder == folder)
+
+
 def list_pages(roles: Iterable[str], entries: Sequence[PageEntry] = PAGES) -> list[PageEntry]:
-    """The pages that a person with these roles may see."""
+    """Return the pages that a person with these roles may see."""
     return [entry for entry in entries if not entry.roles or entry.roles & set(roles)]
 
 
@@ -45,7 +121,9 @@ def show_navigation() -> None:
     """Draw the navigation and run the selected page."""
     st.set_page_config(page_title="Showhow", page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
     apply_style_sheet()
-    person = current_user(services().database)
+    database = services().database
+    person = current_user(database)
+    confirmed = is_confirmed(database, person.name)
     pages = [
         st.Page(
             f"{entry.folder}/page.py",
@@ -56,8 +134,12 @@ def show_navigation() -> None:
         )
         for entry in list_pages(person.roles)
     ]
-    st.navigation(pages, position="top").run()
-    listen_for_keys()
+    page = st.navigation(pages, position="top" if confirmed else "hidden")
+    if confirmed:
+        page.run()
+    else:
+        ask_for_confirmation(person.name)
+    listen_for_keys(confirmation_cookie(person.name) if confirmed else None)
 
 
 # Streamlit runs this file as a script; tests import it.

@@ -1,16 +1,15 @@
-"""Saves what is being typed as a draft and shows when it was last saved.
+"""Autosave: a component that posts typed text as a draft and shows when it was saved, and the endpoint that stores it.
 
-The endpoint that stores drafts: the page posts what is being typed here, without a script run for each save.
+Posting to an endpoint saves a draft without a script run of the page. The first draft of a new trace begins it.
 """
 
-import hashlib
 import hmac
 import json
-import secrets
-import time
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 import streamlit as st
@@ -18,54 +17,154 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from app.services import services
+from app.widgets.opened_trace import OpenedTrace, signing_key
 from app.widgets.page_layout import read_asset
-from db import drafts
-from db.database import StoreError
+from app.widgets.plain_text import format_sentence
+from db import drafts, users
+from db.database import Database, StoreError
 from db.models import Draft
+from runs.services import Services
 
 MAX_DRAFT_BYTES = 4 * 1024 * 1024
 
 
-@cache
-def _signing_key() -> bytes:
-    return secrets.token_bytes(32)
+MAX_SECONDS = 2**40
+"""The longest time that a draft may contain, in seconds."""
 
 
-def draft_token(trace_id: UUID) -> str:
-    """The token that a page needs to write the draft of that trace; valid while this process lives."""
-    return hmac.new(_signing_key(), trace_id.bytes, hashlib.sha256).hexdigest()
+@dataclass(frozen=True, slots=True)
+class DraftPage:
+    """A page that posts drafts of a trace: the trace with its author, and the page's number (db/drafts.py)."""
+
+    opened: OpenedTrace
+    number: int
+
+    @property
+    def url(self) -> str:
+        """The signed URL to which the page posts; valid as long as this process."""
+        return f"/drafts/{self.opened.id}?{urlencode({**self._parameters, 'token': self._token})}"
+
+    @property
+    def _parameters(self) -> dict[str, str]:
+        opened = self.opened
+        return {
+            "page": str(self.number),
+            "person": opened.person,
+            "question": str(opened.question_id or ""),
+            "opened_at": opened.opened_at.isoformat() if opened.opened_at else "",
+        }
+
+    @property
+    def _token(self) -> str:
+        signed_values = [str(self.opened.id), *self._parameters.values()]
+        return hmac.digest(signing_key(), json.dumps(signed_values).encode(), "sha256").hex()
+
+    @classmethod
+    def of_request(cls, request: Request) -> "DraftPage | None":
+        """Read the page from the URL of a request; None if this process has not signed the URL."""
+        query = request.query_params
+        try:
+            opened = OpenedTrace(
+                request.path_params["trace_id"],
+                query.get("person", ""),
+                UUID(query["question"]) if query.get("question") else None,
+                datetime.fromisoformat(query["opened_at"]) if query.get("opened_at") else None,
+            )
+            page = cls(opened, int(query.get("page", "")))
+        except ValueError:
+            return None
+        # As bytes, since compare_digest accepts no other text than ASCII.
+        is_signed = hmac.compare_digest(query.get("token", "").encode(errors="replace"), page._token.encode())
+        return page if is_signed else None
 
 
-async def save_draft(request: Request) -> JSONResponse:
-    """Store the posted draft: 200 with the moment it was saved, 4xx or 503 with the reason."""
-    trace_id: UUID = request.path_params["trace_id"]
-    if not hmac.compare_digest(request.query_params.get("token", ""), draft_token(trace_id)):
-        return JSONResponse({"error": "this page is older than the server; reload it"}, status_code=403)
-    body = await request.body()
-    if len(body) > MAX_DRAFT_BYTES:
-        return JSONResponse({"error": f"a draft holds at most {MAX_DRAFT_BYTES} bytes; shorten it"}, status_code=413)
+def draft_endpoint(services: Services) -> Callable[[Request], Awaitable[JSONResponse]]:
+    """Build the endpoint that stores posted drafts: 200 with the time of saving, 4xx or 503 with the reason."""
+
+    async def save_draft(request: Request) -> JSONResponse:
+        page = DraftPage.of_request(request)
+        if page is None:
+            return _refuse(403, "this page is older than the server; reload it")
+        body = await _read_body(request)
+        if body is None:
+            return _refuse(413, f"a draft may have at most {MAX_DRAFT_BYTES} bytes; shorten it")
+        try:
+            content = parse_draft(body)
+        except ValueError as error:
+            return _refuse(400, f"the draft cannot be stored: {error}")
+        try:
+            saved_at = await run_in_threadpool(_store_draft, services.database, page, content)
+        except StoreError as error:
+            return _refuse(503, str(error))
+        return JSONResponse({"saved_at": saved_at})
+
+    return save_draft
+
+
+def _refuse(status: int, reason: str) -> JSONResponse:
+    # The rest of the request may be unread, so the connection cannot be used again.
+    return JSONResponse({"error": reason}, status_code=status, headers={"Connection": "close"})
+
+
+async def _read_body(request: Request) -> bytes | None:
+    """Read the body of the request; None as soon as it is longer than MAX_DRAFT_BYTES."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_DRAFT_BYTES:
+            return None
+    return bytes(body)
+
+
+def parse_draft(body: bytes) -> dict[str, Any]:
+    """Parse a posted draft; ValueError says what is wrong with it."""
     try:
         content = json.loads(body)
-    except ValueError as wrong:
-        return JSONResponse({"error": f"the draft is no JSON: {wrong}"}, status_code=400)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"it is not JSON: {error}") from error
     if not isinstance(content, dict):
-        return JSONResponse({"error": "the draft is no JSON object"}, status_code=400)
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - the input's error, not the caller's
+    if unknown := content.keys() - {"step", "fields", "active"}:
+        raise ValueError(f"it has the unknown field {min(unknown)!r}")
+    fields = content.get("fields", {})
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
+        raise ValueError("its fields are not texts")
+    for name in ("step", "active"):
+        value = content.get(name, 0)
+        # NaN fails both comparisons.
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
+            raise ValueError(f"its field {name!r} is not a number from 0 to {MAX_SECONDS}")
+    return content
+
+
+def _store_draft(database: Database, page: DraftPage, content: dict[str, Any]) -> str:
+    with database.begin() as session:
+        page.opened.begin(session)
+        author = users.register_user(session, page.opened.person)
+        draft = drafts.save_draft(session, page.opened.id, content, by=author.id, page_number=page.number)
+        return draft.saved_at.isoformat()
+
+
+def _number_page(database: Database, trace_id: UUID) -> int:
+    """The number of this page among all pages that were opened; one per trace and browser tab."""
+    key = f"page_number_{trace_id.hex}"
+    if key not in st.session_state:
+        with database.begin() as session:
+            st.session_state[key] = drafts.next_page_number(session)
+    return int(st.session_state[key])
+
+
+def mount_autosave(
+    database: Database, opened: OpenedTrace, content: Mapping[str, Any], watch: Mapping[str, str], draft: Draft | None
+) -> None:
+    """Mount the component; `content` is the draft of the current fields, `watch` the CSS class of each typed field."""
     try:
-        saved_at = await run_in_threadpool(_store_draft, trace_id, content)
-    except StoreError as failed:
-        return JSONResponse({"error": str(failed)}, status_code=503)
-    return JSONResponse({"saved_at": saved_at})
-
-
-def _store_draft(trace_id: UUID, content: dict[str, object]) -> str:
-    with services().database.begin() as session:
-        return drafts.save_draft(session, trace_id, content).saved_at.isoformat()
-
-
-def mount_autosave(trace_id: UUID, content: Mapping[str, Any], watch: Mapping[str, str], draft: Draft | None) -> None:
-    """Mount the component: `content` is the draft that the server has, `watch` the CSS class of each typed field."""
-    opened = st.session_state.setdefault(f"opened_{trace_id.hex}", time.time())
+        page = DraftPage(opened, _number_page(database, opened.id))
+    except StoreError as error:
+        st.error(format_sentence(f"what you type is not stored yet: {error}"))
+        return
     mount = st.components.v2.component(
         "showhow_autosave",
         html='<div class="status" role="status"></div>',
@@ -74,9 +173,10 @@ def mount_autosave(trace_id: UUID, content: Mapping[str, Any], watch: Mapping[st
     )
     mount(
         data={
-            "url": f"/drafts/{trace_id}?token={draft_token(trace_id)}",
-            "scope": f"{trace_id}:{content['step']}",
-            "content": {**content, "opened": opened},
+            "url": page.url,
+            "scope": f"{opened.id}:{content['step']}",
+            "new": opened.question_id is not None and draft is None and content["step"] == 1,
+            "content": dict(content),
             "watch": dict(watch),
             "active": (draft.content.get("active") or 0) if draft else 0,
             "saved_at": draft.saved_at.isoformat() if draft else None,

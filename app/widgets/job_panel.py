@@ -1,9 +1,8 @@
-"""The panel of background jobs (app/jobs.py): how far each is, a button that stops it, and how it ended."""
+"""The panel of background jobs (app/jobs.py): progress, a button that stops the job, and the way it ended."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
@@ -11,9 +10,10 @@ from app.jobs import Job, JobError
 from app.services import jobs
 from app.widgets.plain_text import escape_markdown
 from app.widgets.url_state import go_to_world
+from worlds.scratch_folder import ScratchFolder
 
 WORLD_JOB = "world"
-"""The kind of the jobs that generate or import a world; each is named by its world."""
+"""The kind of jobs that generate or import a world; the job's name is that of the world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,23 @@ class JobKind:
 
     key: str
     activity: str
-    """Counting ..."""
+    """A verb form, such as Counting."""
     stopped_message: str
     """A sentence with {} for the name."""
     failed_message: str
-    """What follows the name, before the error."""
+    """The predicate between the name and the error."""
     waiting_message: str
-    """Shown until the verb reports progress."""
+    """The text until the verb reports progress."""
 
 
-_LOADING_MESSAGE = "Loading the model that compares texts, about 5 seconds …"
+_LOADING_MESSAGE = "Loading the encoder, about 5 seconds …"
 USAGE_JOB = JobKind(
-    "usage", "Counting", "The count of {} was stopped; nothing of it is kept.", "was not counted", _LOADING_MESSAGE
+    "usage", "Counting", "The count of {} was stopped; its results are not stored.", "was not counted", _LOADING_MESSAGE
 )
 DRIFT_JOB = JobKind(
     "drift",
     "Running again",
-    "Running {} again was stopped; the former report stays.",
+    "Running {} again was stopped; the previous report is still stored.",
     "was not run again",
     _LOADING_MESSAGE,
 )
@@ -46,41 +46,46 @@ VERIFICATION_JOB = JobKind(
     "verification",
     "Verifying",
     "The verification of {} was stopped; it can be continued.",
-    "was not verified to the end",
+    "was not completely verified",
     _LOADING_MESSAGE,
 )
 
 
-def start_world_job(world: str, activity: str, arguments: Sequence[str], scratch: Path | None = None) -> None:
-    """Generate or import a world in the background; JobError if that world is in progress already."""
+def start_world_job(world: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None) -> None:
+    """Generate or import a world in the background; raises JobError if a job of that world is running."""
     jobs().start(WORLD_JOB, world, activity, arguments, scratch)
 
 
 def list_world_jobs() -> list[Job]:
-    """The worlds that are generated or imported, and those whose end was not dismissed yet."""
+    """Return the jobs of worlds that are running or not dismissed."""
     return jobs().list_jobs(WORLD_JOB)
 
 
-def show_world_jobs(*, stoppable: bool) -> None:
-    """Draw the worlds in progress; refreshed every second while one runs, and the whole page when one ends."""
+def show_world_jobs(*, for_administrator: bool) -> None:
+    """Draw the jobs of worlds, refreshed every second while one runs; the whole page reruns when the last one ends.
+
+    Only an administrator can stop and dismiss them, and reads why one failed: the reason may quote an imported file.
+    """
     running = any(job.state == "running" for job in list_world_jobs())
-    st.fragment(_show_world_jobs, run_every=1.0 if running else None)(was_running=running, stoppable=stoppable)
+    st.fragment(_show_world_jobs, run_every=1.0 if running else None)(
+        was_running=running, for_administrator=for_administrator
+    )
 
 
-def _show_world_jobs(*, was_running: bool, stoppable: bool) -> None:
+def _show_world_jobs(*, was_running: bool, for_administrator: bool) -> None:
     world_jobs = list_world_jobs()
     if was_running and not any(job.state == "running" for job in world_jobs):
-        # The new world is in the list of the page now.
+        # The page's list now has the new world.
         st.rerun()
     for job in world_jobs:
         with st.container(key=f"job_{job.name}", border=True, gap="small"):
             if job.state == "running":
-                _show_running_job(job, f"stop_{job.name}", "Starting …", stoppable=stoppable)
+                _show_running_job(job, f"stop_{job.name}", "Starting …", stoppable=for_administrator)
             else:
-                _show_finished_world_job(job)
+                _show_finished_world_job(job, for_administrator=for_administrator)
 
 
-def _show_finished_world_job(job: Job) -> None:
+def _show_finished_world_job(job: Job, *, for_administrator: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         name, duration = escape_markdown(job.name), _format_duration(job.seconds)
         match job.state:
@@ -92,16 +97,17 @@ def _show_finished_world_job(job: Job) -> None:
                     st.rerun()
             case "stopped":
                 st.markdown(
-                    f":material/stop: **{name}** was stopped after {duration}; nothing of it is left.", width="stretch"
+                    f":material/stop: **{name}** was stopped after {duration}; its files are removed.", width="stretch"
                 )
             case _:
-                error = escape_markdown(job.error)
-                st.markdown(f":red[:material/error:] **{name}** was not made: {error}", width="stretch")
-        st.button("Dismiss", key=f"dismiss_{job.name}", on_click=jobs().dismiss, args=(job,), type="tertiary")
+                reason = f": {escape_markdown(job.error)}" if for_administrator else "; an administrator can see why."
+                st.markdown(f":red[:material/error:] **{name}** was not made{reason}", width="stretch")
+        if for_administrator:
+            st.button("Dismiss", key=f"dismiss_{job.name}", on_click=jobs().dismiss, args=(job,), type="tertiary")
 
 
 def start_verb_job(kind: JobKind, name: str, arguments: Sequence[str]) -> None:
-    """Start the job, unless another visitor has started it already."""
+    """Start the job, unless it is already running."""
     with suppress(JobError):
         jobs().start(kind.key, name, kind.activity, arguments)
 
@@ -120,7 +126,7 @@ def _show_verb_job(kind: JobKind, job: Job, *, was_running: bool) -> None:
     if job.state == "done":
         jobs().dismiss(job)
     if job.state == "done" or (was_running and job.state != "running"):
-        # The page shows the stored result, and its other parts that the job is over.
+        # The whole page changes: it shows the stored result.
         st.rerun()
     with st.container(key=f"{kind.key}_job", border=True, gap="small"):
         if job.state == "running":
@@ -142,8 +148,8 @@ def _format_end(kind: JobKind, job: Job) -> str:
 
 def _show_running_job(job: Job, stop_key: str, waiting_message: str, *, stoppable: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        stopping = " · stopping …" if job.stopping else ""
-        title = f"**{job.activity} {escape_markdown(job.name)}** · {_format_duration(job.seconds)}{stopping}"
+        stopping_note = " · stopping …" if job.stopping else ""
+        title = f"**{job.activity} {escape_markdown(job.name)}** · {_format_duration(job.seconds)}{stopping_note}"
         st.markdown(title, width="stretch")
         if stoppable:
             st.button("Stop", key=stop_key, on_click=job.stop, disabled=job.stopping, icon=":material/stop:")

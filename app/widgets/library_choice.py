@@ -1,24 +1,124 @@
-"""The list of library versions and of all approved traces, one of which is open."""
+"""The list of library versions and all approved traces, and the demonstrations of the selected one."""
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
+from uuid import UUID
 
 import streamlit as st
 
 from app.widgets.plain_text import escape_markdown
-from app.widgets.selected_library import SelectedLibrary
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.database import Database
-from db.libraries import DemonstrationFilter, LibraryVersion
+from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
+from db.projects import list_question_kinds
+from fewshot_library.statistics import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
 from runs.services import Services
+from tools.registry import ToolRegistry
+
+LibraryStamp = tuple[UUID | None, tuple[int, UUID | None]]
+"""Cache key: the id of the version, and a fingerprint of the approved traces."""
+LARGE_LIBRARY_SIZE = 20_000
+"""From this many approved traces on, the cache is refreshed once per thousand approvals, not after each."""
+_FROZEN_STAMP: tuple[int, UUID | None] = (0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedLibrary:
+    """A library version, or all approved traces if `version` is None."""
+
+    services: Services
+    version: LibraryVersion | None
+
+    @property
+    def reference(self) -> str:
+        """NAME:NUMBER, as in URLs and on the command line; empty for all approved traces."""
+        return f"{self.version.name}:{self.version.number}" if self.version is not None else ""
+
+    @property
+    def title(self) -> str:
+        """Its title on the page."""
+        return f"{self.version.name}, version {self.version.number}" if self.version else "All approved demonstrations"
+
+    @property
+    def id(self) -> UUID | None:
+        """The id of the version."""
+        return self.version.id if self.version is not None else None
+
+    def stamp(self) -> LibraryStamp:
+        """A cache key that changes when the demonstrations may have changed."""
+        if self.version is not None:
+            return self.version.id, _FROZEN_STAMP
+        approved, latest = self._approved_stamp()
+        return None, ((approved, latest) if approved < LARGE_LIBRARY_SIZE else (approved // 1000 * 1000, None))
+
+    def _approved_stamp(self) -> tuple[int, UUID | None]:
+        with self.services.database.read() as session:
+            return libraries.approval_fingerprint(session)
+
+    def count(self, conditions: DemonstrationFilter) -> int:
+        """Count the matching demonstrations."""
+        if conditions == DemonstrationFilter():
+            return self.version.demonstrations if self.version is not None else self._approved_stamp()[0]
+        return _cached_count(self.services.database, self.stamp(), conditions)
+
+    def page(self, conditions: DemonstrationFilter, start: int, limit: int) -> list[Demonstration]:
+        """Return up to `limit` matching demonstrations from the offset `start`."""
+        with self.services.database.read() as session:
+            return libraries.list_demonstrations(session, conditions, version_id=self.id, start=start, limit=limit)
+
+    def choices(self) -> DemonstrationFacets:
+        """The projects and kinds to filter by."""
+        return _cached_choices(self.services.database, self.stamp())
+
+    def statistics(self) -> LibraryStatistics:
+        """Counts, and the gaps compared with the questions of the projects."""
+        return _cached_statistics(self.services.database, self.services.tool_registry(), self.stamp())
+
+    def difference(self, earlier: "SelectedLibrary") -> LibraryDifference:
+        """The demonstrations added and removed since the earlier selection."""
+        return _cached_difference(self.services.database, earlier.stamp(), self.stamp())
+
+
+@lru_cache(maxsize=256)
+def _cached_count(database: Database, stamp: LibraryStamp, conditions: DemonstrationFilter) -> int:
+    with database.read() as session:
+        return libraries.count_demonstrations(session, conditions, stamp[0])
+
+
+@lru_cache(maxsize=64)
+def _cached_choices(database: Database, stamp: LibraryStamp) -> DemonstrationFacets:
+    with database.read() as session:
+        return libraries.list_facets(session, stamp[0])
+
+
+@lru_cache(maxsize=64)
+def _cached_statistics(database: Database, registry: ToolRegistry, stamp: LibraryStamp) -> LibraryStatistics:
+    with database.read() as session:
+        kinds = list_question_kinds(session, libraries.list_facets(session, stamp[0]).projects)
+    return compute_statistics(load_demonstrations(database, stamp), tools=registry.all_tools(), kinds=kinds)
+
+
+@lru_cache(maxsize=16)
+def _cached_difference(database: Database, earlier: LibraryStamp, later: LibraryStamp) -> LibraryDifference:
+    return compare_versions(load_demonstrations(database, earlier), load_demonstrations(database, later))
+
+
+def load_demonstrations(database: Database, stamp: LibraryStamp) -> list[Demonstration]:
+    """Load all demonstrations, uncached."""
+    with database.read() as session:
+        if stamp[0] is None:
+            return libraries.list_candidates(session, DemonstrationFilter())
+        return libraries.load_demonstrations(session, stamp[0])
+
 
 RECENT_VERSIONS, MAX_OLDER_VERSIONS = 3, 50
-"""Versions of a library that are always shown, and the most older ones that are listed."""
+"""Versions of a library that are always shown, and the maximum number of older ones that are listed."""
 
 
 def list_versions(database: Database) -> list[LibraryVersion]:
-    """Every version, by name, the latest version of each library first."""
+    """Return every version by name, the latest version of each library first."""
     with database.read() as session:
         return _cached_versions(database, libraries.count_versions(session))
 
@@ -30,16 +130,18 @@ def _cached_versions(database: Database, _count: int) -> list[LibraryVersion]:
 
 
 def choose_library(services: Services) -> SelectedLibrary:
-    """Draw the list of libraries; gives the one that the link names, else all approved traces."""
+    """Draw the list of libraries; returns the one in the link, else all approved traces."""
     versions = list_versions(services.database)
-    every = [SelectedLibrary(services, None), *(SelectedLibrary(services, version) for version in versions)]
-    named = str(st.query_params.get("library", APPROVED))
-    chosen = next((library for library in every if named in (library.reference, _name_if_latest(library, every))), None)
-    if chosen is None and named != APPROVED:
-        st.warning(escape_markdown(f"There is no library {named!r}; choose one from the list."))
-    chosen = chosen or every[0]
-    older = [library for library in _older_versions(every) if library is not chosen]
-    for library in every:
+    choices = [SelectedLibrary(services, None), *(SelectedLibrary(services, version) for version in versions)]
+    reference = str(st.query_params.get("library", APPROVED))
+    chosen = next(
+        (library for library in choices if reference in (library.reference, _name_if_latest(library, choices))), None
+    )
+    if chosen is None and reference != APPROVED:
+        st.warning(escape_markdown(f"There is no library {reference!r}. Choose one from the list."))
+    chosen = chosen or choices[0]
+    older = [library for library in _older_versions(choices) if library is not chosen]
+    for library in choices:
         if library not in older:
             _show_row(library, chosen=library is chosen)
     if older:
@@ -47,29 +149,29 @@ def choose_library(services: Services) -> SelectedLibrary:
             for library in older[:MAX_OLDER_VERSIONS]:
                 _show_row(library, chosen=False)
             if len(older) > MAX_OLDER_VERSIONS:
-                st.caption("`showhow library list` names all; a link can name any of them.")
-    if len(every) == 1:
-        st.caption("No version is frozen yet. Freeze one: questions are answered with the demonstrations of a version.")
+                st.caption("`showhow library list` lists all of them; a link can open any of them.")
+    if len(choices) == 1:
+        st.caption("No version is frozen yet. Freeze one, since reasoners use the demonstrations of a version.")
     return chosen
 
 
-def _name_if_latest(library: SelectedLibrary, every: list[SelectedLibrary]) -> str | None:
-    """The bare name, which stands for the latest version of it."""
+def _name_if_latest(library: SelectedLibrary, choices: list[SelectedLibrary]) -> str | None:
+    """The library's name without number, if this is its latest version; the name alone is a reference to it."""
     if library.version is None:
         return APPROVED
     name = library.version.name
-    latest = next(other for other in every if other.version is not None and other.version.name == name)
+    latest = next(other for other in choices if other.version is not None and other.version.name == name)
     return name if latest is library else None
 
 
-def _older_versions(every: list[SelectedLibrary]) -> list[SelectedLibrary]:
+def _older_versions(choices: list[SelectedLibrary]) -> list[SelectedLibrary]:
     """All but the latest few versions of each library."""
-    seen: Counter[str] = Counter()
+    version_counts: Counter[str] = Counter()
     older = []
-    for library in every:
+    for library in choices:
         if library.version is not None:
-            seen[library.version.name] += 1
-            if seen[library.version.name] > RECENT_VERSIONS:
+            version_counts[library.version.name] += 1
+            if version_counts[library.version.name] > RECENT_VERSIONS:
                 older.append(library)
     return older
 
@@ -105,5 +207,5 @@ def _format_caption(version: LibraryVersion) -> str:
 
 
 def pluralize(count: int, noun: str) -> str:
-    """The count with its noun."""
+    """Format a count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

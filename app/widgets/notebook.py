@@ -1,29 +1,162 @@
-"""The notebook: draws the steps of a trace and reports what a person does in it as one action at a time."""
+"""The notebook: draws the steps of a trace and reports the person's actions, one at a time.
+
+A long trace is drawn in pages of STEPS_PER_PAGE steps; a link to a step opens its page.
+"""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.observation import NameLookup, build_observation_view
+from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, NameLookup, build_observation_view
 from app.widgets.page_layout import read_asset
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
-from app.widgets.usage import format_step_cost, format_trace_cost, format_usage_details
 from db.models import Step
 from db.trace_record import TraceRecord
+from evaluation.number_format import format_count, format_money, format_seconds, format_tokens
 from reasoners.provenance import describe_origin
 from tools.registry import BUILT_IN_TOOLS
 
+USAGE_LABELS = {"thought": "to write the step", "tool": "inside the tool"}
+UsageData = Mapping[str, Any]
+
+
+def format_step_cost(step: Step) -> list[str]:
+    """Format the latency of the step's tool, then tokens and cost of its model calls, if any."""
+    time = [format_seconds(step.latency)] if step.latency is not None else []
+    return [*time, *_format_tokens_and_cost(step.usage.values())]
+
+
+def format_usage_details(usage: Mapping[str, UsageData]) -> list[str]:
+    """Format one clause for each part of a step that called the model."""
+    return [_format_usage(USAGE_LABELS[part], usage[part]) for part in USAGE_LABELS if part in usage]
+
+
+def format_trace_cost(steps: Iterable[Step]) -> str:
+    """Format the total of the model calls of all steps; "" without any."""
+    return _format_total([part for step in steps for part in step.usage.values()])
+
+
+def format_run_cost(usage: UsageData) -> str:
+    """Format the total of a run's model calls, including those after its last step; "" without any."""
+    return _format_total([usage] if usage else [])
+
+
+def _format_total(usages: list[UsageData]) -> str:
+    calls = sum(part.get("calls") or 0 for part in usages)
+    return " · ".join([format_count(calls, "model call"), *_format_tokens_and_cost(usages)]) if usages else ""
+
+
+def _format_tokens_and_cost(usages: Iterable[UsageData]) -> list[str]:
+    usage_list = list(usages)
+    if not usage_list:
+        return []
+    input_tokens, output_tokens, cost = (
+        _sum_field(usage_list, name) for name in ("input_tokens", "output_tokens", "cost")
+    )
+    return [format_tokens(input_tokens, output_tokens), format_money(cost)]
+
+
+def _sum_field(usages: list[UsageData], name: str) -> Any:
+    """The sum of a field; None if one call lacks it."""
+    amounts = [usage.get(name) for usage in usages]
+    return None if None in amounts else sum(filter(None, amounts))
+
+
+def _format_usage(part: str, usage: UsageData) -> str:
+    input_tokens, output_tokens = (
+        "unknown" if usage.get(name) is None else f"{usage[name]:,}" for name in ("input_tokens", "output_tokens")
+    )
+    calls = format_count(usage.get("calls") or 0, "call")
+    return (
+        f"{part}: {calls} of {usage.get('model') or 'a model'}, {input_tokens} tokens in and {output_tokens} out, "
+        f"{format_seconds(usage.get('seconds') or 0.0)}, {format_money(usage.get('cost'))}"
+    )
+
+
+_LABELS = {"rejected": "returned"}
+
+
+def status_label(status: str) -> str:
+    """The page's word for a stored status."""
+    return _LABELS.get(status, status)
+
+
 NotebookAction = dict[str, Any]
 
+STEPS_PER_PAGE = 50
 RATING_SCALE = ("useless", "poor", "fair", "good", "just what was needed")
 EMPTY_HINT = (
-    "No step yet. Write what you need to know first, choose a tool, fill its form and run it. Names, ids and cells "
-    "that a tool finds can be clicked to fill the next form."
+    "No step yet. Write what you need to know first, choose a tool, fill in its form and run it. Click names, ids and "
+    "cells of a result to fill in the next form."
 )
+
+
+@dataclass(slots=True)
+class NotebookPosition:
+    """The part of a trace that a person looks at; a value of the session."""
+
+    page: int | None = None
+    """The page, from 0; None before the first choice."""
+    count: int | None = None
+    """The number of steps when it was drawn last."""
+    step: int | None = None
+    """The step that was asked for."""
+    requests: int = 0
+    """How often a step was asked for, so that each request is followed."""
+    complete: set[int] = field(default_factory=set)
+    """The steps whose observations are shown with all items."""
+
+    def apply(self, action: NotebookAction, steps: Sequence[Step]) -> bool:
+        """Follow an action that changes what is looked at; False for any other action."""
+        if action["kind"] == "page":
+            self.page, self.step = int(action["page"]), None
+        elif action["kind"] == "show":
+            self.step, self.requests = int(action["step"]), self.requests + 1
+            self.page = page_of_step(steps, self.step)
+        elif action["kind"] == "complete":
+            self.complete.add(int(action["step"]))
+        else:
+            return False
+        return True
+
+    def choose_page(self, steps: Sequence[Step], linked_step: int | None, *, editable: bool, grows: bool) -> int:
+        """The page to draw: the chosen one, that of the step in the link, or the one at which such a trace opens.
+
+        A new step opens the last page, unless it is a run's and an earlier page is looked at.
+        """
+        last_page = _last_page(len(steps))
+        if self.count is not None and self.count < len(steps):
+            was_at_end = self.page is None or self.page == _last_page(self.count)
+            if editable or (grows and was_at_end):
+                self.page, self.step = last_page, None
+        self.count = len(steps)
+        if self.page is not None:
+            return min(self.page, last_page)
+        if linked_step is not None:
+            return page_of_step(steps, linked_step)
+        return last_page if editable or grows else 0
+
+
+@dataclass(frozen=True, slots=True)
+class VisiblePart:
+    """The page of steps that is drawn, and the positions of steps that are shown with all items."""
+
+    page: int = 0
+    complete: frozenset[int] = frozenset()
+
+
+def _last_page(count: int) -> int:
+    return max(0, count - 1) // STEPS_PER_PAGE
+
+
+def page_of_step(steps: Sequence[Step], position: int) -> int:
+    """The page, from 0, of the step with this position; the last page for a later one."""
+    return min(sum(step.position < position for step in steps) // STEPS_PER_PAGE, _last_page(len(steps)))
 
 
 def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is used
@@ -31,22 +164,27 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
     *,
     editable: bool,
     forkable: bool,
+    grows: bool = False,
     on_act: Callable[[NotebookAction], None] | None = None,
-    more: Mapping[str, Any] = MappingProxyType({}),
+    overrides: Mapping[str, Any] = MappingProxyType({}),
     is_known_name: NameLookup | None = None,
 ) -> None:
     """Draw the record; actions (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again.
 
-    `more` overrides fields of the notebook's data: a run can be rated ("ratable"), fixed by the actions fix and rerun
-    ("mendable"), begin with its "conclusion", and have its last step "running". `is_known_name` finds the names in
-    sentences that can be clicked.
+    A trace that is `editable` or `grows`, since its run goes on, opens at its last page, any other at its first.
+    `overrides` replaces fields of the notebook's data, such as "ratable", "fixable" (offers the actions fix and rerun),
+    "conclusion" (the answer, drawn first) and "interrupted". `is_known_name` decides which names in sentences can be
+    clicked.
     """
     key = f"notebook_{record.trace.id.hex}"
+    looked_at: NotebookPosition = st.session_state.setdefault(f"{key}_position", NotebookPosition())
 
     def deliver() -> None:
         action = st.session_state[key].act
-        # A browser that lags behind may still send an action on the trace it showed before.
-        if action and on_act is not None and action["trace"] == record.trace.id.hex:
+        # A slow browser may still send an action on the trace that it showed before.
+        if not action or action["trace"] != record.trace.id.hex or looked_at.apply(action, record.steps):
+            return
+        if on_act is not None:
             on_act(action)
 
     draw = st.components.v2.component(
@@ -55,14 +193,18 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
         css=read_asset("notebook.css"),
         js=read_asset("notebook.js"),
     )
-    data = build_notebook_data(record, editable=editable, forkable=forkable, is_known_name=is_known_name) | {
-        "focus": _focused_step(record.trace.id)
+    linked_step = _focused_step(record.trace.id)
+    page = looked_at.choose_page(record.steps, linked_step, editable=editable, grows=grows)
+    part = VisiblePart(page, frozenset(looked_at.complete))
+    data = build_notebook_data(record, part, editable=editable, forkable=forkable, is_known_name=is_known_name) | {
+        "focus": looked_at.step or linked_step,
+        "focus_request": looked_at.requests,
     }
-    draw(data={**data, **more}, key=key, on_act_change=deliver)
+    draw(data={**data, **overrides}, key=key, on_act_change=deliver)
 
 
 def _focused_step(trace_id: UUID) -> int | None:
-    """The step that the link names; a step named for another trace is removed from the link."""
+    """The step in the link; a step of another trace is removed from the link."""
     position = get_url_parameter("step")
     if not (position.isascii() and position.isdecimal()):
         return None
@@ -75,16 +217,35 @@ def _focused_step(trace_id: UUID) -> int | None:
 
 
 def build_notebook_data(
-    record: TraceRecord, *, editable: bool, forkable: bool, is_known_name: NameLookup | None = None
+    record: TraceRecord,
+    part: VisiblePart = VisiblePart(),
+    *,
+    editable: bool,
+    forkable: bool,
+    is_known_name: NameLookup | None = None,
 ) -> dict[str, Any]:
-    """The notebook's data for notebook.js, as JSON values."""
+    """The notebook's data for notebook.js, as JSON values, with the steps of one page."""
     edits: dict[UUID | None, int] = {}
     for edit in record.edits:
         if edit.action not in ("rating", "undo", "redo"):
             edits[edit.step_id] = edits.get(edit.step_id, 0) + 1
+    first = part.page * STEPS_PER_PAGE
     return {
         "trace": record.trace.id.hex,
-        "steps": [_step_data(step, edits.get(step.id, 0), is_known_name) for step in record.steps],
+        "world": record.project.world,
+        "steps": [
+            _step_data(
+                step,
+                edits.get(step.id, 0),
+                is_known_name,
+                MAX_ITEMS_ON_REQUEST if step.position in part.complete else MAX_ITEMS,
+            )
+            for step in record.steps[first : first + STEPS_PER_PAGE]
+        ],
+        "count": len(record.steps),
+        "page": part.page,
+        "per_page": STEPS_PER_PAGE,
+        "last": record.steps[-1].position if record.steps else None,
         "answers": _answer_data(record),
         "spent": format_trace_cost(record.steps),
         "editable": editable,
@@ -94,7 +255,7 @@ def build_notebook_data(
     }
 
 
-def _step_data(step: Step, edits: int, is_known_name: NameLookup | None) -> dict[str, Any]:
+def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: int) -> dict[str, Any]:
     state = _step_state(step)
     return {
         "position": step.position,
@@ -107,7 +268,7 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None) -> dict
         ],
         "state": state,
         "error": step.error,
-        "view": build_observation_view(step, is_known_name) if state == "done" and not step.error else None,
+        "view": build_observation_view(step, is_known_name, limit) if state == "done" and not step.error else None,
         "rating": step.rating,
         "spent": " · ".join(format_step_cost(step)),
         "spent_details": "; ".join([*_format_times(step), *format_usage_details(step.usage)]),
@@ -116,7 +277,7 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None) -> dict
 
 
 def tool_title(name: str | None) -> str | None:
-    """The tool's name on the page; an external tool is called by its identifier."""
+    """The tool's name on the page; for an external tool its identifier."""
     return BUILT_IN_TOOLS[name].title if name in BUILT_IN_TOOLS else name
 
 
@@ -139,7 +300,7 @@ def _format_times(step: Step) -> list[str]:
     if step.wall_seconds is not None:
         parts.append(f"written in {step.wall_seconds:.0f} s")
     if step.active_seconds is not None:
-        parts.append(f"{step.active_seconds:.0f} s of them active")
+        parts.append(f"{step.active_seconds:.0f} s of that active")
     return parts
 
 

@@ -1,7 +1,9 @@
-"""Turns a step's observation into a view: the JSON that notebook.js draws, with the values that can be clicked.
+"""Converts a step's observation to a view: the JSON that notebook.js draws, with the values that can be clicked.
 
-Values are titles, labels and ids, cells of tables, and in sentences the names that the world knows, whole dates and
-numbers. An external tool's result becomes a table if it is one, else one line per value.
+Values are titles, labels, ids, cells of tables, and in sentences the world's names, whole dates and numbers. The result
+of an external tool becomes a table if it has that shape, else one line per value.
+
+A view has the first items of a long list, and under "more" how many it would have on request.
 """
 
 import re
@@ -10,24 +12,30 @@ from typing import Any
 
 from db.models import Step
 from reasoners.provenance import DATE_PATTERN, MONTHS, VALUE_FIELDS
+from tools.stored_size import cut_total
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
 from worlds.source import World
 
 View = dict[str, Any]
 
-MAX_ROWS = 200
+MAX_ITEMS = 100
+"""Rows, lines, sentences or other items that are shown at first."""
+MAX_ITEMS_ON_REQUEST = 2_000
 MAX_COLUMNS = 16
-MAX_LINES = 400
 MAX_NOTE_CHARACTERS = 2_000
 _MAX_VALUE_LENGTH = 1_000
+"""Longer values are shown in part and cannot be clicked."""
+MAX_SENTENCE_CHARACTERS = 5_000
 _FIELD_KINDS = {"entity": "entity", "id": "entity", "sparql": "query", "address": "address"}
 
 
-def build_result_view(result: Any, text: str, attachments: Sequence[Mapping[str, Any]] = ()) -> View:
+def build_result_view(
+    result: Any, text: str, attachments: Sequence[Mapping[str, Any]] = (), limit: int = MAX_ITEMS
+) -> View:
     """The view of a JSON value; the tool's text and its attachments become a note above it."""
     note = text.strip()
-    # A text in JSON only repeats the data.
+    # A text that is JSON only repeats the data.
     notes = (
         [note[:MAX_NOTE_CHARACTERS]]
         if note and not note.startswith(("{", "[")) and isinstance(result, list | dict)
@@ -37,22 +45,22 @@ def build_result_view(result: Any, text: str, attachments: Sequence[Mapping[str,
         notes = [f"Not shown: {', '.join(' '.join(map(str, attachment.values())) for attachment in attachments)}."]
     if not isinstance(result, list | dict):
         return {"kind": "text", "text": note or _format_value(result)}
-    place, rows = _find_table(result)
+    pointer, rows = _find_table(result)
     if rows is None:
-        return _lines_view(result, notes)
+        return _lines_view(result, notes, limit)
     if isinstance(result, Mapping):
         notes += [f"{name}: {_format_value(value)}" for name, value in result.items() if value is not rows]
-    return _result_table_view(rows, place, notes)
+    return _result_table_view(rows, pointer, notes, limit)
 
 
 def _find_table(result: Any) -> tuple[str, Sequence[Mapping[str, Any]] | None]:
-    """The rows of a result that is a table, alone or beside plain values, and their JSON Pointer."""
+    """Find the table that a result is, or contains beside plain values; returns its pointer and rows, or ("", None)."""
     if _is_table(result):
         return "/result", result
     if isinstance(result, Mapping):
         tables = [(name, value) for name, value in result.items() if _is_table(value)]
-        others = [value for value in result.values() if not _is_table(value)]
-        if len(tables) == 1 and not any(isinstance(value, list | dict) for value in others):
+        other_values = [value for value in result.values() if not _is_table(value)]
+        if len(tables) == 1 and not any(isinstance(value, list | dict) for value in other_values):
             return f"/result/{_escape_pointer(tables[0][0])}", tables[0][1]
     return "", None
 
@@ -66,55 +74,53 @@ def _is_table(value: Any) -> bool:
     )
 
 
-def _result_table_view(rows: Sequence[Mapping[str, Any]], place: str, notes: list[str]) -> View:
+def _result_table_view(rows: Sequence[Mapping[str, Any]], pointer: str, notes: list[str], limit: int) -> View:
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = names[:MAX_COLUMNS]
     if len(names) > len(columns):
         notes.append(f"Columns not shown: {', '.join(names[MAX_COLUMNS:])}.")
-    if len(rows) > MAX_ROWS:
-        notes.append(f"The first {MAX_ROWS} of {len(rows):,} rows; all are stored and exported.")
     cells = [
-        [_result_cell_view(row[name], name, f"{place}/{number}") if name in row else None for name in columns]
-        for number, row in enumerate(rows[:MAX_ROWS])
+        [_result_cell_view(row[name], name, f"{pointer}/{number}") if name in row else None for name in columns]
+        for number, row in enumerate(rows[:limit])
     ]
-    return {"kind": "table", "columns": columns, "rows": cells, "note": "\n".join(notes) or None}
+    view = {"kind": "table", "columns": columns, "rows": cells, "note": "\n".join(notes) or None}
+    return view | _more(len(rows), limit, "rows")
 
 
-def _result_cell_view(value: Any, name: str, place: str) -> View | None:
+def _result_cell_view(value: Any, name: str, pointer: str) -> View | None:
     if value is None:
         return None
     kind = _value_kind(value, name)
-    text = value if kind else _format_value(value)
-    return {"value": text, "shown": text, "label": None, "kind": kind, "pointer": f"{place}/{_escape_pointer(name)}"}
+    text = value if kind else _shorten(_format_value(value))
+    return {"value": text, "shown": text, "label": None, "kind": kind, "pointer": f"{pointer}/{_escape_pointer(name)}"}
 
 
-def _lines_view(result: Any, notes: list[str]) -> View:
+def _lines_view(result: Any, notes: list[str], limit: int) -> View:
     lines = list(_iterate_lines(result, "", "/result", 0))
-    if len(lines) > MAX_LINES:
-        notes.append(f"The first {MAX_LINES} of {len(lines):,} lines; all are stored and exported.")
-    return {"kind": "lines", "lines": lines[:MAX_LINES], "note": "\n".join(notes) or None}
+    view = {"kind": "lines", "lines": lines[:limit], "note": "\n".join(notes) or None}
+    return view | _more(len(lines), limit, "lines")
 
 
 def _iterate_lines(value: Any, name: str, pointer: str, depth: int) -> Iterator[View]:
-    """One line per value with its name before it; values inside of others are indented below them."""
-    inner: list[tuple[str, Any]] = []
+    """Yield one line per value, with its name; nested values are indented."""
+    entries: list[tuple[str, Any]] = []
     if isinstance(value, Mapping):
-        inner = [(str(key), item) for key, item in value.items()]
-    elif isinstance(value, list) and any(isinstance(item, list | dict) for item in value):
-        inner = [(str(place), item) for place, item in enumerate(value)]
-    if not inner:
+        entries = [(str(key), entry_value) for key, entry_value in value.items()]
+    elif isinstance(value, list) and any(isinstance(entry_value, list | dict) for entry_value in value):
+        entries = [(str(index), entry_value) for index, entry_value in enumerate(value)]
+    if not entries:
         kind = _value_kind(value, name)
-        text = value if kind else _format_value(value)
+        text = value if kind else _shorten(_format_value(value))
         yield {"depth": depth, "name": name, "value": text, "kind": kind, "pointer": pointer}
         return
     if name:
         yield {"depth": depth, "name": name, "value": "", "kind": None, "pointer": pointer}
-    for key, item in inner:
-        yield from _iterate_lines(item, key, f"{pointer}/{_escape_pointer(key)}", depth + bool(name))
+    for key, entry_value in entries:
+        yield from _iterate_lines(entry_value, key, f"{pointer}/{_escape_pointer(key)}", depth + bool(name))
 
 
 def _value_kind(value: Any, name: str) -> str | None:
-    """The kind of a value that can be clicked; None for one whose origin could not be followed."""
+    """The kind of a value that can be clicked; None for a value whose origin could not be traced."""
     if not isinstance(value, str) or name not in VALUE_FIELDS or not value.strip() or len(value) > _MAX_VALUE_LENGTH:
         return None
     return _FIELD_KINDS.get(name, "title")
@@ -130,6 +136,10 @@ def _format_value(value: Any) -> str:
     return "nothing" if value is None else str(value)
 
 
+def _shorten(text: str, length: int = _MAX_VALUE_LENGTH) -> str:
+    return text if len(text) <= length else f"{text[:length]} … {len(text) - length:,} more characters"
+
+
 def _escape_pointer(key: str) -> str:
     """The key escaped for a JSON Pointer."""
     return key.replace("~", "~0").replace("/", "~1")
@@ -140,7 +150,7 @@ NameLookup = Callable[[str], bool]
 _NAME_RUN_PATTERN = re.compile(
     r"(?<![\w'’])[^\W\d_a-z][\w'’.-]*(?:\s(?:(?:of|the|de|von|van|der|al|du|la|and)\s)?[^\W\d_a-z][\w'’-]*)*"
 )
-"""Capitalized words in a row, with the small words that join them: one name, or several names joined by "and"."""
+"""A run of capitalized words and connecting words: one name, or several names joined by "and"."""
 _WORD_PATTERN = re.compile(r"\S+")
 _NUMBER_PATTERN = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
 _POSSESSIVE_PATTERN = re.compile(r"['’]s?$")
@@ -149,31 +159,41 @@ _SENTENCE_OPENERS = frozenset(
 )
 _MAX_NAME_WORDS = 10
 MIN_NAME_LENGTH = 2
-"""Names without a lookup are longer than this: initials are none."""
+"""Without a lookup, names are longer than this, since initials are not names."""
 MAX_TEXT_CHARACTERS = 20_000
 
 
-def build_observation_view(step: Step, is_known_name: NameLookup | None = None) -> View:
-    """The view of a completed step; observations without data are shown as text."""
+def build_observation_view(step: Step, is_known_name: NameLookup | None = None, limit: int = MAX_ITEMS) -> View:
+    """The view of a completed step with at most that many items; observations without data are shown as text."""
     data = step.data or {}
     for field, draw in _VIEW_BUILDERS.items():
         if field in data:
-            return draw(data)
+            total = cut_total(data, field)
+            view = draw({**data, field: data[field][:limit]} if isinstance(data[field], list) else data)
+            return view | _more(len(data[field]), limit, _ITEM_NOUNS.get(field, field), total)
     if "sentences" in data:
-        return _article_view(data, is_known_name)
+        return _article_view(data, is_known_name, limit)
     text = step.observation or ""
     if "result" in data:
-        return build_result_view(data["result"], text, data.get("attachments") or ())
-    cut = (
+        return build_result_view(data["result"], text, data.get("attachments") or (), limit)
+    truncation_note = (
         f"\n… {len(text) - MAX_TEXT_CHARACTERS:,} more characters; they are stored and exported"
         if len(text) > MAX_TEXT_CHARACTERS
         else ""
     )
-    return {"kind": "text", "text": text[:MAX_TEXT_CHARACTERS] + cut}
+    return {"kind": "text", "text": text[:MAX_TEXT_CHARACTERS] + truncation_note}
+
+
+def _more(count: int, limit: int, noun: str, total: int | None = None) -> View:
+    """How many items a view has and would have on request, and how many the world has; {} if it has all of them."""
+    if count <= limit and total is None:
+        return {}
+    on_request = min(count, MAX_ITEMS_ON_REQUEST)
+    return {"more": {"shown": min(count, limit), "on_request": on_request, "total": total or count, "noun": noun}}
 
 
 def _hits_view(data: View) -> View:
-    hits = [{**hit, "pointer": f"/hits/{place}"} for place, hit in enumerate(data["hits"])]
+    hits = [{**hit, "pointer": f"/hits/{index}"} for index, hit in enumerate(data["hits"])]
     if not hits:
         return {"kind": "text", "text": "Nothing found. Try fewer words, or another name."}
     relaxed = all(hit.get("relaxed") for hit in hits)
@@ -185,7 +205,7 @@ def _hits_view(data: View) -> View:
 
 
 def _pages_view(data: View) -> View:
-    pages = [{**page, "pointer": f"/pages/{place}"} for place, page in enumerate(data["pages"])]
+    pages = [{**page, "pointer": f"/pages/{index}"} for index, page in enumerate(data["pages"])]
     if not pages:
         return {"kind": "text", "text": "Nothing found. Try fewer words, or another name."}
     relaxed = all(page.get("relaxed") for page in pages)
@@ -197,23 +217,26 @@ def _pages_view(data: View) -> View:
 
 
 def _choices_view(data: View) -> View:
-    choices = [{"snippet": "", **one, "pointer": f"/choices/{place}"} for place, one in enumerate(data["choices"])]
-    note = f"{data['title']} may mean several things; read the one that is meant."
+    choices = [
+        {"snippet": "", **choice, "pointer": f"/choices/{index}"} for index, choice in enumerate(data["choices"])
+    ]
+    note = f"{data['title']} has several meanings. Read the one that you mean."
     return {"kind": "hits", "hits": choices, "note": note}
 
 
-def _article_view(data: View, is_known_name: NameLookup | None) -> View:
-    best = {item["place"] for item in (*data["best"], *data.get("quotes", ()))}
-    sentences = [
-        {
-            "text": text,
-            "place": place,
-            "best": place in best,
-            "pointer": f"/sentences/{place}",
-            "names": find_values(text, is_known_name),
-        }
-        for place, text in enumerate(data["sentences"])
+def _article_view(data: View, is_known_name: NameLookup | None, limit: int) -> View:
+    stored: Sequence[str] = data["sentences"]
+    references = [
+        (sentence["place"], f"/{field}/{index}/text", sentence.get("text", ""))
+        for field in ("best", "quotes")
+        for index, sentence in enumerate(data.get(field, ()))
     ]
+    # A sentence beyond those that are stored is shown as it stands in its reference.
+    best = {
+        place: (stored[place], f"/sentences/{place}") if place < len(stored) else (text, pointer)
+        for place, pointer, text in reversed(references)
+    }
+    count = cut_total(data, "sentences") or len(stored)
     return {
         "kind": "article",
         "title": data["title"],
@@ -221,27 +244,40 @@ def _article_view(data: View, is_known_name: NameLookup | None) -> View:
         "address": data.get("address"),
         "date": data.get("date"),
         "redirected": data.get("redirected"),
-        "best": [sentence for sentence in sentences if sentence["best"]],
-        "rest": sentences if len(sentences) > len(best) else [],
-        "count": len(sentences),
+        "best": [
+            _sentence_view(best[place][0], place, best[place][1], is_known_name) | {"best": True}
+            for place in sorted(best)
+        ],
+        "rest": [
+            _sentence_view(text, index, f"/sentences/{index}", is_known_name) | {"best": index in best}
+            for index, text in enumerate(stored[:limit])
+        ]
+        if count > len(best)
+        else [],
+        "count": count,
         "answer": _answer_view(data) if data.get("route") == "model" else None,
         "note": f"Ranked without the language model. {data['why']}" if data.get("why") else None,
-    }
+    } | _more(len(stored), limit, "sentences", cut_total(data, "sentences"))
+
+
+def _sentence_view(text: str, place: int, pointer: str, is_known_name: NameLookup | None) -> View:
+    text = _shorten(text, MAX_SENTENCE_CHARACTERS)
+    return {"text": text, "place": place, "pointer": pointer, "names": find_values(text, is_known_name)}
 
 
 def _answer_view(data: View) -> View:
-    """The answer that the language model read from a text, and whether its quotations stand there."""
+    """The view of the language model's answer from a text, with a verdict on its quotations."""
     answer = {"text": data["answer"], "quotes": data["quotes"], "invented": data["invented"]}
     if data["answer"] is None:
         return {**answer, "sign": "none", "words": "The language model finds no answer in this text."}
     if data["supported"]:
-        return {**answer, "sign": "good", "words": "Every quotation stands in the text."}
-    words = "Not every quotation stands in the text." if data["quotes"] else "No quotation supports this answer."
+        return {**answer, "sign": "good", "words": "Every quotation is in the text."}
+    words = "Not every quotation is in the text." if data["quotes"] else "No quotation supports this answer."
     return {**answer, "sign": "poor", "words": words}
 
 
 def name_lookup(world: World | None) -> NameLookup | None:
-    """The lookup of a world that lies on this machine; None for one that would have to be asked over the network."""
+    """The name lookup of an embedded world; None for a live world, which would need network requests."""
     if world is None:
         return None
     texts = [source for source in (world.text,) if isinstance(source, EmbeddedText)]
@@ -252,7 +288,7 @@ def name_lookup(world: World | None) -> NameLookup | None:
 
 
 def find_values(sentence: str, is_known_name: NameLookup | None = None) -> list[tuple[int, int]]:
-    """The spans of the values in a sentence: whole dates, names, numbers; without a lookup any capitalized name."""
+    """Find the spans of dates, names and numbers in a sentence; without a lookup, any capitalized run is a name."""
     spans = [match.span() for match in DATE_PATTERN.finditer(sentence)]
     for match in _NAME_RUN_PATTERN.finditer(sentence):
         words = [
@@ -265,15 +301,19 @@ def find_values(sentence: str, is_known_name: NameLookup | None = None) -> list[
 
 
 def _known_names(sentence: str, words: list[tuple[int, int]], is_known_name: NameLookup) -> Iterator[tuple[int, int]]:
-    """The longest names that the world knows, from left to right."""
-    first = 0
-    while first < len(words):
-        lasts = range(min(len(words), first + _MAX_NAME_WORDS) - 1, first - 1, -1)
-        candidates = ((last, _trim(sentence, words[first][0], words[last][1])) for last in lasts)
-        match = next(((last, span) for last, span in candidates if _is_name(sentence, span, is_known_name)), None)
+    """Yield the spans of the longest known names, from left to right."""
+    first_word = 0
+    while first_word < len(words):
+        last_words = range(min(len(words), first_word + _MAX_NAME_WORDS) - 1, first_word - 1, -1)
+        candidates = (
+            (last_word, _trim(sentence, words[first_word][0], words[last_word][1])) for last_word in last_words
+        )
+        match = next(
+            ((last_word, span) for last_word, span in candidates if _is_name(sentence, span, is_known_name)), None
+        )
         if match is not None:
             yield match[1]
-        first = match[0] + 1 if match is not None else first + 1
+        first_word = match[0] + 1 if match is not None else first_word + 1
 
 
 def _is_name(sentence: str, span: tuple[int, int], is_known_name: NameLookup) -> bool:
@@ -282,7 +322,7 @@ def _is_name(sentence: str, span: tuple[int, int], is_known_name: NameLookup) ->
 
 
 def _split_run(sentence: str, words: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The names of a run, parted at "and", without the words that only begin a sentence and without months."""
+    """Yield the names of a run, split at "and", without sentence openers and months."""
     names: list[list[tuple[int, int]]] = [[]]
     for word in words:
         if sentence[slice(*word)] == "and":
@@ -290,7 +330,7 @@ def _split_run(sentence: str, words: list[tuple[int, int]]) -> Iterator[tuple[in
         else:
             names[-1].append(word)
     for name in names:
-        # A sentence's first word is capitalized whatever it is.
+        # The first word of a sentence is always capitalized.
         while name and sentence[slice(*name[0])] in _SENTENCE_OPENERS:
             name.pop(0)
         if name and (len(name) > 1 or sentence[slice(*name[0])] not in MONTHS):
@@ -300,7 +340,7 @@ def _split_run(sentence: str, words: list[tuple[int, int]]) -> Iterator[tuple[in
 
 
 def _trim(sentence: str, start: int, end: int) -> tuple[int, int]:
-    """The span without a possessive ending and closing punctuation."""
+    """Remove a possessive ending and final punctuation from the span."""
     text = sentence[start:end].rstrip(".-")
     return start, start + len(_POSSESSIVE_PATTERN.sub("", text))
 
@@ -326,13 +366,15 @@ def _queries_view(data: View) -> View:
 
 
 def _route_note(data: View) -> str | None:
-    """Which of grammar and language model wrote the queries; None where only the grammar was asked to."""
-    why = data.get("why")
+    """State whether the grammar or the language model wrote the queries; None if only the grammar was available."""
+    reason = data.get("why")
     if data.get("route") == "model":
         return (
-            f"Written by the language model. {why}" if why else "Written by the language model and tried on the graph."
+            f"Written by the language model. {reason}"
+            if reason
+            else "Written by the language model and tested on the graph."
         )
-    return f"Written by the grammar. {why}" if why else None
+    return f"Written by the grammar. {reason}" if reason else None
 
 
 def _table_view(data: View) -> View:
@@ -349,17 +391,21 @@ def _table_view(data: View) -> View:
 def _cell_view(cell: View, pointer: str) -> View:
     value = str(cell["value"])
     is_entity = cell["kind"] == "entity"
-    midnight = value.removesuffix("T00:00:00Z") if "dateTime" in (cell.get("datatype") or "") else value
+    shown = value.removesuffix("T00:00:00Z") if "dateTime" in (cell.get("datatype") or "") else value
     label = cell.get("label") if is_entity else None
+    if len(value) > _MAX_VALUE_LENGTH:
+        text = _shorten(value)
+        return {"value": text, "shown": text, "label": None, "kind": None, "pointer": pointer}
     return {
         "value": value,
-        "shown": midnight,
+        "shown": shown,
         "label": label,
         "kind": "entity" if is_entity else "title",
         "pointer": pointer,
     }
 
 
+_ITEM_NOUNS = {"candidates": "queries"}
 _VIEW_BUILDERS: dict[str, Callable[[View], View]] = {
     "hits": _hits_view,
     "pages": _pages_view,

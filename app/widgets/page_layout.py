@@ -1,4 +1,4 @@
-"""Parts that every page has: the style sheet, the sheet of shortcuts, and the buttons of a page's views."""
+"""Parts of every page: the style sheet, the sheet of shortcuts, and the buttons of a page's views."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,7 +11,7 @@ from app.widgets.url_state import get_url_parameter, go_to_view
 
 
 def choose_view(heading: str, views: Mapping[str, str]) -> str:
-    """Draw the heading and one button per view; gives the open view, the first unless the link names another."""
+    """Draw the heading and one button per view; returns the view in the link, else the first one."""
     chosen = get_url_parameter("view") if get_url_parameter("view") in views else next(iter(views))
     st.html(f'<h1 class="world">{escape_html(heading)}</h1>')
     with st.container(horizontal=True, gap="small", key="views"):
@@ -37,22 +37,26 @@ def read_asset(name: str) -> str:
 
 
 def apply_style_sheet() -> None:
-    """Put the style sheet on the page."""
+    """Add the style sheet to the page."""
     st.html(f"<style>{read_asset('page.css')}</style>")
 
 
-def show_keys_button(keys: Mapping[str, str]) -> None:
-    """Draw the button that opens the sheet of shortcuts."""
+def show_shortcuts_button(shortcuts: Mapping[str, str]) -> None:
+    """Draw the button that opens the sheet of these shortcuts."""
     if st.button("Shortcuts `?`", key="keys", icon=":material/keyboard:"):
-        _show_keys_dialog(keys)
+        _show_shortcuts_dialog(shortcuts)
 
 
-def listen_for_keys() -> None:
-    """Listen for keys that Streamlit's button shortcuts cannot express or miss inside text fields."""
-    st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))(key="page_keys", height=1)
+def listen_for_keys(cookie: str | None) -> None:
+    """Handle the keys that Streamlit's button shortcuts cannot express, or that they miss inside text fields.
+
+    `cookie` is the name of a cookie that the browser stores for a year.
+    """
+    keys = st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))
+    keys(data={"cookie": cookie}, key="page_keys", height=1)
 
 
 @st.dialog("Shortcuts")
-def _show_keys_dialog(keys: Mapping[str, str]) -> None:
-    """Show what each key of the page does."""
-    st.table({"Key": [f"`{key}`" for key in keys], "What it does": list(keys.values())}, hide_index=True)
+def _show_shortcuts_dialog(shortcuts: Mapping[str, str]) -> None:
+    actions = {**shortcuts, "?": "This sheet"}
+    st.table({"Key": [f"`{key}`" for key in actions], "Action": list(actions.values())}, hide_index=True)

@@ -6,28 +6,29 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import show_keys_button
+from app.widgets.opened_trace import OpenedTrace
+from app.widgets.page_layout import show_shortcuts_button
 from app.widgets.person import show_user_menu
-from app.widgets.plain_text import escape_html, escape_markdown
-from db import projects, queue, recording, traces
+from app.widgets.plain_text import disarm_images, escape_html, escape_markdown, format_sentence
+from db import projects, queue, recording, traces, users
 from db.database import Database, RowNotFound, StoreError
-from db.models import Project, User
-from evaluation.repairs import claim_next_failure
+from db.models import Project, User, utc_now
+from evaluation.repairs import next_failure
 from runs.services import Services
-
-QUEUE_SHORTCUTS = {"Alt+K": "Skip the question", "Alt+G": "Guidelines", "Alt+Q": "My queue", "?": "This sheet"}
 
 
 def current_project(database: Database) -> Project | None:
-    """The project that the link names, else the first one."""
+    """The project in the link, else the first one; None without projects."""
     with database.read() as session:
-        every = projects.list_projects(session)
+        all_projects = projects.list_projects(session)
     name = st.query_params.get("project")
-    return next((project for project in every if project.name == name), every[0] if every else None)
+    return next(
+        (project for project in all_projects if project.name == name), all_projects[0] if all_projects else None
+    )
 
 
 def choose_project(database: Database) -> None:
-    """Draw a select box of the projects; nothing when there is only one."""
+    """Draw a select box of the projects, unless there is only one."""
     with database.read() as session:
         names = [project.name for project in projects.list_projects(session)]
     project = current_project(database)
@@ -45,72 +46,77 @@ def _change_project() -> None:
     st.query_params.pop("trace", None)
 
 
-def current_trace_id(services: Services, person: User) -> UUID | None:
-    """The trace that the link names, else the next one in the person's queue; None when nothing is left."""
-    named = st.query_params.get("trace", "")
-    if named:
+def current_trace(services: Services, person: User) -> OpenedTrace | None:
+    """The trace in the link, else the next one in the person's queue; None if the queue is empty."""
+    reference = st.query_params.get("trace", "")
+    if reference:
         try:
-            trace_id = UUID(named)
+            trace_id = UUID(reference)
             with services.database.read() as session:
                 traces.load_trace(session, trace_id)
         except (ValueError, RowNotFound):
-            st.session_state["notice"] = "The link names a trace that is not here; this is the next one in your queue."
+            st.session_state["notice"] = "The trace in the link does not exist. This is the next one in your queue."
         else:
-            return trace_id
+            return OpenedTrace(trace_id, person.name)
     project = current_project(services.database)
-    next_id = _next_trace_id(services, project, person) if project is not None else None
-    if next_id is not None:
-        st.query_params["trace"] = str(next_id)
-    return next_id
+    opened = _next_trace(services, project, person) if project is not None else None
+    if opened is not None and opened.question_id is None:
+        st.query_params["trace"] = str(opened.id)
+    return opened
 
 
-def _next_trace_id(services: Services, project: Project, person: User) -> UUID | None:
-    """Returned work first, then the latest draft, then a failed run to repair, then a new trace."""
+def _next_trace(services: Services, project: Project, person: User) -> OpenedTrace | None:
+    """The next trace: returned work, else the latest draft, else a failed run to repair, else a new trace."""
     postponed: set[UUID] = st.session_state.get("postponed", set())
     with services.database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)
         drafts = queue.list_drafts(session, project.id, person.id)
     for item in (*returned, *drafts):
         if item.trace.id not in postponed:
-            return item.trace.id
-    failure = claim_next_failure(services, project, person.id)
-    if failure is not None:
-        return failure.outcome.trace_id
-    with services.database.begin() as session:
+            return OpenedTrace(item.trace.id, person.name)
+    failure = next_failure(services, project, person.id)
+    if failure is not None and failure.outcome.trace_id is not None:
+        return OpenedTrace(failure.outcome.trace_id, person.name)
+    with services.database.read() as session:
         question = queue.next_question(session, project.id, person.id)
-        return recording.start_trace(session, question.id, person.id).id if question is not None else None
+    if question is None:
+        return None
+    opened_at = st.session_state.setdefault(f"opened_at_{question.id.hex}", utc_now())
+    return OpenedTrace.of_question(question.id, person.name, opened_at)
 
 
 def open_next_question(postpone: UUID | None = None) -> None:
-    """Leave this trace for the next in the queue; a postponed trace waits under My queue until the next visit."""
+    """Open the next trace of the queue; a postponed trace stays under My queue until the next visit."""
     if postpone is not None:
         st.session_state.setdefault("postponed", set()).add(postpone)
     st.query_params.pop("trace", None)
     st.rerun()
 
 
-def show_queue_header(database: Database, person: User, trace_id: UUID | None, keys: Mapping[str, str]) -> None:
+def show_queue_header(
+    database: Database, person: User, opened: OpenedTrace | None, shortcuts: Mapping[str, str]
+) -> None:
     """Draw the header of the Annotate page: project, progress, the buttons of the queue, and the question."""
     project = current_project(database)
     if project is None:
         st.info(
-            "There is no project yet. `showhow setup` prepares one with a small world; `showhow world import` and "
-            "`showhow questions import` bring your own."
+            "There is no project yet. `showhow setup` makes one with a small world; `showhow world import` and "
+            "`showhow questions import` import your own."
         )
         return
+    record = opened.load(database, person) if opened else None
     with database.read() as session:
-        record = traces.load_trace(session, trace_id) if trace_id else None
         progress = queue.measure_progress(session, project.id, person.id)
         returned = len(queue.list_returned_traces(session, project.id, person.id))
     with st.container(key="masthead"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             choose_project(database)
             shown_project = record.project if record else project
-            place = (
+            position_text = (
                 f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
             )
             st.markdown(
-                f"{place} · {progress.done} done, {progress.completed_by_user} by you · "
+                f"{position_text} · {progress.done} done, {progress.completed_by_user} by you · "
                 f"world: {escape_markdown(shown_project.world)}",
                 width="stretch",
             )
@@ -122,7 +128,7 @@ def show_queue_header(database: Database, person: User, trace_id: UUID | None, k
                 _show_skip_dialog(database, record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
                 _show_guidelines(shown_project)
-            show_keys_button(keys)
+            show_shortcuts_button(shortcuts)
             show_user_menu(person)
         with st.container(key="question"):
             if record:
@@ -133,10 +139,10 @@ def show_queue_header(database: Database, person: User, trace_id: UUID | None, k
 
 def _show_queue_empty(progress: queue.ProjectProgress) -> None:
     if progress.total == 0:
-        st.info("This project has no questions yet: `showhow questions import FILE --project NAME` adds some.")
+        st.info("This project has no questions yet. `showhow questions import FILE --project NAME` imports some.")
     else:
         st.success(
-            f"Nothing is left for you here: {progress.done} of {progress.total} questions are done, you skipped "
+            f"Your queue is empty: {progress.done} of {progress.total} questions are done, and you skipped "
             f"{progress.skipped}."
         )
 
@@ -144,20 +150,20 @@ def _show_queue_empty(progress: queue.ProjectProgress) -> None:
 @st.dialog("Skip this question")
 def _show_skip_dialog(database: Database, question_id: UUID, person: User) -> None:
     reason = st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
-    st.caption("Your steps are saved; the question is under My queue if you want it back.")
+    st.caption("Your steps are saved. You can return the question from My queue.")
     if st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter"):
         try:
             with database.begin() as session:
-                queue.skip_question(session, question_id, person.id, reason)
-        except StoreError as refused:
-            st.error(str(refused))
+                queue.skip_question(session, question_id, users.register_user(session, person.name).id, reason)
+        except StoreError as error:
+            st.error(format_sentence(str(error)))
         else:
             open_next_question()
 
 
 @st.dialog("Guidelines", width="large")
 def _show_guidelines(project: Project) -> None:
-    st.markdown(project.guidelines or "This project has no guidelines.")
+    st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
 
 
 @st.dialog("My queue", width="large")
@@ -181,7 +187,7 @@ def _show_queue(database: Database, project: Project, person: User) -> None:
 
 
 def _show_queue_entry(label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID]) -> None:
-    """One row of the dialog; `row_id` makes its key unique, `open_trace` gives the trace that its button opens."""
+    """Draw one row of the dialog; `row_id` makes its key unique, `open_trace` returns the trace that it opens."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{escape_markdown(question)}  \n:gray[{escape_markdown(note)}]", width="stretch")
         if st.button(label, key=f"queue_entry_{row_id.hex}"):
@@ -194,7 +200,7 @@ def _same_id(trace_id: UUID) -> UUID:
 
 
 def fork_returned_trace(database: Database, trace_id: UUID, person_id: UUID) -> UUID:
-    """Fork a returned trace with all of its steps, so that its author can fix it; gives the draft."""
+    """Fork a returned trace with all its steps, so that its author can fix it; returns the id of the draft."""
     with database.begin() as session:
         steps = len(traces.load_trace(session, trace_id).steps)
         return traces.fork_trace(session, trace_id, steps, person_id).id

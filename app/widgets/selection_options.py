@@ -13,25 +13,25 @@ MODE_LABELS = {
     "diversity": "Diversity only",
     "mmr": "MMR: relevant, with different questions",
     "random": "Random",
-    "static": "Static: always the first",
+    "static": "Static: always the first ones",
     "sample": "Sampled from the DPP",
 }
 MODE_HINTS = {
-    "relevance": "This mode selects the most similar questions, even when they all do the same.",
-    "diversity": "This mode selects demonstrations that do different things, whatever their questions are about.",
+    "relevance": "This mode selects the most similar questions, even if their actions are all the same.",
+    "diversity": "This mode selects demonstrations with different actions, regardless of their questions.",
     "mmr": "This mode trades relevance against similarity of the questions; it ignores the actions.",
     "random": "This mode selects at random; the same seed gives the same picks for every question.",
     "static": "This mode selects the first demonstrations of the version for every question.",
-    "sample": "This mode samples a set, likelier the larger its determinant; another seed gives another set.",
+    "sample": "This mode samples a set with probability proportional to its determinant; the seed decides which set.",
 }
 REASONS_HINT = "The reasons below still show how the determinantal point process (DPP) scores each pick."
 MAX_PICKS = 8
-"""The most picks that the page offers; the command line takes any number."""
+"""Maximum number of picks on the page; the command line accepts any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """The selection's configuration, and whether a demonstration of the same question is left out."""
+    """The configuration of a selection, and whether demonstrations of the same question are left out."""
 
     config: SelectionConfig
     leave_out_itself: bool
@@ -48,40 +48,9 @@ def ask_selection_options(key: str) -> SelectionOptions:
             width=235,
             persist_state="session",
         )
-        k = st.number_input(
-            "Picks (k)",
-            1,
-            MAX_PICKS,
-            3,
-            key=f"k_{key}",
-            width=100,
-            help="How many demonstrations are selected.",
-            persist_state="session",
-        )
-        alpha = st.slider(
-            "Relevance weight (alpha)",
-            0.0,
-            10.0,
-            DEFAULT_ALPHA,
-            0.25,
-            key=f"alpha_{key}",
-            width=172,
-            help="At 0 the question does not matter; the higher, the more a similar question counts.",
-            persist_state="session",
-        )
-        gamma = st.slider(
-            "Diversity (gamma)",
-            0.25,
-            10.0,
-            DEFAULT_GAMMA,
-            0.25,
-            key=f"gamma_{key}",
-            width=172,
-            help="The higher, the sooner two sequences of actions count as different: diversity then decides less.",
-            persist_state="session",
-        )
+        config = _ask_kernel_options(key, SelectionConfig(mode=mode))
         with st.popover("More"):
-            config = _ask_advanced_options(key, SelectionConfig(k=int(k), mode=mode, alpha=alpha, gamma=gamma))
+            config = _ask_advanced_options(key, config)
         leave_out = st.checkbox(
             "Leave out the question itself",
             value=True,
@@ -94,15 +63,53 @@ def ask_selection_options(key: str) -> SelectionOptions:
     return SelectionOptions(config, leave_out)
 
 
+def _ask_kernel_options(key: str, config: SelectionConfig) -> SelectionConfig:
+    """Draw the fields of k, alpha and gamma; returns the configuration with their values."""
+    k = st.number_input(
+        "Picks (k)",
+        1,
+        MAX_PICKS,
+        3,
+        key=f"k_{key}",
+        width=100,
+        help="How many demonstrations are selected.",
+        persist_state="session",
+    )
+    alpha = st.slider(
+        "Relevance weight (alpha)",
+        0.0,
+        10.0,
+        DEFAULT_ALPHA,
+        0.25,
+        key=f"alpha_{key}",
+        width=172,
+        help="Higher values prefer more similar questions; at 0 the question does not matter.",
+        persist_state="session",
+    )
+    gamma = st.slider(
+        "Diversity (gamma)",
+        0.25,
+        10.0,
+        DEFAULT_GAMMA,
+        0.25,
+        key=f"gamma_{key}",
+        width=172,
+        help="How fast similarity falls with the distance of two action sequences. At high values all different "
+        "sequences count as equally diverse.",
+        persist_state="session",
+    )
+    return replace(config, k=int(k), alpha=alpha, gamma=gamma)
+
+
 def _ask_advanced_options(key: str, config: SelectionConfig) -> SelectionConfig:
-    """Draw the advanced fields; gives the configuration with their values."""
+    """Draw the advanced fields; returns the configuration with their values."""
     return replace(
         config,
         distance=st.selectbox(
             "Distance of two sequences",
             list(DISTANCES),
             key=f"distance_{key}",
-            help="longer: edits over the length of the longer one; metric: one that obeys the triangle inequality.",
+            help="longer: edits divided by the longer length; metric: a distance that obeys the triangle inequality.",
             persist_state="session",
         ),
         exchange=st.checkbox(

@@ -1,10 +1,10 @@
-"""Which tools a project offers to its annotators and to agents, and which of them cannot be called now."""
+"""The choice of the tools that a project offers to annotators and agents, and warnings about unavailable ones."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
-from app.widgets.plain_text import escape_markdown
+from app.widgets.plain_text import escape_markdown, format_sentence
 from db.database import StoreError
 from db.models import Project
 from db.projects import set_tools
@@ -13,10 +13,10 @@ from tools.registry import ToolRegistry
 
 
 def choose_tools(services: Services, project: Project) -> None:
-    """Draw the choice of the project's tools; every change is saved at once."""
+    """Draw the choice of the project's tools; every change is saved immediately."""
     registry = services.tool_registry()
     tools = registry.all_tools()
-    # A tool that cannot be loaded stays chosen until a person removes it.
+    # A tool that cannot be loaded stays selected until a person removes it.
     options = [*tools, *(name for name in project.tools if name not in tools)]
     key = f"tools_{project.id.hex}"
 
@@ -25,8 +25,8 @@ def choose_tools(services: Services, project: Project) -> None:
         try:
             with services.database.begin() as session:
                 set_tools(session, project.name, chosen)
-        except StoreError as failed:
-            st.session_state["notice"] = str(failed)
+        except StoreError as error:
+            st.session_state["notice"] = str(error)
 
     st.multiselect(
         "Tools",
@@ -35,12 +35,12 @@ def choose_tools(services: Services, project: Project) -> None:
         key=key,
         on_change=save,
         format_func=lambda name: name if name in tools else f"{name} (not available)",
-        placeholder="All of Showhow's own",
-        help="The tools that annotators and agents are offered, in this order; with none chosen, all of Showhow's own.",
+        placeholder="All built-in tools",
+        help="The tools offered to annotators and agents, in this order. If none is selected, all built-in tools.",
     )
     st.caption(
-        f"More tools come from the file {escape_markdown(str(services.tools_path))}: LangChain tools, functions and "
-        "MCP servers. `showhow tools check` says which of them work."
+        f"External tools (LangChain, functions, MCP servers) are declared in "
+        f"{escape_markdown(str(services.tools_path))}. `showhow tools check` checks them."
     )
     for name in project.tools or tools:
         if name in tools:
@@ -51,10 +51,10 @@ def choose_tools(services: Services, project: Project) -> None:
 
 
 def show_missing_tools(registry: ToolRegistry, names: Sequence[str]) -> None:
-    """Say why each of the named tools that cannot be called now is missing, and offer to try again."""
+    """Show why each unavailable tool of these is missing, with a button that loads it again."""
     problems = [problem for name in names if (problem := registry.problem(name)) is not None]
     if not problems:
         return
     for problem in dict.fromkeys(problems):
-        st.warning(escape_markdown(problem), icon=":material/power_off:")
+        st.warning(format_sentence(problem), icon=":material/power_off:")
     st.button("Try again", key="try_tools_again", on_click=registry.reload_failed)

@@ -1,4 +1,4 @@
-"""The state of the Worlds and Library pages in the URL, so that a reload and a shared link show the same place."""
+"""The state of the Worlds and Library pages in the URL, so that a reload or a shared link shows the same view."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ LIBRARY_VIEWS = {
 APPROVED = "approved"
 """The reference of all approved traces; a version's is NAME:NUMBER."""
 FIRST, LAST = "first", "last"
-"""References of the first and last demonstration on the page of the list."""
+"""References to the first and the last demonstration on the current page of the list."""
 
 
 def go_to_library(reference: str) -> None:
@@ -22,30 +22,30 @@ def go_to_library(reference: str) -> None:
     st.query_params["library"] = reference
 
 
-def go_to_demonstration(which: str, start: int) -> None:
-    """Open a demonstration, on the page of the list that begins at `start`."""
-    st.query_params.update({"demonstration": which, "from": str(start)})
+def go_to_demonstration(reference: str, start: int) -> None:
+    """Open a demonstration on the page of the list that begins at offset `start`."""
+    st.query_params.update({"demonstration": reference, "from": str(start)})
 
 
 def reset_list() -> None:
-    """Return to the start of the list, as after a filter has changed."""
+    """Return to the start of the list, such as after a change of the filter."""
     clear_url_parameters("demonstration", "from")
 
 
 def list_start() -> int:
-    """The offset at which the page of the list begins."""
+    """The offset of the current page of the list."""
     offset = str(st.query_params.get("from", ""))
     return int(offset) if offset.isascii() and offset.isdecimal() and len(offset) < 10 else 0
 
 
 WORLD_VIEWS = {"overview": "Overview", "look": "Look around", "query": "Query", "questions": "Questions"}
 WORLD_PARAMETERS = ("view", "title", "entity", "page", "question")
-"""Parameters of a place in one world, which are removed when another world is opened."""
+"""Parameters that refer to one world; they are removed when another world is opened."""
 
 
-def get_url_parameter(place: str) -> str:
-    """The parameter's value; "" without one."""
-    return str(st.query_params.get(place, ""))
+def get_url_parameter(name: str) -> str:
+    """The value of the URL parameter; "" if it is absent."""
+    return str(st.query_params.get(name, ""))
 
 
 def go_to_world(name: str) -> None:
@@ -82,7 +82,7 @@ def go_to_question(question: str) -> None:
     st.query_params.update({"view": "questions", "question": question})
 
 
-def clear_url_parameters(*places: str) -> None:
+def clear_url_parameters(*names: str) -> None:
     """Remove these parameters from the URL."""
-    for place in places:
-        st.query_params.pop(place, None)
+    for name in names:
+        st.query_params.pop(name, None)

@@ -22,16 +22,16 @@ AUTO = "auto"
 
 
 class UnknownQuestionFormat(WorldError):
-    """There is no question format of that name."""
+    """There is no question format with this name."""
 
 
 def list_format_names() -> str:
-    """The names that `--format` takes, for help texts and messages."""
+    """The values of `--format`, for help texts and messages."""
     return ", ".join((AUTO, *QUESTION_FORMATS))
 
 
 def read_questions(file: Path, format_name: str = AUTO) -> list[QuestionRecord]:
-    """Read every question of the file; a malformed line is an error with file, line and reason."""
+    """Read all questions of a file; MalformedFile names the file, the line and the reason."""
     if format_name == AUTO:
         format_name = _detect_format(file)
     if format_name not in QUESTION_FORMATS:

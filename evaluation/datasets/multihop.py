@@ -1,4 +1,4 @@
-"""Questions of HotpotQA, of 2WikiMultihopQA, and of the world made from the latter, with `hops` and `needs`."""
+"""Reads questions of HotpotQA and 2WikiMultihopQA, and of worlds made from the latter, with `hops` and `needs`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.datasets.record import QuestionFormat, QuestionRecord, parse_aliases
 from worlds.importers.files import MalformedFile, read_json_list, require_storable_text, require_text_field
 
-# The paragraphs are articles of a world; the others have fields of their own.
+# Fields stored elsewhere: the paragraphs as articles of a world, the others in fields of QuestionRecord.
 CONSUMED_FIELDS = {"_id", "id", "question", "answer", "answer_id", "type", "hops", "context"}
 RENAMED_FIELDS = {"subject_qid": "subject_id", "object_qid": "object_id"}
 
@@ -16,7 +16,7 @@ def read_multihop(file: Path) -> Iterator[QuestionRecord]:
     """Read a JSON list with a question in each record."""
     for place, record in enumerate(read_json_list(file), 1):
         if not isinstance(record, dict):
-            raise MalformedFile(file, None, f"record {place} is no JSON object")
+            raise MalformedFile(file, None, f"record {place} is not a JSON object")
         yield _parse_record(record, file, place)
 
 
@@ -51,19 +51,19 @@ def _parse_record(record: dict[str, Any], file: Path, place: int) -> QuestionRec
 
 
 def _parse_hops(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]]:
-    """The hops as the world's questions give them, or those of 2WikiMultihopQA's evidences."""
+    """The hops of the record, or those of 2WikiMultihopQA's evidences."""
     if record.get("hops") is None:
         return _parse_evidences(record, file, place)
     hops = record["hops"]
     if not isinstance(hops, list) or not all(isinstance(hop, dict) for hop in hops):
-        raise MalformedFile(file, None, f"record {place} has 'hops' that are no list of objects")
+        raise MalformedFile(file, None, f"record {place} has 'hops' that are not a list of objects")
     return [{RENAMED_FIELDS.get(name, name): value for name, value in hop.items()} for hop in hops]
 
 
 def _parse_evidences(record: dict[str, Any], file: Path, place: int) -> list[dict[str, Any]]:
     evidences = record.get("evidences")
     if not isinstance(evidences, list | None):
-        raise MalformedFile(file, None, f"record {place} has 'evidences' that are no list")
+        raise MalformedFile(file, None, f"record {place} has 'evidences' that are not a list")
     hops = []
     for evidence in evidences or []:
         match evidence:
@@ -72,7 +72,7 @@ def _parse_evidences(record: dict[str, Any], file: Path, place: int) -> list[dic
                 hops.append({**ends, "relation": relation, "pid": None})
             case _:
                 raise MalformedFile(
-                    file, None, f"record {place} has an evidence that is no [subject, relation, object]"
+                    file, None, f"record {place} has an evidence that is not [subject, relation, object]"
                 )
     return hops
 

@@ -1,10 +1,11 @@
-"""Questions in JSON Lines or CSV, under the usual names: `question` or `text`, `answer` or `answers`, `id`."""
+"""Reads questions in JSON Lines or CSV with common field names: `question` or `text`, `answer` or `answers`, `id`."""
 
 import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from evaluation.csv_cells import restore_cell
 from evaluation.datasets.record import QuestionFormat, QuestionRecord, parse_aliases
 from worlds.importers.files import (
     MalformedFile,
@@ -41,13 +42,14 @@ def read_csv(file: Path) -> Iterator[QuestionRecord]:
                 continue
             if len(row) != len(header):
                 raise MalformedFile(file, reader.line_num, f"{len(row)} cells under {len(header)} columns")
-            record: dict[str, Any] = {name: cell for name, cell in zip(header, row, strict=True) if cell.strip()}
+            cells = zip(header, map(restore_cell, row), strict=True)
+            record: dict[str, Any] = {name: cell for name, cell in cells if cell.strip()}
             for name in ANSWER_NAMES:
                 if name in record:
                     record[name] = [part.strip() for part in str(record[name]).split("|") if part.strip()]
             yield parse_question(record, file, reader.line_num)
-    except csv.Error as wrong:
-        raise MalformedFile(file, reader.line_num, f"no CSV: {wrong}") from wrong
+    except csv.Error as error:
+        raise MalformedFile(file, reader.line_num, f"invalid CSV: {error}") from error
 
 
 def _check_header(names: list[str], file: Path) -> list[str]:
@@ -88,7 +90,7 @@ def parse_question(record: dict[str, Any], file: Path, line: int | None) -> Ques
 
 
 def _is_hop_list(value: Any) -> bool:
-    # Some data sets decompose a question into the texts of questions; those stay in the details.
+    # A decomposition into texts of questions, as in some data sets, stays in the details.
     return isinstance(value, list) and all(isinstance(hop, dict) for hop in value)
 
 
@@ -105,9 +107,9 @@ def _parse_answers(value: Any, file: Path, line: int | None) -> list[dict[str, A
                 entity = rest.get("entity") or rest.get("id")
                 aliases = parse_aliases(rest.get("aliases"))
             case _:
-                raise MalformedFile(file, line, "an answer is no text, number, or object with a 'text'")
+                raise MalformedFile(file, line, "an answer is not a text, a number or an object with a 'text'")
         if not text.strip():
-            raise MalformedFile(file, line, "an answer is blank; leave the field out where there is none")
+            raise MalformedFile(file, line, "an answer is blank; leave the field out if there is no answer")
         gold: dict[str, Any] = {
             "text": require_storable_text(text, file, line),
             "entity": str(entity) if entity else None,

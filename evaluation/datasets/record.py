@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """A question with its gold answers {"text", "entity"}, with "aliases" where the file has other names for one.
+    """A question with its gold answers {"text", "entity", "aliases"}; "aliases" may be missing.
 
-    Several gold answers are all asked for. A hop of the decomposition has "subject", "subject_id", "relation", "pid",
-    "object", "object_id", perhaps more. `details` are the fields of the file that have no field here.
+    A correct answer names all gold answers. A hop of the decomposition has "subject", "subject_id", "relation", "pid",
+    "object", "object_id" and possibly more. `details` holds the remaining fields of the file.
     """
 
     text: str
@@ -29,15 +29,15 @@ class QuestionFormat:
     """A format of question files."""
 
     name: str
-    """As `--format` takes it."""
+    """The value of `--format`."""
     read: Callable[[Path], Iterator[QuestionRecord]]
-    """Its questions; MalformedFile names the file, the line and the reason."""
+    """Reads the questions; MalformedFile names the file, the line and the reason."""
     sniff: Callable[[str, str], bool] | None = None
     """Whether a file with this name (without .gz) and this first line has the format; None: only by its name."""
 
 
 def parse_aliases(aliases: Any) -> list[str] | None:
-    """Other names of a gold answer; None where the value is no list of texts."""
+    """The distinct aliases of a gold answer; None if the value is not a list of texts."""
     if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
         return None
     return list(dict.fromkeys(alias.strip() for alias in aliases if alias.strip()))

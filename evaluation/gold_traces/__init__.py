@@ -1,8 +1,7 @@
-"""Gold traces: the gold reasoning of generated questions, followed with the real tools on the real sources.
+"""Gold traces: traces of generated questions, made by executing their gold reasoning with the real tools.
 
-traces.py   a question of a generated world -> a trace, or why there is none
-follow.py   one operation of the reasoning after the other, from source to source
-graph.py, text.py, web.py   how an operation is looked up in each source
-attempt.py  the trace in the making: every call of a tool is a step
-thoughts.py what is thought before each call
+demonstrations.py  the gold traces of a world's questions, and a varied selection of them
+traces.py          executes the reasoning, one operation after the other, and builds the trace of one question
+graph_steps.py, text_steps.py  the lookups of an operation in the graph, and in articles and web pages
+attempt.py         the steps of a trace and the thoughts before each call
 """

@@ -1,7 +1,6 @@
-"""A trace in the making: tools are really run, and each call becomes a step with the origins of its arguments.
+"""The steps of a gold trace: tools are called, and each call becomes a step with the origins of its arguments.
 
-What leads to what by one relation of the gold reasoning, as a universe tells it.
-What is thought before each call of a tool, in plain words made from the gold reasoning.
+Also the facts of a universe by relation, and the thoughts before each call, worded from the gold reasoning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,12 +24,12 @@ from tools.registry import get_tool as tool_named
 from tools.tool import ToolContext
 
 ValuePairs = set[tuple[int, int]]
-"""(head, value) as rows or numbers of the universe."""
+"""Pairs (head, value), each a row or number of the universe."""
 PLACE_RELATIONS = ("region", "country")
 
 
 def relation_pairs(universe: Universe, name: str, heads: Iterable[int]) -> ValuePairs:
-    """Every head with every value that a relation, a fact of a person or a place of a town leads to."""
+    """The pairs of these heads and their values by a relation, a fact of a person or a place of a town."""
     return {(head, value) for head in heads for value in _relation_values(universe, name, head)}
 
 
@@ -46,7 +45,7 @@ def _relation_values(universe: Universe, name: str, head: int) -> list[int]:
 
 
 def people_with_fact(universe: Universe, fact: str, value: int) -> set[int]:
-    """Everybody whose fact is the value, as the universe tells it."""
+    """The people of the universe whose fact has the value."""
     return set(universe.find_people_with(fact, value).tolist())
 
 
@@ -65,7 +64,7 @@ _PLURALS = {
 
 
 def name_values(things: ThingCatalog, kind: str, values: Sequence[int]) -> str:
-    """The values by name, or how many there are."""
+    """Name the values, or count them if there are many."""
     if not values:
         return f"no {_PLURALS[kind]}"
     if len(values) > _MAX_NAMED:
@@ -75,13 +74,13 @@ def name_values(things: ThingCatalog, kind: str, values: Sequence[int]) -> str:
 
 
 def node_question(things: ThingCatalog, leaf: ReasoningNode) -> str:
-    """The question of an operation with the answers that it takes."""
+    """The question of an operation, with the values of its inputs filled in."""
     prefix = "each of " if leaf.operator == RELATE and len(leaf.inputs[0].values) > 1 else ""
     return "".join(part if isinstance(part, str) else prefix + _name_answers(things, part) for part in leaf.question)
 
 
 def question_about(things: ThingCatalog, leaf: ReasoningNode, head: int) -> str:
-    """The question of an operation about one of the things that it starts from."""
+    """The question of an operation about one of its heads."""
     name = things.sentence_text(leaf.inputs[0].kind, head)
     if leaf.operator == FILTER:
         return wording.FACT_QUESTIONS[leaf.relation].format(name)
@@ -89,12 +88,12 @@ def question_about(things: ThingCatalog, leaf: ReasoningNode, head: int) -> str:
 
 
 def relation_word(leaf: ReasoningNode) -> str:
-    """What an operation looks up of the things that it starts from, in a word: child, date of birth."""
+    """The noun for what an operation looks up: child, date of birth."""
     return FACT_LABELS[leaf.relation] if leaf.relation in FACT_LABELS else str(leaf.arguments[1])
 
 
 def describe_finding(things: ThingCatalog, leaf: ReasoningNode) -> str:
-    """What an operation has come to."""
+    """The question of an operation with its values."""
     return f"{node_question(things, leaf)} {_capitalize(name_values(things, leaf.kind, leaf.values.tolist()))}."
 
 
@@ -107,7 +106,7 @@ def _name_answers(things: ThingCatalog, node: ReasoningNode) -> str:
 
 
 def final_thought(things: ThingCatalog, leaf: ReasoningNode, answer: str) -> str:
-    """What is thought when the answer is known."""
+    """The thought before the answer."""
     if leaf.operator == DIRECT_REASONING:
         return f"{node_question(things, leaf)} {_capitalize(answer)}."
     return f"So the answer is: {answer}."
@@ -117,11 +116,11 @@ MAX_STEPS = 100
 
 
 class GoldTraceError(Exception):
-    """The trace cannot be led to its end; the message says why."""
+    """The gold trace cannot be completed; the message says why."""
 
 
 class GoldAttempt:
-    """The steps of one trace, and what has been seen in them."""
+    """The steps of one trace, and the values and texts observed in them."""
 
     def __init__(self, trace_id: UUID, question: str, context: ToolContext) -> None:
         self.steps: list[Step] = []
@@ -131,7 +130,7 @@ class GoldAttempt:
         self._notes: list[str] = []
 
     def call_tool(self, thought: str, tool: str, **arguments: str | list[str]) -> dict[str, Any]:
-        """What the tool observes; Stuck when it fails or the trace would be too long."""
+        """Call a tool as a step and return its data; GoldTraceError if it fails or the trace is too long."""
         if len(self.steps) == MAX_STEPS:
             raise GoldTraceError(f"it would take more than {MAX_STEPS} steps")
         data = {step.position: step.data for step in self.steps}
@@ -148,25 +147,25 @@ class GoldAttempt:
         return result.data
 
     def add_finding(self, finding: str) -> None:
-        """What the steps so far have come to, with which the next thought begins."""
+        """Note a finding; the next thought begins with it."""
         self._notes.append(finding)
 
     def next_thought(self, text: str) -> str:
-        """The next thought: what was noted since the last one, then the text."""
+        """Return the findings since the last thought, followed by this text."""
         notes, self._notes = self._notes, []
         return " ".join((*dict.fromkeys(notes), text))
 
     def preview_call(self, tool: str, **arguments: str | list[str]) -> dict[str, Any] | None:
-        """What the tool would observe, without a step; None when it fails."""
+        """Call a tool without a step and return its data; None if it fails."""
         result = tool_named(tool).call(self._context, arguments).observation
         return result.data if result else None
 
     def has_observed_value(self, value: str) -> bool:
-        """Whether that title, id or label is a value of an observation."""
+        """Whether a title, id or label is a value of an observation."""
         return value in self._seen
 
     def has_seen_text(self, text: str) -> bool:
-        """Whether that name stands in the question or in something that was observed."""
+        """Whether a name occurs in the question or in an observation."""
         return text in self._seen or any(text in observed for observed in self._texts)
 
     def _remember(self, data: Mapping[str, Any]) -> None:
@@ -175,7 +174,7 @@ class GoldAttempt:
 
 
 def iterate_sentences(data: Mapping[str, Any]) -> Iterator[str]:
-    """Every sentence of an observation: of what was read, or of the snippets of what was found."""
+    """Yield the sentences of an observation: those of a page or article, or the snippets of hits."""
     yield from data.get("sentences", ())
     for hit in (*data.get("hits", ()), *data.get("pages", ())):
         yield hit["snippet"]

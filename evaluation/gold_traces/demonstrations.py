@@ -1,22 +1,53 @@
-"""Some gold traces to learn from: spread over the kinds of questions, short enough to be read."""
+"""Makes the gold traces of a world's questions, and selects short ones of all kinds as demonstrations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from db.models import Project
 from db.trace_record import TraceRecord
+from evaluation.datasets.plain import parse_question
 from evaluation.datasets.record import QuestionRecord
 from evaluation.gold_traces.traces import GoldWorld, make_gold_trace
+from fiction.generator.world_files import FACT_SOURCES_FILE
+from fiction.questions.question_file import QUESTIONS_FILE
+from runs.services import Services
+from worlds.folder import WorldError, world_folder
+
+
+def open_gold_world(services: Services, name: str) -> GoldWorld:
+    """Open a generated world with its universe; WorldError for any other world."""
+    folder = world_folder(services.settings.worlds_folder, name)
+    # Gold traces need no model, and its calls would cost.
+    context = replace(services.tool_context(name), chat=None)
+    if not (folder / FACT_SOURCES_FILE).is_file():
+        raise WorldError(f"The world {name} has no universe; only generated worlds have gold traces.")
+    return GoldWorld(folder, context)
+
+
+def make_world_gold_trace(services: Services, world: str, row: dict[str, Any]) -> TraceRecord:
+    """Make the gold trace of a question, a row of questions.jsonl, without storing it."""
+    return next(make_world_gold_traces(services, world, [row]))
+
+
+def make_world_gold_traces(services: Services, world: str, rows: Iterable[dict[str, Any]]) -> Iterator[TraceRecord]:
+    """Yield the gold trace of each question."""
+    gold, project = open_gold_world(services, world), Project(name=world, world=world)
+    file = world_folder(services.settings.worlds_folder, world) / QUESTIONS_FILE
+    for position, row in enumerate(rows, 1):
+        yield make_gold_trace(parse_question(row, file, None), gold, project, position)
+
 
 MAX_DEMONSTRATION_STEPS = 12
-"""Of a demonstration that is read at a sitting and fits a prompt."""
+"""Longer traces are not used, since they are hard to read and do not fit a prompt."""
 
 
 def make_demonstrations(
     records: Sequence[QuestionRecord], world: GoldWorld, project: Project, count: int
 ) -> Iterator[TraceRecord]:
-    """As many gold traces, of each kind of question in turn; fewer where fewer succeed in few steps.
+    """Yield `count` gold traces, of each kind of question in turn; fewer if too few succeed in few steps.
 
-    Of a kind a question comes first whose combination of sources has not been shown yet.
+    Within a kind, questions with a combination of sources that was not used yet come first.
     """
     made = 0
     used_sources: set[str] = set()
@@ -31,15 +62,15 @@ def make_demonstrations(
 
 
 def _round_robin(records: Sequence[QuestionRecord], used_sources: set[str]) -> Iterator[tuple[int, QuestionRecord]]:
-    """Of each kind a question, and again, until there are none; with their places among all."""
-    left: dict[str | None, list[tuple[int, QuestionRecord]]] = {}
+    """Yield the questions with their positions, one of each kind in turn."""
+    remaining: dict[str | None, list[tuple[int, QuestionRecord]]] = {}
     for position, record in enumerate(records, 1):
-        left.setdefault(record.kind, []).append((position, record))
-    while any(left.values()):
-        for entries in filter(None, left.values()):
-            fresh = next((entry for entry in entries if _required_sources(entry[1]) not in used_sources), entries[0])
-            entries.remove(fresh)
-            yield fresh
+        remaining.setdefault(record.kind, []).append((position, record))
+    while any(remaining.values()):
+        for entries in filter(None, remaining.values()):
+            chosen = next((entry for entry in entries if _required_sources(entry[1]) not in used_sources), entries[0])
+            entries.remove(chosen)
+            yield chosen
 
 
 def _required_sources(record: QuestionRecord) -> str:

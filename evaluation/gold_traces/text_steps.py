@@ -1,9 +1,9 @@
-"""Looking an operation up in the articles: the article of each thing that it starts from is read.
+"""Lookups of gold traces in articles and web pages: reads what is written about each head of an operation.
 
-Whether sentences that were observed state a fact, by the ways in which articles and web pages state it.
+Also reads facts from sentences, by the phrasings that the generator uses in articles and on web pages.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evaluation.gold_traces import attempt
@@ -15,33 +15,31 @@ from evaluation.gold_traces.attempt import (
     people_with_fact,
     relation_pairs,
 )
-from fiction.generator.phrasings import ProseStyle, load_web_phrasings
+from fiction.generator.prose import ProseStyle, load_web_phrasings
+from fiction.generator.sites import NAMESAKE, OUT_OF_DATE
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import ThingCatalog, format_english_date
 from fiction.questions.reasoning import ReasoningNode
 from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
 from fiction.universe.universe import Universe
+from worlds.lexicon.english import title_for
+from worlds.lexicon.kinship import gendered_words
 
-SENTENCE_KINDS = {
-    "parent": ("father", "mother"),
-    "child": ("daughter", "son"),
-    "sibling": ("sister", "brother"),
-    "spouse": ("wife", "husband"),
-}
-"""The kinds of sentences that state a relation; any other one states its own."""
-_CHILD_KINDS = ("child", "daughter", "son")
+SENTENCE_KINDS = {relation: gendered_words(relation) for relation in ("parent", "child", "sibling", "spouse")}
+"""The kinds of sentences that state a relation; another relation has sentences of its own kind."""
+_CHILD_KINDS = ("child", *gendered_words("child"))
 
 
 class ArticleFactReader:
-    """Reads facts in articles."""
+    """Reads facts from the sentences of articles."""
 
     def __init__(self, things: ThingCatalog, style: ProseStyle) -> None:
-        self._things, self._manner = things, style
+        self._things, self._style = things, style
 
     def find_stated_values(
         self, relation: str, head: int, expected: Iterable[int], sentences: Iterable[str]
     ) -> set[int]:
-        """Those of the values that the sentences of the head's article state."""
+        """The expected values that the sentences of the head's article state."""
         universe = self._things.universe
         subjects = {universe.names[head], universe.titles[head]}
         observed = {
@@ -56,31 +54,31 @@ class ArticleFactReader:
     def _value_text(self, kind: str, value: int) -> str:
         return (
             self._things.answer_text(kind, value)
-            if self._manner.date_style == "digits"
+            if self._style.date_style == "digits"
             else self._things.sentence_text(kind, value)
         )
 
     def _listed_values(self, relation: str, subject: str, sentence: str) -> Iterator[str]:
-        """The values that a sentence lists if it states the relation of the subject."""
+        """Yield the values that a sentence lists for the subject's relation."""
         for kind in SENTENCE_KINDS.get(relation, (relation,)):
-            for phrasing in self._manner.phrasings[kind].formats:
+            for phrasing in self._style.phrasings[kind].formats:
                 before, _, after = phrasing.format(subject, "\x00").partition("\x00")
                 if sentence.startswith(before) and sentence.endswith(after):
                     inner = sentence[len(before) : len(sentence) - len(after)]
-                    first, _, last = inner.rpartition(self._manner.last_separator)
+                    first, _, last = inner.rpartition(self._style.last_separator)
                     yield from (inner, last, *first.split(", "))
 
 
 class WebPageFactReader:
-    """Reads facts on web pages."""
+    """Reads facts from the sentences of web pages."""
 
     def __init__(self, things: ThingCatalog) -> None:
         self._things = things
 
     def find_stated_pairs(self, relation: str, expected: ValuePairs, sentences: Iterable[str]) -> ValuePairs:
-        """Those of the pairs that the sentences state."""
-        sentence = set(sentences)
-        return {pair for pair in expected if not sentence.isdisjoint(self._phrasings(relation, *pair))}
+        """The expected pairs that the sentences state."""
+        stated = set(sentences)
+        return {pair for pair in expected if not stated.isdisjoint(self._phrasings(relation, *pair))}
 
     def _phrasings(self, relation: str, head: int, value: int) -> Iterator[str]:
         kind = FACT_VALUE_KINDS.get(relation, "person")
@@ -93,66 +91,66 @@ class WebPageFactReader:
             source_facts = "mother" if self._things.universe.female[parent] else "father"
             yield from self._format_fact(source_facts, child, self._person_text(parent))
         elif kind != "person":
-            # Pages write days in words also where articles write digits.
-            sentence = format_english_date(value) if kind == "day" else self._things.sentence_text(kind, value)
-            yield from self._format_fact(relation, head, sentence)
+            # Web pages write dates in words even if articles write digits.
+            value_text = format_english_date(value) if kind == "day" else self._things.sentence_text(kind, value)
+            yield from self._format_fact(relation, head, value_text)
 
     def _format_fact(self, kind: str, person: int, value: str) -> Iterator[str]:
-        for then in (False, True):
-            for phrasing in (
-                load_web_phrasings(then=then)[kind].formats if kind in load_web_phrasings(then=then) else ()
-            ):
+        for past in (False, True):
+            phrasings = load_web_phrasings(past=past)
+            for phrasing in phrasings[kind].formats if kind in phrasings else ():
                 yield phrasing.format(self._person_text(person), value)
 
     def _person_text(self, row: int) -> str:
         universe = self._things.universe
-        return f"{'Ms' if universe.female[row] else 'Mr'} {universe.titles[row]}"
+        return f"{title_for(female=bool(universe.female[row]))} {universe.titles[row]}"
 
 
 class TextLookup:
-    """Searches and reads the articles in one attempt; `told` is what they tell."""
+    """The article lookups of one attempt; `source_facts` are the facts that articles state."""
 
     def __init__(self, attempt: GoldAttempt, things: ThingCatalog, source_facts: Universe, style: ProseStyle) -> None:
-        self._attempt, self._things, self._told = attempt, things, source_facts
+        self._attempt, self._things, self._source_facts = attempt, things, source_facts
         self._articles = ArticleFactReader(things, style)
 
     def find_title(self, kind: str, number: int) -> str:
-        """The title of the article about a thing, searched by name unless it has been seen."""
+        """The title of the article about a thing, searched by name unless it was observed."""
         title = self._things.sentence_text(kind, number)
         if not self._attempt.has_seen_text(title):
-            # Only namesakes have a title that is not their name.
+            # Only namesakes have a title that differs from their name.
             self._search(f"Several people have that name; I need the article about {title}.", title.partition(" (")[0])
             if not self._attempt.has_observed_value(title):
                 raise GoldTraceError(f"wikisearch does not find the article {title!r} by its name")
         return title
 
     def search_start(self, kind: str, number: int) -> None:
-        """Search for something that the question names."""
+        """Search for a thing that the question names."""
         title = self._things.sentence_text(kind, number)
         if not self._attempt.has_observed_value(title):
             self._search(f"The question starts from {title}; I look for the article first.", title)
 
     def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
-        """What the articles of the heads tell."""
+        """Read the values in the articles about the heads."""
         observed = set()
         for head in heads:
             title = self.find_title(leaf.inputs[0].kind, head)
             question = attempt.question_about(self._things, leaf, head)
             read = self._attempt.call_tool(f"{question} The article may tell.", "read", title=title, question=question)
-            expected = [value for _, value in relation_pairs(self._told, leaf.relation, [head])]
+            expected = [value for _, value in relation_pairs(self._source_facts, leaf.relation, [head])]
             observed |= {(head, value) for value in self._find_stated_values(leaf, head, expected, read["sentences"])}
         return observed
 
     def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
-        """Everybody whose article tells that the fact is the value, as far as a search finds them."""
-        sentence = self._things.sentence_text(FACT_VALUE_KINDS[leaf.relation], value)
+        """Search for the people whose article states that the fact has the value."""
+        value_text = self._things.sentence_text(FACT_VALUE_KINDS[leaf.relation], value)
         question = attempt.node_question(self._things, leaf)
-        expected = people_with_fact(self._told, leaf.relation, value)
+        expected = people_with_fact(self._source_facts, leaf.relation, value)
         observed: set[int] = set()
-        queries = (sentence, question, *(f"{word} {sentence}" for word in PROPERTY_LABELS[PROPERTY_IDS[leaf.relation]]))
+        labels = PROPERTY_LABELS[PROPERTY_IDS[leaf.relation]]
+        queries = (value_text, question, *(f"{label} {value_text}" for label in labels))
         for query in queries:
-            seen = self._attempt.preview_call("wikisearch", query=query)
-            if self._matching_hits(seen, expected - observed) or query == queries[-1]:
+            preview = self._attempt.preview_call("wikisearch", query=query)
+            if self._matching_hits(preview, expected - observed) or query == queries[-1]:
                 hits = self._search(f"{question} I search the articles.", query)
                 observed |= {
                     row
@@ -163,13 +161,13 @@ class TextLookup:
                 break
         return observed
 
-    def _matching_hits(self, seen: dict[str, Any] | None, expected: set[int]) -> list[tuple[int, dict[str, str]]]:
-        """The people among the hits who are looked for."""
-        hits = [(self._things.items.locate(hit["entity"]), hit) for hit in (seen or {"hits": []})["hits"]]
+    def _matching_hits(self, search: dict[str, Any] | None, expected: set[int]) -> list[tuple[int, dict[str, str]]]:
+        """The hits about expected people."""
+        hits = [(self._things.items.locate(hit["entity"]), hit) for hit in (search or {"hits": []})["hits"]]
         return [(row, hit) for (kind, row), hit in hits if kind == "person" and row in expected]
 
     def _hit_states_fact(self, leaf: ReasoningNode, row: int, value: int, hit: dict[str, str]) -> bool:
-        """Whether the snippet of a hit tells the fact, or else the article."""
+        """Whether the snippet of a hit states the fact, or else its article."""
         if self._find_stated_values(leaf, row, [value], [hit["snippet"]]):
             return True
         question = attempt.question_about(self._things, leaf, value)
@@ -185,7 +183,103 @@ class TextLookup:
         self, leaf: ReasoningNode, head: int, expected: Iterable[int], sentences: Iterable[str]
     ) -> set[int]:
         if leaf.relation in PLACE_RELATIONS:
-            sentence = list(sentences)
+            texts = list(sentences)
             names = {value: self._things.sentence_text(leaf.kind, value) for value in expected}
-            return {value for value, name in names.items() if any(f" in {name}." in text for text in sentence)}
+            return {value for value, name in names.items() if any(f" in {name}." in text for text in texts)}
         return self._articles.find_stated_values(leaf.relation, head, expected, sentences)
+
+
+_SEARCH_WORDS = {
+    **dict.fromkeys(("child", "daughter", "son"), "father mother"),
+    **dict.fromkeys(PLACE_RELATIONS, "town region"),
+    **dict.fromkeys(("birth", "death", "wedding"), "Courier notices"),
+    "residence": "residents settled residence",
+    "job": "register of trades became",
+    "hobby": "fans took up",
+}
+"""Search words by relation: pages name the parents of a child, the towns of a region, the people of a trade."""
+
+_MARK_REASONS = {OUT_OF_DATE: "is out of date", NAMESAKE: "is about somebody else of that name"}
+
+PageMarks = Mapping[str, Sequence[dict[str, Any]]]
+"""The marks of wrong facts by the address of the page, as in pages.jsonl."""
+
+
+class WebLookup:
+    """The web lookups of one attempt; `source_facts` are the facts that pages state, `marks` their wrong facts."""
+
+    def __init__(self, attempt: GoldAttempt, things: ThingCatalog, source_facts: Universe, marks: PageMarks) -> None:
+        self._attempt, self._things, self._source_facts, self._marks = attempt, things, source_facts, marks
+        self._pages = WebPageFactReader(things)
+
+    def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
+        """Look up the values of the heads, one search after the other."""
+        observed: ValuePairs = set()
+        for head in heads:
+            expected = relation_pairs(self._source_facts, leaf.relation, [head])
+            name = self._things.sentence_text(leaf.inputs[0].kind, head)
+            words = (attempt.relation_word(leaf), _SEARCH_WORDS.get(leaf.relation, ""))
+            others = [f"{name} {word}" for word in words if word]
+            observed |= self._look_up_pairs(
+                leaf, expected, (attempt.question_about(self._things, leaf, head), *others, name)
+            )
+        return observed
+
+    def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
+        """Look up the people for whom a page states that the fact has the value."""
+        expected = {(row, value) for row in people_with_fact(self._source_facts, leaf.relation, value)}
+        fact_text = self._things.sentence_text(FACT_VALUE_KINDS[leaf.relation], value)
+        observed = self._look_up_pairs(leaf, expected, (attempt.node_question(self._things, leaf), fact_text))
+        return {row for row, _ in observed}
+
+    def _look_up_pairs(self, leaf: ReasoningNode, expected: ValuePairs, queries: Sequence[str]) -> ValuePairs:
+        """Search with one query after the other until all expected pairs are found.
+
+        The first query is the question; the last is the name that the pairs are about.
+        """
+        question, name = queries[0], queries[-1]
+        observed: ValuePairs = set()
+        for query in queries:
+            selected = self._select_pages(leaf, expected - observed, query, question)
+            if not selected and query != name:
+                continue
+            search = self._attempt.call_tool(f"{question} A web page may tell.", "websearch", query=query)
+            for hit in search["pages"]:
+                self._note_wrong_facts(leaf, name, hit, [hit["snippet"]])
+            for title, address in selected:
+                page = self._attempt.call_tool(
+                    f"The page {title} may tell it.", "read", title=address, question=question
+                )
+                self._note_wrong_facts(leaf, name, page, page["sentences"])
+                observed |= self._find_stated_pairs(leaf, expected, page["sentences"])
+            if observed == expected:
+                return observed
+        return observed
+
+    def _note_wrong_facts(self, leaf: ReasoningNode, name: str, page: dict[str, Any], sentences: Sequence[str]) -> None:
+        """Add a finding for each sentence with a wrong fact about this name."""
+        for mark in self._marks.get(page["address"], ()):
+            person, stated_value = mark["person"]["text"], (mark["stated"] or {}).get("text")
+            if mark["fact"] == leaf.relation and name in (person, stated_value) and mark["sentence"] in sentences:
+                reason = _MARK_REASONS[mark["why"]]
+                self._attempt.add_finding(f"What {page['title']} ({page['date']}) says of {person} {reason}.")
+
+    def _select_pages(
+        self, leaf: ReasoningNode, expected: ValuePairs, query: str, question: str
+    ) -> list[tuple[str, str]]:
+        """Select the pages among the hits that each state a further expected pair, as (title, address)."""
+        search = self._attempt.preview_call("websearch", query=query)
+        selected, missing = [], set(expected)
+        for hit in search["pages"] if search else ():
+            page = self._attempt.preview_call("read", title=hit["address"], question=question)
+            stated = self._find_stated_pairs(leaf, missing, page["sentences"]) if page else set()
+            if stated:
+                selected.append((hit["title"], hit["address"]))
+                missing -= stated
+        return selected
+
+    def _find_stated_pairs(self, leaf: ReasoningNode, expected: ValuePairs, sentences: list[str]) -> ValuePairs:
+        if leaf.relation in PLACE_RELATIONS:
+            names = {pair: self._things.sentence_text(leaf.kind, pair[1]) for pair in expected}
+            return {pair for pair, name in names.items() if any(f" {name}." in sentence for sentence in sentences)}
+        return self._pages.find_stated_pairs(leaf.relation, expected, sentences)

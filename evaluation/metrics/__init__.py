@@ -21,7 +21,7 @@ METRICS = {
 }
 """The metrics that reports show, by name."""
 NO_ANSWER_WORDS = (["no", "answer"], ["none"], ["nothing"], ["nobody"])
-"""Answers that say that a question has no answer."""
+"""Normalized answers which state that a question has no answer."""
 
 __all__ = [
     "ANSWER_F1",
@@ -37,25 +37,25 @@ __all__ = [
 
 
 def score_answer(answer: str, golds: Sequence[GoldAnswer], metric: Metric = ANSWER_F1) -> float:
-    """The score of an answer; without gold answers, 1 for saying that there is none."""
+    """Score an answer; without gold answers, 1 if it states that there is no answer, else 0."""
     if not golds:
         return float(strip_or_none(answer) is None or normalize_words(answer) in NO_ANSWER_WORDS)
     return metric.score(answer, golds)
 
 
 def score_by_metric(answer: str, golds: Sequence[GoldAnswer]) -> dict[str, float]:
-    """The scores of an answer by the name of the metric."""
+    """Score an answer by every metric; returns the scores by name."""
     return {name: score_answer(answer, golds, metric) for name, metric in METRICS.items()}
 
 
 def format_means(report: Mapping[str, Any], decimals: int = 2) -> str:
-    """The mean of each metric of a report: F1 0.51, official F1 0.48."""
+    """Format the mean of each metric in a report: F1 0.51, official F1 0.48."""
     means = {metric.label: report[name] for name, metric in METRICS.items()}
     return ", ".join(f"{label} {'-' if value is None else f'{value:.{decimals}f}'}" for label, value in means.items())
 
 
 def mean(scores: Sequence[float]) -> float:
-    """The mean; ValueError where there are no scores."""
+    """The mean; ValueError if there are no scores."""
     if not scores:
-        raise ValueError("there is no mean over no score")
+        raise ValueError("the mean of no scores is not defined")
     return fmean(scores)

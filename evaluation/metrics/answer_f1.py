@@ -1,8 +1,8 @@
 """Showhow's own F1: 1 for the gold answer in any notation, partial credit for shared words or shared answers.
 
-One gold answer: F1 over words, where dates, numbers and symbols are whole words. Several gold answers, all of which
-are asked for: F1 over the answers, as in PhantomWiki's paper. An answer equal to the gold answer
-(reasoners/answers/normalization.py), to an alias, or with its entity scores 1.
+With one gold answer: F1 over words, where a date, a number or a symbol is one word. With several gold answers, all of
+which the answer should name: F1 over the answers, as in PhantomWiki's paper. An answer equal to the gold answer
+(reasoners/answers/normalization.py), equal to an alias, or with the same entity scores 1.
 """
 
 import re
@@ -17,28 +17,28 @@ _ITEM_NUMBER = re.compile(r"^\s*(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
 
 
 def score_against_gold(answer: str, golds: Sequence[GoldAnswer]) -> float:
-    """The score of an answer against gold answers {"text", "entity", "aliases"}."""
+    """Score an answer against gold answers {"text", "entity", "aliases"}."""
     parsed_golds = [list(_parse_gold(gold)) for gold in golds]
     if len(golds) == 1:
         return _score_single(answer, parsed_golds[0])
     parsed = list(dict.fromkeys(map(parse_answer, split_answers(answer, golds))))
     matcher = AnswerMatcher([*parsed, *(alias for aliases in parsed_golds for alias in aliases)])
 
-    def matches(one: ParsedAnswer, aliases: list[ParsedAnswer]) -> bool:
-        return any(matcher.answers_match(one, alias) for alias in aliases)
+    def matches(candidate: ParsedAnswer, aliases: list[ParsedAnswer]) -> bool:
+        return any(matcher.answers_match(candidate, alias) for alias in aliases)
 
-    right = sum(any(matches(one, aliases) for aliases in parsed_golds) for one in parsed)
-    named = sum(any(matches(one, aliases) for one in parsed) for aliases in parsed_golds)
-    if not right:
+    correct = sum(any(matches(candidate, aliases) for aliases in parsed_golds) for candidate in parsed)
+    recalled = sum(any(matches(candidate, aliases) for candidate in parsed) for aliases in parsed_golds)
+    if not correct:
         return 0.0
-    precision, recall = right / len(parsed), named / len(parsed_golds)
+    precision, recall = correct / len(parsed), recalled / len(parsed_golds)
     return 2 * precision * recall / (precision + recall)
 
 
 def split_answers(text: str, golds: Sequence[GoldAnswer] = ()) -> list[str]:
-    """The answers that a text lists: one a line or between semicolons, otherwise between commas and "and".
+    """Split a list of answers at line ends and semicolons, or if there are none, at commas and "and".
 
-    A gold answer that contains a separator, such as "Trinidad and Tobago", stays whole.
+    A gold answer that contains a separator, such as "Trinidad and Tobago", is not split.
     """
     text = _ITEM_NUMBER.sub("", text).strip()
     if _LINE_SEPARATOR.search(text):
@@ -71,7 +71,7 @@ def _score_single(answer: str, aliases: list[ParsedAnswer]) -> float:
 
 
 def _excludes(answer: ParsedAnswer, gold: ParsedAnswer) -> bool:
-    """Whether shared words mean nothing: another entity is named, or only one side is yes or no."""
+    """Whether shared words must not score: the entities differ, or only one side is yes or no."""
     return (
         answer.is_yes_or_no
         or gold.is_yes_or_no

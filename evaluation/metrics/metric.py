@@ -1,4 +1,4 @@
-"""The type of a metric: a named, versioned function from an answer and its gold answers to a score."""
+"""The definition of a metric: a named, versioned function from an answer and its gold answers to a score."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ class Metric:
     name: str
     """The key of its mean in reports, such as official_f1."""
     version: int
-    """Raised by every change that may change a score."""
+    """Incremented by every change that may change a score."""
     label: str
-    """Its name in texts and tables."""
+    """The name in texts and tables."""
     purpose: str
     score: Callable[[str, Sequence[GoldAnswer]], float]
-    """Of an answer and at least one gold answer; several gold answers are all asked for."""
+    """Scores an answer against at least one gold answer; a correct answer names all of them."""
 
 
 def list_aliases(gold: GoldAnswer) -> list[str]:
-    """The text of a gold answer and its other names."""
+    """The text of a gold answer followed by its aliases."""
     return [str(gold["text"]), *map(str, gold.get("aliases") or ())]

@@ -1,6 +1,6 @@
-"""The F1 of SQuAD and HotpotQA, as their evaluation scripts compute it, and its variant by AtomR.
+"""The F1 of SQuAD's and HotpotQA's evaluation scripts, and AtomR's variant.
 
-Both compare bags of words in lower case, without punctuation and articles. AtomR's replaces hyphens by blanks first.
+Both compare bags of words in lower case, without punctuation and articles. AtomR replaces hyphens by spaces first.
 """
 
 import re
@@ -21,12 +21,12 @@ def normalize_words(text: str) -> list[str]:
 
 
 def normalize_atomr_words(text: str) -> list[str]:
-    """The same, where a hyphen separates two words."""
+    """Like `normalize_words`, but a hyphen separates two words."""
     return normalize_words(text.replace("-", " "))
 
 
 def bag_f1(answer: Sequence[str], gold: Sequence[str]) -> float:
-    """F1 over two bags of words; 1 where both are empty."""
+    """F1 over two bags of words; 1 if both are empty."""
     overlap = (Counter(answer) & Counter(gold)).total()
     if not overlap:
         return float(not answer and not gold)
@@ -34,12 +34,12 @@ def bag_f1(answer: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> bool:
-    """Whether the words of the answer are those of a gold answer, in order."""
+    """Whether the normalized words of the answer equal those of a gold answer, in order."""
     return normalize_words(answer) in [normalize_words(gold) for gold in golds]
 
 
 def hotpotqa_f1(answer: str, golds: Sequence[str]) -> float:
-    """The best F1 over alternative gold answers; 0 where one side is yes, no or noanswer and the other is not."""
+    """The best F1 over alternative gold answers; 0 if exactly one side is yes, no or noanswer."""
     words = normalize_words(answer)
 
     def score(gold: list[str]) -> float:
@@ -49,13 +49,13 @@ def hotpotqa_f1(answer: str, golds: Sequence[str]) -> float:
 
 
 def atomr_f1(answer: str, golds: Sequence[str]) -> float:
-    """The best F1 over alternative gold answers by AtomR's rule, which knows no yes and no."""
+    """The best F1 over alternative gold answers by AtomR's rule, which does not treat yes and no specially."""
     words = normalize_atomr_words(answer)
     return max(bag_f1(words, normalize_atomr_words(gold)) for gold in golds)
 
 
 def _over_texts(score: Callable[[str, Sequence[str]], float]) -> Callable[[str, Sequence[GoldAnswer]], float]:
-    """The score against gold answers; several that are all asked for are one text, since the scripts know no lists."""
+    """Adapt a script's score to gold answers; several gold answers are joined, since the scripts support no lists."""
 
     def over_golds(answer: str, golds: Sequence[GoldAnswer]) -> float:
         return score(answer, list_aliases(golds[0]) if len(golds) == 1 else [", ".join(str(g["text"]) for g in golds)])

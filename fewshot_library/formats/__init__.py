@@ -7,8 +7,7 @@ from typing import BinaryIO
 from fewshot_library.formats.atif import ATIF
 from fewshot_library.formats.dspy import DSPY
 from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceFormat
-from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.format import ExportLosses, FileHead, FormatError, ReadResult, TraceFormat, open_bytes
 from fewshot_library.formats.humaniq import HUMANIQ
 from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
 from fewshot_library.formats.inspect_log import INSPECT
@@ -67,7 +66,7 @@ def find_format(name: str) -> TraceFormat:
 def detect_format(path: Path) -> TraceFormat:
     """The format of a file, by its beginning."""
     try:
-        with path.open("rb") as stream:
+        with open_bytes(path) as stream:
             head = FileHead(stream.read(HEAD_BYTES))
         detected = next(
             (

@@ -1,6 +1,6 @@
-"""ATIF v1.7, one trajectory a line: what it has no field for stands under `extra.showhow`, so that nothing is lost.
+"""ATIF v1.7, one trajectory a line; fields that ATIF does not have are stored under `extra.showhow`.
 
-ATIF trajectories of other agents, as chats.
+Trajectories of other agents are imported as chats.
 """
 
 from collections.abc import Iterator
@@ -9,24 +9,30 @@ from typing import Any, Literal
 from db.models import Step
 from db.serialization import InvalidRecord, to_json_fields
 from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage, step_outcome_text
-from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
-from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
+from fewshot_library.formats.chat import (
+    ChatTranscript,
+    MessageToolCall,
+    TraceMessage,
+    chat_to_records,
+    step_outcome_text,
+)
 from fewshot_library.formats.documents import (
+    ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
     document_reader,
+    extra_call_fields,
+    parse_content,
     parse_utc_datetime,
     validate_shape,
 )
 from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ReadResult, TraceFormat
-from fewshot_library.formats.lines import json_lines_writer
+from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
 from fewshot_library.formats.showhow import record_from_json, record_to_json
 
 
 class AtifToolCall(ExtensibleModel):
-    """A call of a tool."""
+    """A tool call."""
 
     tool_call_id: str
     function_name: str
@@ -34,7 +40,7 @@ class AtifToolCall(ExtensibleModel):
 
 
 class AtifToolResult(ExtensibleModel):
-    """What came back, of a call where one is named."""
+    """The result of a tool call; without `source_call_id` it belongs to no particular call."""
 
     source_call_id: str | None = None
     content: Any = None
@@ -42,13 +48,13 @@ class AtifToolResult(ExtensibleModel):
 
 
 class AtifObservation(ExtensibleModel):
-    """What a step saw."""
+    """The observation of a step."""
 
     results: list[AtifToolResult]
 
 
 class AtifStep(ExtensibleModel):
-    """One turn of one side."""
+    """One step of a trajectory: a message of the system, the user or the agent."""
 
     step_id: int
     source: Literal["system", "user", "agent"]
@@ -61,7 +67,7 @@ class AtifStep(ExtensibleModel):
 
 
 class AtifTrajectory(ExtensibleModel):
-    """One trajectory; of what is not named here, all is remembered."""
+    """One trajectory; unknown fields are kept."""
 
     schema_version: str
     agent: dict[str, Any]
@@ -71,7 +77,7 @@ class AtifTrajectory(ExtensibleModel):
 
 
 def trajectory_to_chat(trajectory: AtifTrajectory) -> ChatTranscript:
-    """The trajectory as a chat, with what a chat does not tell beside it."""
+    """Convert a trajectory to a chat; fields that a chat does not have go to `extra`."""
     messages = [message for step in trajectory.steps for message in _step_messages(step)]
     agent = dict(trajectory.agent)
     tools = agent.pop("tool_definitions", None)
@@ -105,27 +111,28 @@ def _step_messages(step: AtifStep) -> Iterator[TraceMessage]:
 def _tool_message(result: AtifToolResult, place: str, calls: list[MessageToolCall], at: Any) -> TraceMessage:
     extra = dict(result.extra or {})
     rating = extra.get("rating")
-    # A rating of another scale is remembered, and no rating here.
-    sound = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
+    # A rating on another scale stays in `extra` and does not become the step's rating.
+    is_star_rating = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
     content = parse_content(result.content, f"{place}, its observation")
     rest = result.extra_fields | content.extra | ({"extra": extra} if extra else {})
     call_id = result.source_call_id or (calls[0].id if len(calls) == 1 else None)
     if call_id is None:
         return TraceMessage("environment", content.text, at=at, rest=rest)
-    return TraceMessage("tool", content.text, call_id=call_id, at=at, rating=rating if sound else None, rest=rest)
+    stars = rating if is_star_rating else None
+    return TraceMessage("tool", content.text, call_id=call_id, at=at, rating=stars, rest=rest)
 
 
-# The reader of the Agent Data Protocol takes this version and no other.
+# The reader of the Agent Data Protocol accepts only this version.
 SCHEMA_VERSION = "ATIF-v1.7"
 EXTRA_KEY = "showhow"
-# What a step's native fields tell, or its place among the steps.
+# Fields that ATIF's own step fields or the order of the steps express.
 NATIVE_STEP_FIELDS = ("trace_id", "position", "thought", "tool", "started_at")
 
 
 def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], tuple[str, ...]]:
-    whole = record_to_json(record)
-    del whole["steps"]
-    trace, question = whole["trace"], whole["question"]
+    fields = record_to_json(record)
+    del fields["steps"]
+    trace, question = fields["trace"], fields["question"]
     steps: list[dict[str, Any]] = [{"source": "user", "message": question.pop("text")}]
     steps += [_encode_step(step, step.position <= (record.trace.parent_position or 0)) for step in record.steps]
     answer, thought = trace.pop("final_answer"), trace.pop("final_thought")
@@ -138,12 +145,12 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
         "agent": {"name": record.trace.reasoner, "version": "1", "tool_definitions": export.tool_definitions(record)},
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, start=1)],
         "final_metrics": {"total_steps": len(steps)},
-        "extra": {EXTRA_KEY: whole},
+        "extra": {EXTRA_KEY: fields},
     }
     return trajectory, ()
 
 
-def _encode_step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - both arguments are told by their names
+def _encode_step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - the caller's expression names it
     own = {name: value for name, value in to_json_fields(step).items() if name not in NATIVE_STEP_FIELDS}
     encoded: dict[str, Any] = {"timestamp": step.started_at.isoformat(), "source": "agent", "message": ""}
     if step.thought:
@@ -158,7 +165,7 @@ def _encode_step(step: Step, copied: bool) -> dict[str, Any]:  # noqa: FBT001 - 
         del own["error"], own["observation"]
     if step.observation is not None or step.error is not None:
         encoded["observation"] = {"results": [result]}
-    # Whoever trains on a fork must not train on its parent's steps twice.
+    # Marked as copied, so that training on a fork and its parent does not use these steps twice.
     return encoded | ({"is_copied_context": True} if copied else {}) | {"extra": {EXTRA_KEY: own}}
 
 
@@ -174,20 +181,20 @@ def _decode_trajectory(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
         raise MalformedRecord(f"schema_version is {trajectory.schema_version!r}, not one of ATIF-v1")
     if [step.step_id for step in trajectory.steps] != list(range(1, len(trajectory.steps) + 1)):
         raise MalformedRecord("its steps are not numbered 1, 2, 3 ...")
-    whole = (trajectory.extra or {}).get(EXTRA_KEY)
-    if isinstance(whole, dict):
-        yield _decode_own_record(trajectory, whole)
+    own_fields = (trajectory.extra or {}).get(EXTRA_KEY)
+    if isinstance(own_fields, dict):
+        yield _decode_own_record(trajectory, own_fields)
     else:
         yield from chat_to_records(trajectory_to_chat(trajectory), origin)
 
 
-def _decode_own_record(trajectory: AtifTrajectory, whole: dict[str, Any]) -> TraceRecord:
-    """The trace that was written by Showhow; its native fields are followed."""
-    question, trace = whole.get("question"), whole.get("trace")
+def _decode_own_record(trajectory: AtifTrajectory, own_fields: dict[str, Any]) -> TraceRecord:
+    """Decode a trace that Showhow wrote; ATIF's native fields take precedence over `own_fields`."""
+    question, trace = own_fields.get("question"), own_fields.get("trace")
     if not isinstance(question, dict) or not isinstance(trace, dict):
         raise MalformedRecord(f"extra.{EXTRA_KEY} has no question and no trace")
     if not trajectory.steps or trajectory.steps[0].source != "user":
-        raise MalformedRecord("its first step is no question of the user's")
+        raise MalformedRecord("its first step is not a question of the user")
     question = {**question, "text": _step_text(trajectory.steps[0])}
     trace = {**trace, "id": trajectory.trajectory_id, "final_answer": None, "final_thought": None}
     middle = trajectory.steps[1:]
@@ -199,18 +206,18 @@ def _decode_own_record(trajectory: AtifTrajectory, whole: dict[str, Any]) -> Tra
         _decode_own_step(step, position, trajectory.trajectory_id) for position, step in enumerate(middle, start=1)
     ]
     try:
-        return record_from_json({**whole, "question": question, "trace": trace, "steps": steps})
-    except InvalidRecord as wrong:
-        raise MalformedRecord(str(wrong)) from wrong
+        return record_from_json({**own_fields, "question": question, "trace": trace, "steps": steps})
+    except InvalidRecord as error:
+        raise MalformedRecord(str(error)) from error
 
 
 def _decode_own_step(step: AtifStep, position: int, trace_id: str | None) -> dict[str, Any]:
     place = f"step {step.step_id}"
     calls, results = step.tool_calls or [], step.observation.results if step.observation else []
     if step.source != "agent" or _step_text(step):
-        raise MalformedRecord(f"{place} is no thought of the agent's alone, as all of Showhow's are")
+        raise MalformedRecord(f"{place} is not a thought of the agent without a message, as in files of Showhow")
     if len(calls) > 1 or len(results) > 1:
-        raise MalformedRecord(f"{place} has several calls or results; in Showhow's each is a step")
+        raise MalformedRecord(f"{place} has several calls or results; files of Showhow have one in a step")
     own = _own_fields(step)
     encoded: dict[str, Any] = (
         {"observation": _require_text(results[0].content, place)} if results else {"observation": None}
@@ -218,7 +225,7 @@ def _decode_own_step(step: AtifStep, position: int, trace_id: str | None) -> dic
     if calls:
         encoded["arguments"] = calls[0].arguments
     return {
-        # What the step saw is told beside its error where it had one.
+        # With an error, the observation is among Showhow's own fields.
         **({**encoded, **own} if own.get("error") is not None else {**own, **encoded}),
         "trace_id": trace_id,
         "position": position,
@@ -239,13 +246,13 @@ def _step_text(step: AtifStep) -> str:
 
 def _require_text(content: Any, place: str) -> str:
     if not isinstance(content, str):
-        raise MalformedRecord(f"{place} has a content that is not a text")
+        raise MalformedRecord(f"the content of {place} is not a text")
     return content
 
 
 ATIF = TraceFormat(
     "atif",
-    "trajectories in ATIF v1.7, nothing lost",
+    "trajectories in ATIF v1.7, without losses",
     lambda head: any(head.keys.get(at + "schema_version", "").startswith("ATIF-") for at in ("", "[].")),
     document_reader("atif", _decode_trajectory),
     json_lines_writer(_encode_record),

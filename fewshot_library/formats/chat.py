@@ -1,25 +1,30 @@
-"""A trace as the messages of a chat: the question, by turns a thought with its call and what came back, the answer."""
+"""Traces as chat messages, and back: the question, thoughts with calls and results in turn, then the answer."""
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID, uuid5
 
-from db.models import Step
+from db.models import Project, Question, Run, Step, Trace
 from db.trace_record import TraceRecord
+from fewshot_library.formats.documents import MalformedRecord, RecordOrigin
+from fewshot_library.formats.format import ReadResult, RecordRemark
+from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 
-# What a chat keeps of a trace, for the formats that are chats.
+# The fields of a trace that chat formats store.
 CHAT_FIELDS = {
     *("trace.final_answer", "trace.final_thought"),
     *("step.thought", "step.observation", "step.error"),
 }
 _ANSWER_PREFIX = "Final Answer: "
-ERROR_LOSS = "that a step's error is one"
+ERROR_LOSS = "the distinction of a step's error from an observation"
 
 
 @dataclass(slots=True)
 class MessageToolCall:
-    """A tool's name with its arguments; the id ties the answer to it."""
+    """A tool call; the tool message with its result has the same id."""
 
     id: str
     name: str
@@ -28,38 +33,38 @@ class MessageToolCall:
 
 @dataclass(slots=True)
 class TraceMessage:
-    """What one side says; `role` is system, user, assistant, tool, or environment for what came back of no call."""
+    """One chat message; `role` is system, user, assistant, tool, or environment for an observation without a call."""
 
     role: str
     content: str = ""
     reasoning: str = ""
-    """What an assistant thought before it said this."""
+    """The reasoning of an assistant before the content."""
     calls: list[MessageToolCall] = field(default_factory=list)
     call_id: str | None = None
-    """The call that a tool's message answers."""
+    """The id of the call whose result a tool message holds."""
     name: str | None = None
-    """The tool that speaks."""
+    """The tool's name in a tool message."""
     failed: bool = False
     data: dict[str, Any] | None = None
     at: datetime | None = None
     rating: int | None = None
     rest: dict[str, Any] = field(default_factory=dict)
-    """What a message from elsewhere had beside."""
+    """Further fields of an imported message."""
 
     @property
     def text_with_reasoning(self) -> str:
-        """What an assistant says where a format has no place of its own for its reasoning."""
+        """Reasoning and content in one text, for formats without a field for the reasoning."""
         return f"{self.reasoning}\n\n{_ANSWER_PREFIX}{self.content}" if self.reasoning else self.content
 
 
 def split_final_answer(text: str) -> tuple[str, str]:
-    """The reasoning and the answer of a last message that was written as `said`."""
+    """Split a last message in the form of `text_with_reasoning` into reasoning and answer."""
     reasoning, separator, answer = text.partition(f"\n\n{_ANSWER_PREFIX}")
     return (reasoning, answer) if separator else ("", text)
 
 
 def trace_to_messages(record: TraceRecord) -> list[TraceMessage]:
-    """The messages that tell the trace."""
+    """Convert a trace to messages."""
     messages = [TraceMessage("user", record.question.text)]
     for step in record.steps:
         messages += step_to_messages(step)
@@ -70,14 +75,13 @@ def trace_to_messages(record: TraceRecord) -> list[TraceMessage]:
 
 
 def step_to_messages(step: Step) -> list[TraceMessage]:
-    """The step's thought with its call, and what came back."""
+    """Convert a step to a message with thought and call, and a message with the result."""
     message = TraceMessage("assistant", step.thought)
     if step.tool is None:
-        # Without a call, only a user can have said what came back.
-        back = (
-            [] if step.observation is None and step.error is None else [TraceMessage("user", step_outcome_text(step))]
-        )
-        return [message, *back]
+        if step.observation is None and step.error is None:
+            return [message]
+        # Without a call there is no tool message, so the observation becomes a user message.
+        return [message, TraceMessage("user", step_outcome_text(step))]
     call = MessageToolCall(f"call_{step.position}", step.tool, step.arguments)
     message.calls.append(call)
     failed = step.error is not None
@@ -88,29 +92,207 @@ def step_to_messages(step: Step) -> list[TraceMessage]:
 
 
 def step_outcome_text(step: Step) -> str:
-    """What the step's author saw: the observation, or the error in its place."""
+    """The observation of the step, or its error if it has none."""
     return step.observation if step.observation is not None else step.error or ""
 
 
-def list_ambiguities(record: TraceRecord) -> list[str]:
-    """What a chat does not tell apart, beside what it has no place for."""
-    lost: list[str] = []
+def list_error_losses(record: TraceRecord) -> list[str]:
+    """Describe each error that a chat stores as an observation, or not at all."""
+    losses: list[str] = []
     for step in record.steps:
         if step.error is not None and step.observation is not None:
-            lost.append("a step's error beside its observation")
+            losses.append("a step's error beside its observation")
         elif step.error is not None:
-            lost.append(ERROR_LOSS if step.tool is not None else "that the error of a step without a tool is one")
-        elif step.tool is not None and step.observation is None:
-            lost.append("that a step saw nothing")
+            losses.append(ERROR_LOSS if step.tool is not None else f"{ERROR_LOSS}, for a step without a tool")
+    return losses
+
+
+def list_ambiguities(record: TraceRecord) -> list[str]:
+    """Describe what a chat stores but does not distinguish, including `list_error_losses`."""
+    losses = list_error_losses(record)
+    losses += [
+        "a step's missing observation"
+        for step in record.steps
+        if step.tool is not None and step.error is None and step.observation is None
+    ]
     last = trace_to_messages(record)[-1]
     if last.role == "assistant" and not last.calls:
         if not record.trace.final_answer:
-            lost.append("that there is no answer")
+            losses.append("the absence of an answer")
         elif split_final_answer(last.text_with_reasoning) != (last.reasoning, last.content):
-            lost.append("where the final thought ends")
-    return lost
+            losses.append("the end of the final thought")
+    return losses
 
 
 def to_json_text(value: Any) -> str:
-    """The value as the text that most chat formats want."""
+    """Format a value as JSON text, as chat formats store arguments."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+# The world of an imported chat is not known, but a project must name one.
+UNKNOWN_WORLD = "unknown"
+
+
+@dataclass(slots=True)
+class ChatTranscript:
+    """An imported chat, with the other fields of its record."""
+
+    messages: list[TraceMessage]
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Fields that traces do not have; stored unchanged in the trace's configuration."""
+    source_id: str | None = None
+    gold_answers: list[str] = field(default_factory=list)
+    answer: str | None = None
+    """The answer, if the record stores it apart from the messages."""
+    answered: bool = True
+    """Whether the last message of the assistant is the answer."""
+    thought_in_answer: bool = False
+    """Whether the last message may hold thought and answer in one text."""
+    error: str | None = None
+    """Why there is no answer."""
+    run: Run | None = None
+    started_at: datetime = DEFAULT_TIMESTAMP
+    finished_at: datetime | None = None
+    project: str | None = None
+
+
+def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[ReadResult]:
+    """Convert a chat to a trace; yields remarks on unusual messages first. MalformedRecord if that is not possible."""
+    before, question_message, after = _split_at_question(chat)
+    rest = chat.extra | ({"error": chat.error} if chat.error else {})
+    rest |= {"system": [message.content for message in before]} if before else {}
+    name = chat.project or f"{origin.file} ({origin.format})"
+    project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=UNKNOWN_WORLD, created_at=DEFAULT_TIMESTAMP)
+    question = Question(
+        id=uuid5(project.id, question_message.content),
+        project_id=project.id,
+        position=1,
+        text=question_message.content,
+        source_id=chat.source_id,
+        gold_answers=[{"text": answer, "entity": None} for answer in chat.gold_answers],
+        created_at=DEFAULT_TIMESTAMP,
+    )
+    trace = Trace(
+        id=uuid5(question.id, json.dumps([*map(asdict, chat.messages), rest], sort_keys=True, default=str)),
+        question_id=question.id,
+        run_id=chat.run.id if chat.run else None,
+        reasoner=chat.run.reasoner if chat.run else origin.format,
+        started_at=chat.started_at,
+        submitted_at=chat.finished_at or chat.started_at,
+    )
+    turns = _StepCollector(trace.id, chat.started_at, first=len(before) + 2)
+    _set_final_answer(trace, turns.collect(after, answered=chat.answered), chat)
+    beside = {str(place): message.rest for place, message in enumerate(chat.messages, start=1) if message.rest}
+    rest |= {name: value for name, value in (("messages", beside), ("together", turns.parallel_steps)) if value}
+    trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
+    yield from (RecordRemark(origin.place, remark) for remark in turns.remarks)
+    yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
+
+
+def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceMessage, list[TraceMessage]]:
+    """Split the messages into those before the question, the question, and those after it."""
+    for number, message in enumerate(chat.messages, start=1):
+        if message.calls and message.role != "assistant":
+            raise MalformedRecord(f"message {number} calls a tool, but has the role {message.role!r}")
+        if message.reasoning and message.role != "assistant":
+            message.rest["reasoning"] = message.reasoning
+    position = next((place for place, message in enumerate(chat.messages) if message.role == "user"), None)
+    if position is None:
+        raise MalformedRecord("it has no user message")
+    before = chat.messages[:position]
+    if any(message.role != "system" for message in before):
+        raise MalformedRecord(f"message {position}, before the question, has the role {before[-1].role!r}")
+    return before, chat.messages[position], chat.messages[position + 1 :]
+
+
+def _set_final_answer(trace: Trace, final: TraceMessage | None, chat: ChatTranscript) -> None:
+    """Set the final thought, the final answer and the status."""
+    if final is not None:
+        joined = chat.thought_in_answer and not final.reasoning
+        reasoning, answer = split_final_answer(final.content) if joined else (final.reasoning, final.content)
+        trace.final_thought, trace.final_answer = reasoning or None, answer or None
+    if chat.answer is not None and chat.answer != trace.final_answer:
+        # The last message is then not the answer but the thought before it.
+        trace.final_thought = "\n\n".join(part for part in (trace.final_thought, trace.final_answer) if part) or None
+        trace.final_answer = chat.answer
+    trace.status = "failed" if trace.final_answer is None or chat.error else "submitted"
+
+
+@dataclass(slots=True)
+class _StepCollector:
+    """Collects the messages after the question into steps."""
+
+    trace_id: UUID
+    started_at: datetime
+    first: int
+    """The number of the first message in the chat, for error messages."""
+    steps: list[Step] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    parallel_steps: list[list[int]] = field(default_factory=list)
+    """The positions of steps whose calls were made in one message."""
+    open_calls: dict[str, Step] = field(default_factory=dict)
+
+    def collect(self, messages: list[TraceMessage], *, answered: bool) -> TraceMessage | None:
+        """Collect the steps; return the last message if it is the answer."""
+        ends_with_text = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
+        final = messages[-1] if ends_with_text and answered else None
+        for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
+            if message.role == "assistant":
+                self._add_assistant_message(message)
+            elif message.role == "tool":
+                self._add_tool_result(message, number)
+            else:
+                self._add_environment_message(message, number)
+        return final
+
+    def _add_step(self, thought: str, at: datetime | None) -> Step:
+        position = len(self.steps) + 1
+        step = Step(
+            id=uuid5(self.trace_id, str(position)),
+            trace_id=self.trace_id,
+            position=position,
+            thought=thought,
+            started_at=at or self.started_at,
+            finished_at=at or self.started_at,
+        )
+        self.steps.append(step)
+        return step
+
+    def _add_assistant_message(self, message: TraceMessage) -> None:
+        thought = "\n\n".join(part for part in (message.reasoning, message.content) if part)
+        positions: list[int] = []
+        for call in message.calls:
+            step = self._add_step("" if positions else thought, message.at)
+            step.tool, step.arguments = call.name, call.arguments
+            self.open_calls[call.id] = step
+            positions.append(step.position)
+        if not positions:
+            self._add_step(thought, message.at)
+        elif len(positions) > 1:
+            self.parallel_steps.append(positions)
+
+    def _add_tool_result(self, message: TraceMessage, number: int) -> None:
+        call_id = message.call_id
+        if call_id is None and len(self.open_calls) == 1:
+            (call_id,) = self.open_calls
+        step = self.open_calls.pop(call_id or "", None)
+        if step is None:
+            raise MalformedRecord(f"message {number} answers the call {call_id!r}, which is not open")
+        if message.failed:
+            step.error = message.content
+        else:
+            step.observation = message.content
+        step.data, step.rating = message.data, message.rating
+        step.finished_at = message.at or step.finished_at
+
+    def _add_environment_message(self, message: TraceMessage, number: int) -> None:
+        """Store a message of another role as the observation of a step without a tool."""
+        last = self.steps[-1] if self.steps else None
+        if last is None or last.tool is not None or last.observation is not None:
+            last = self._add_step("", message.at)
+        last.observation = message.content
+        if message.role != "environment":
+            self.remarks.append(
+                f"message {number} of the role {message.role} was imported as the observation of step {last.position}"
+            )

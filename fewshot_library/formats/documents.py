@@ -1,15 +1,18 @@
-"""JSON from elsewhere: one record, a list of them, or one after the other; a broken one is refused with its place."""
+"""Reads JSON files of other tools: one record, a list, JSON Lines or concatenated values.
+
+A malformed record is refused with its place, and the others are read.
+"""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from db.bulk_insert import field_values as fields
+from db.bulk_insert import field_values
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
 from fewshot_library.formats.format import FormatError, ReadResult, RefusedRecord, open_text
@@ -18,16 +21,16 @@ SchemaType = TypeVar("SchemaType", bound=BaseModel)
 
 
 class MalformedRecord(Exception):
-    """A record is not what its format says; the message says what is wrong with it."""
+    """A record does not conform to its format; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordOrigin:
-    """Where a record from elsewhere stood."""
+    """Where an imported record was read from."""
 
     format: str
     file: str
-    """The file's name without its ending."""
+    """The file's name without its suffix."""
     place: str
 
 
@@ -35,21 +38,18 @@ RecordDecoder = Callable[[Any, RecordOrigin], Iterator[ReadResult]]
 
 
 def document_reader(
-    format_name: str, take: RecordDecoder, is_record: Callable[[Any], bool] = lambda value: not isinstance(value, list)
+    format_name: str,
+    decode: RecordDecoder,
+    is_record: Callable[[Any], bool] = lambda value: not isinstance(value, list),
 ) -> Callable[[Path], Iterator[ReadResult]]:
-    """A reader that takes record for record; a list that is no record itself is a list of records."""
+    """Build a reader that decodes one record at a time; a value that is not a record is a list of records."""
 
     def read(path: Path) -> Iterator[ReadResult]:
         for place, value in read_json_values(path):
-            listed = (
-                [(place, value)]
-                if isinstance(value, MalformedRecord) or is_record(value)
-                else _number_records(place, value)
-            )
-            for where, raw in listed:
-                yield from decode_record(
-                    raw, take, RecordOrigin(format_name, path.stem, where.removesuffix(", ") or "record 1")
-                )
+            is_single = isinstance(value, MalformedRecord) or is_record(value)
+            for record_place, raw in [(place, value)] if is_single else _number_records(place, value):
+                origin = RecordOrigin(format_name, path.stem, record_place.removesuffix(", ") or "record 1")
+                yield from decode_record(raw, decode, origin)
 
     return read
 
@@ -58,27 +58,27 @@ def _number_records(place: str, values: list[Any]) -> list[tuple[str, Any]]:
     return [(f"{place}record {number}", value) for number, value in enumerate(values, start=1)]
 
 
-def decode_record(raw: Any, take: RecordDecoder, origin: RecordOrigin) -> Iterator[ReadResult]:
-    """What becomes of one record; one that is malformed is refused."""
+def decode_record(raw: Any, decode: RecordDecoder, origin: RecordOrigin) -> Iterator[ReadResult]:
+    """Decode one record; yields a RefusedRecord if it is malformed or cannot be stored."""
     try:
         if isinstance(raw, MalformedRecord):
             raise raw
         _check_storable(raw)
-        # All of a record or nothing: what is wrong at its end must not leave its beginning.
-        results = list(take(raw, origin))
-        for record in results:
+        # Decoded completely before the first result is yielded, so that a malformed record leaves nothing behind.
+        decoded = list(decode(raw, origin))
+        for record in decoded:
             if isinstance(record, TraceRecord):
-                # What was JSON text within a text is known only now.
-                _check_storable([fields(noun) for noun in (record.question, record.trace, *record.steps)])
-        yield from results
-    except (MalformedRecord, UnstorableValue) as wrong:
-        yield RefusedRecord(origin.place, str(wrong))
+                # Values from JSON inside a text were not part of the first check.
+                _check_storable([field_values(noun) for noun in (record.question, record.trace, *record.steps)])
+        yield from decoded
+    except (MalformedRecord, UnstorableValue) as error:
+        yield RefusedRecord(origin.place, str(error))
     except RecursionError:
         yield RefusedRecord(origin.place, "it is nested too deeply")
 
 
 def read_json_values(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON values of a file with their places; of a line that is none, why."""
+    """Yield the JSON values of a file with their places; a line that is not JSON yields a MalformedRecord."""
     try:
         with open_text(path) as stream:
             first = stream.readline()
@@ -92,30 +92,30 @@ def read_json_values(path: Path) -> Iterator[tuple[str, Any]]:
                 yield from _read_lines(stream)
             else:
                 yield from _read_whole_document(stream)
-    except json.JSONDecodeError as wrong:
-        raise FormatError(f"{path}, line {wrong.lineno}: no JSON ({wrong.msg})") from wrong
-    except (ValueError, RecursionError) as wrong:
-        raise FormatError(f"{path}: no JSON in UTF-8 ({wrong})") from wrong
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{path}, line {error.lineno}: invalid JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: invalid JSON or not UTF-8 ({error})") from error
 
 
 def _read_whole_document(stream: TextIO) -> Iterator[tuple[str, Any]]:
     text = stream.read()
     try:
         yield "", json.loads(text, parse_constant=_reject_constant)
-    except json.JSONDecodeError as wrong:
-        if wrong.msg == "Extra data":
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
             yield from _read_concatenated(text)
             return
-        later = [line for line in text.split("\n")[1:] if line.strip()]
-        if not later or isinstance(_parse_json(later[0]), MalformedRecord):
+        later_lines = [line for line in text.split("\n")[1:] if line.strip()]
+        if not later_lines or isinstance(_parse_json(later_lines[0]), MalformedRecord):
             raise
-        # The first of many lines is broken, and no reason to refuse the others.
+        # JSON Lines with a malformed first line; the others are read.
         stream.seek(0)
         yield from _read_lines(stream)
 
 
 def _read_concatenated(text: str) -> Iterator[tuple[str, Any]]:
-    """The values of a text that holds several, each over as many lines as it likes, as consoles print them."""
+    """Yield the values of several JSON texts in a row, each of any number of lines, as consoles print them."""
     decoder = json.JSONDecoder(parse_constant=_reject_constant)
     number, end = 0, 0
     while rest := text[end:].lstrip():
@@ -133,20 +133,20 @@ def _read_lines(stream: TextIO) -> Iterator[tuple[str, Any]]:
 def _parse_json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_reject_constant)
-    except (ValueError, RecursionError) as wrong:
-        return MalformedRecord(f"no JSON ({wrong})")
+    except (ValueError, RecursionError) as error:
+        return MalformedRecord(f"invalid JSON ({error})")
 
 
 def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number that JSON knows")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check_storable(value: Any) -> None:
-    """Raise UnstorableText or Malformed for what no database keeps."""
+    """Raise UnstorableValue or MalformedRecord for a value that the database cannot store."""
     if isinstance(value, str):
         check_storable_text(value)
     elif isinstance(value, float) and value - value != 0:
-        raise MalformedRecord(f"it has the number {value}, which JSON does not know")
+        raise MalformedRecord(f"it has the number {value}, which is not a JSON number")
     elif isinstance(value, list):
         for inner in value:
             _check_storable(inner)
@@ -157,25 +157,80 @@ def _check_storable(value: Any) -> None:
 
 
 def validate_shape(shape: type[SchemaType], value: Any) -> SchemaType:
-    """The value as that shape; Malformed names the first place that is wrong."""
+    """Validate a value against a pydantic model; MalformedRecord names the first invalid field."""
     try:
         return shape.model_validate(value)
-    except ValidationError as wrong:
-        raise MalformedRecord(_first_error(wrong)) from wrong
+    except ValidationError as error:
+        raise MalformedRecord(_first_error(error)) from error
 
 
-def _first_error(wrong: ValidationError) -> str:
-    error = wrong.errors(include_url=False, include_input=False)[0]
+def _first_error(error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_input=False)[0]
     place = ""
-    for part in error["loc"]:
+    for part in details["loc"]:
         place += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return f"{place.lstrip('.') or 'it'}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return f"{place.lstrip('.') or 'it'}: {details['msg'][:1].lower()}{details['msg'][1:]}"
 
 
 def parse_utc_datetime(text: str, place: str) -> datetime:
-    """The moment in UTC; one that names no time zone is taken to be in it."""
+    """Parse an ISO 8601 time to UTC; a time without a time zone is taken for UTC."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError) as wrong:
-        raise MalformedRecord(f"{place}: {text[:60]!r} is no time ({wrong})") from wrong
+    except (ValueError, OverflowError) as error:
+        raise MalformedRecord(f"{place}: {text[:60]!r} is not a valid time ({error})") from error
+
+
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text"}
+REASONING_PARTS = {"reasoning": "reasoning", "thinking": "thinking"}
+
+
+class ExtensibleModel(BaseModel):
+    """A JSON object with known keys; unknown keys are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    @property
+    def extra_fields(self) -> dict[str, Any]:
+        """The unknown keys with non-empty values."""
+        return {name: value for name, value in (self.model_extra or {}).items() if value not in (None, "", [], {})}
+
+
+class MessageContent(NamedTuple):
+    """The text and the reasoning of a message, and the other fields of its parts."""
+
+    text: str
+    reasoning: str
+    extra: dict[str, Any]
+
+
+def extra_call_fields(calls: Iterable[ExtensibleModel]) -> dict[str, Any]:
+    """The fields of a message's calls other than name and arguments."""
+    extras = [call.extra_fields for call in calls]
+    return {"tool_calls": extras} if any(extras) else {}
+
+
+def parse_content(content: Any, place: str) -> MessageContent:
+    """Join the texts of a message's content; MalformedRecord if it has a part of another kind."""
+    if content is None or isinstance(content, str):
+        return MessageContent(content or "", "", {})
+    if not isinstance(content, list):
+        raise MalformedRecord(f"the content of {place} is neither a text nor a list of parts")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    extras: list[dict[str, Any]] = []
+    for part in content:
+        kind, value, rest = _parse_part(part)
+        if not isinstance(value, str):
+            raise MalformedRecord(f"{place} has a part of the kind {kind!r}, which traces do not support")
+        (thoughts if kind in REASONING_PARTS else texts).append(value)
+        extras.append(rest)
+    return MessageContent("".join(texts), "\n\n".join(thoughts), {"parts": extras} if any(extras) else {})
+
+
+def _parse_part(part: Any) -> tuple[str, Any, dict[str, Any]]:
+    if not isinstance(part, dict):
+        return "text", part, {}
+    kind = str(part.get("type"))
+    name = TEXT_PARTS.get(kind) or REASONING_PARTS.get(kind) or ""
+    return kind, part.get(name), {key: value for key, value in part.items() if key not in ("type", name) and value}

@@ -1,6 +1,6 @@
-"""DSPy's examples with the trajectory of its ReAct: thought_0, tool_name_0, tool_args_0, observation_0, to finish.
+"""DSPy examples with a trajectory of dspy.ReAct: thought_0, tool_name_0, tool_args_0, observation_0 and so on.
 
-DSPy loads a line of them with dspy.Example(**json.loads(line)).with_inputs("question").
+DSPy loads a line with dspy.Example(**json.loads(line)).with_inputs("question").
 """
 
 import json
@@ -9,14 +9,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import CHAT_FIELDS, MessageToolCall, TraceMessage, list_ambiguities, step_outcome_text
-from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
-from fewshot_library.formats.contents import ExtensibleModel
-from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, document_reader, validate_shape
-from fewshot_library.formats.dropped import lost_fields
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ReadResult, TraceFormat
-from fewshot_library.formats.lines import json_lines_writer
+from fewshot_library.formats.chat import (
+    CHAT_FIELDS,
+    ChatTranscript,
+    MessageToolCall,
+    TraceMessage,
+    chat_to_records,
+    list_error_losses,
+    step_outcome_text,
+)
+from fewshot_library.formats.documents import (
+    ExtensibleModel,
+    MalformedRecord,
+    RecordOrigin,
+    document_reader,
+    validate_shape,
+)
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
 
 _TRAJECTORY_KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d+)")
 FINISH_TOOL, FINISH_OBSERVATION = "finish", "Completed."
@@ -42,12 +52,12 @@ def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any],
     if trace.final_answer is not None or trace.final_thought:
         trajectory |= {f"thought_{last}": trace.final_thought or "", f"tool_name_{last}": FINISH_TOOL}
         trajectory |= {f"tool_args_{last}": {}, f"observation_{last}": FINISH_OBSERVATION}
-    blurred = [what for what in list_ambiguities(record) if "error" in what]
-    blurred += [f"that a step called its own {FINISH_TOOL}" for step in record.steps[-1:] if step.tool == FINISH_TOOL]
+    losses = list_error_losses(record)
+    losses += [f"a last call of a tool named {FINISH_TOOL}" for step in record.steps[-1:] if step.tool == FINISH_TOOL]
     if trace.final_thought and trace.final_answer is None:
-        blurred.append("the final thought of a trace without an answer")
+        losses.append("the final thought of a trace without an answer")
     fields = {"question": record.question.text, "trajectory": trajectory, "answer": trace.final_answer}
-    return fields, [*lost_fields(record, CHAT_FIELDS), *blurred]
+    return fields, [*lost_fields(record, CHAT_FIELDS), *losses]
 
 
 def _decode_example(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
@@ -73,9 +83,7 @@ def _parse_turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
     for key, value in trajectory.items():
         match = _TRAJECTORY_KEY.fullmatch(key)
         if match is None:
-            raise MalformedRecord(
-                f"trajectory.{key} is none of thought, tool_name, tool_args, observation with a number"
-            )
+            raise MalformedRecord(f"trajectory.{key} is not thought, tool_name, tool_args or observation with a number")
         if not isinstance(value, KEY_TYPES.get(match[1], object)):
             raise MalformedRecord(f"trajectory.{key} is of the kind {type(value).__name__}")
         turns.setdefault(int(match[2]), {})[match[1]] = value
@@ -87,15 +95,15 @@ def _parse_turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
 def _turn_messages(turn: dict[str, Any], number: int) -> Iterator[TraceMessage]:
     name, arguments = turn.get("tool_name"), turn.get("tool_args") or {}
     if name is None and arguments:
-        raise MalformedRecord(f"trajectory.tool_args_{number} stands without a tool_name_{number}")
+        raise MalformedRecord(f"trajectory.tool_args_{number} has no tool_name_{number}")
     calls = [MessageToolCall(str(number), name, arguments)] if name is not None else []
     yield TraceMessage("assistant", turn.get("thought") or "", calls=calls)
     if "observation" in turn:
-        seen = turn["observation"]
-        back = TraceMessage("environment") if name is None else TraceMessage("tool", call_id=str(number))
-        # What a tool of theirs gave back need not be a text.
-        back.content = seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False)
-        yield back
+        observation = turn["observation"]
+        result = TraceMessage("environment") if name is None else TraceMessage("tool", call_id=str(number))
+        # A tool of DSPy may return a value other than a text.
+        result.content = observation if isinstance(observation, str) else json.dumps(observation, ensure_ascii=False)
+        yield result
 
 
 DSPY = TraceFormat(

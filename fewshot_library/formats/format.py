@@ -1,29 +1,92 @@
-"""What a format of trace files is: it knows its own files, reads them, writes them and counts what is lost."""
+"""The definition of a trace format: how it recognizes files, reads and writes them, and which losses it reports."""
 
+import codecs
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
 from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.head import FileHead
+from worlds.regular_file import open_regular_file
 
-# How many records are named that were left out for the same reason.
+# The last string may be cut off; it matches up to the end, which avoids backtracking over its quotes.
+_TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|([{}\[\]:,])', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class FileHead:
+    """The first bytes of a file."""
+
+    start: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """The bytes as text; UnicodeDecodeError if they are not UTF-8."""
+        # The last character may be cut in two, which is not an error of the file.
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(self.start)
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """The JSON keys as paths such as "[].messages[].role", each with its first text value or an empty text."""
+        first_values: dict[str, str] = {}
+        try:
+            for path, value in _iterate_keys(self.text):
+                first_values[path] = first_values.get(path) or value
+        except UnicodeDecodeError:
+            # A binary file has no keys; a binary format recognizes it by its first bytes.
+            return {}
+        return first_values
+
+    def has_keys(self, *paths: str) -> bool:
+        """Whether the file has all these keys, in its first record or in its list of records."""
+        return any(all(prefix + path in self.keys for path in paths) for prefix in ("", "[]."))
+
+
+def _iterate_keys(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a JSON text that may be cut off, or of several JSON texts in a row."""
+    # The paths of the open brackets.
+    paths: list[str] = [""]
+    key = ""
+    last_string: str | None = None
+    for match in _TOKEN.finditer(text):
+        string, sign = match.group(1), match.group(2)
+        if sign is None:
+            if key:
+                yield key, string
+            last_string, key = string, ""
+        elif sign == ":" and last_string is not None:
+            key = f"{paths[-1]}.{last_string}".lstrip(".")
+            yield key, ""
+            last_string = None
+        elif sign in "{[":
+            path = key or paths[-1]
+            paths.append(path + ("[]" if sign == "[" else ""))
+            key, last_string = "", None
+        elif sign in "}]" and len(paths) > 1:
+            paths.pop()
+            key, last_string = "", None
+        else:
+            key, last_string = "", None
+
+
+# The number of records listed for each reason why records were left out.
 MAX_LISTED_PLACES = 3
 
 
 class FormatError(Exception):
-    """A file cannot be read; the message names the file, the place and the reason, and nothing of it is taken."""
+    """A file cannot be read and nothing of it is imported; the message names the file, the place and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """One record that was left out, and why."""
+    """A record that was left out, with the reason."""
 
     place: str
     reason: str
@@ -31,7 +94,7 @@ class RefusedRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordRemark:
-    """What is odd about the record that follows, which is taken in all the same."""
+    """A remark on the next record, which is imported nevertheless."""
 
     place: str
     text: str
@@ -42,19 +105,19 @@ ReadResult = TraceRecord | RefusedRecord | RecordRemark
 
 @dataclass(slots=True)
 class ExportLosses:
-    """What a format could not keep: each kind of thing with how often, and the records that it left out."""
+    """The result of an export: the number of traces written, what was lost by kind, and the records left out."""
 
     written: int = 0
     lost: Counter[str] = field(default_factory=Counter)
     refused: list[RefusedRecord] = field(default_factory=list)
 
     def summary_lines(self) -> list[str]:
-        """The losses for people, a line each."""
-        places: dict[str, list[str]] = {}
+        """The losses as sentences, one a line."""
+        places_by_reason: dict[str, list[str]] = {}
         for refusal in self.refused:
-            places.setdefault(refusal.reason, []).append(refusal.place)
-        lost = [f"the format has no place for {what} ({count})" for what, count in sorted(self.lost.items())]
-        return lost + [f"left out: {_list_places(listed)}: {reason}" for reason, listed in places.items()]
+            places_by_reason.setdefault(refusal.reason, []).append(refusal.place)
+        lines = [f"the format does not store {what} ({count})" for what, count in sorted(self.lost.items())]
+        return lines + [f"left out: {_list_places(places)}: {reason}" for reason, places in places_by_reason.items()]
 
 
 def _list_places(places: list[str]) -> str:
@@ -65,12 +128,12 @@ def _list_places(places: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceFormat:
-    """A format by its functions; `read` or `write` is None where only the other makes sense."""
+    """One format; `read` or `write` is None if it can only be exported or imported."""
 
     name: str
     purpose: str
     sniff: Callable[[FileHead], bool] | None = None
-    """Whether a file that begins like this is one of its own; None where it is only written."""
+    """Whether a file with this beginning has the format; None if the format cannot be imported."""
     read: Callable[[Path], Iterator[ReadResult]] | None = None
     write: Callable[[TraceExport, BinaryIO], ExportLosses] | None = None
 
@@ -78,48 +141,80 @@ class TraceFormat:
 def text_writer(
     write: Callable[[TraceExport, TextIO], ExportLosses],
 ) -> Callable[[TraceExport, BinaryIO], ExportLosses]:
-    """The writer of a text as one of bytes: UTF-8, lines ended alike on every machine."""
+    """Turn a writer of text into a writer of bytes: UTF-8, with the same line ends on every platform."""
 
-    def written(export: TraceExport, stream: BinaryIO) -> ExportLosses:
+    def write_bytes(export: TraceExport, stream: BinaryIO) -> ExportLosses:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="\n", write_through=True)
         try:
             return write(export, text)
         finally:
-            # Else the wrapper would close the file, which is its owner's to close.
+            # Otherwise the wrapper would close the caller's file.
             text.detach()
 
-    return written
+    return write_bytes
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes; FormatError if it is missing or no regular file."""
+    try:
+        return open_regular_file(path)
+    except OSError as error:
+        raise FormatError(f"{path} cannot be opened: {error.strerror}") from error
 
 
 def open_text(path: Path) -> TextIO:
-    """The file, open for reading as UTF-8; some editors put a mark before the first character, which is passed over."""
-    try:
-        # Line ends stay as they are: a carriage return in a thought is no line end of the file's.
-        return path.open(encoding="utf-8-sig", newline="\n")
-    except OSError as failed:
-        raise FormatError(f"{path} cannot be opened: {failed.strerror}") from failed
+    """Open a file for reading as UTF-8, with or without a byte order mark."""
+    # Line ends are kept: a carriage return in a thought does not end a line of the file.
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="\n")
 
 
 def read_json_list(path: Path) -> list[Any]:
-    """The records of a file that is one JSON list."""
+    """Read a file that is one JSON list of records."""
     try:
         with open_text(path) as stream:
             records = json.load(stream)
-    except json.JSONDecodeError as wrong:
-        raise FormatError(f"{path}, line {wrong.lineno}: no JSON ({wrong.msg})") from wrong
-    except (UnicodeDecodeError, RecursionError) as wrong:
-        raise FormatError(f"{path}: no JSON in UTF-8 ({wrong})") from wrong
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{path}, line {error.lineno}: invalid JSON ({error.msg})") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{path}: invalid JSON or not UTF-8 ({error})") from error
     if not isinstance(records, list):
         raise FormatError(f"{path}: a list of records is expected, not a {type(records).__name__}")
     return records
 
 
 def find_unstorable_field(raw: dict[str, Any]) -> str | None:
-    """Which field of the record holds what no database keeps, and what that is."""
+    """Describe the first field of a record that the database cannot store; None if there is none."""
     for name, value in raw.items():
         try:
             check_storable_text(str(name))
             check_storable_text(value if isinstance(value, str) else "")
-        except UnstorableValue as refused:
-            return f"its {name!r}: {refused}"
+        except UnstorableValue as error:
+            return f"its {name!r}: {error}"
     return None
+
+
+class UnsupportedTrace(Exception):
+    """The format cannot represent this trace; the message says why."""
+
+
+RecordEncoder = Callable[[TraceRecord, TraceExport], tuple[Any, Iterable[str]]]
+"""Returns the JSON value of a trace, and a description of each loss."""
+
+
+def json_lines_writer(encode: RecordEncoder) -> Callable[[TraceExport, BinaryIO], ExportLosses]:
+    """Build a writer of one line for each trace."""
+
+    def write(export: TraceExport, stream: TextIO) -> ExportLosses:
+        losses = ExportLosses()
+        for record in export.records:
+            try:
+                value, lost = encode(record, export)
+            except UnsupportedTrace as error:
+                losses.refused.append(RefusedRecord(f"trace {record.trace.id}", str(error)))
+                continue
+            stream.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+            losses.lost.update(lost)
+            losses.written += 1
+        return losses
+
+    return text_writer(write)

@@ -1,6 +1,6 @@
-"""HumanIQ's library files: a JSON list of demonstrations as marked text, with braces doubled for str.format.
+"""HumanIQ's library files: a JSON list of demonstrations as labelled text, with braces doubled for str.format.
 
-A trace is written only if its text is read back as the same trace; what the text has no place for is counted as lost.
+A trace is written only if its text parses back to the same trace; fields that the text does not have count as lost.
 """
 
 import json
@@ -12,8 +12,7 @@ from uuid import uuid5
 
 from db.models import Trace
 from db.trace_record import TraceRecord
-from fewshot_library.formats.dropped import lost_fields
-from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.export import TraceExport, lost_fields
 from fewshot_library.formats.format import (
     ExportLosses,
     FormatError,
@@ -30,13 +29,13 @@ from fewshot_library.formats.humaniq_record import (
     UUID_NAMESPACE,
     OriginalWording,
     TranscriptSource,
+    from_humaniq_call,
     parse_answers,
     project_name,
     record_to_transcript,
     transcript_answers,
     transcript_to_record,
 )
-from fewshot_library.formats.humaniq_tools import from_humaniq_call
 from fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,
@@ -46,28 +45,28 @@ from fewshot_library.formats.react_text import (
 )
 
 AUTHOR = "HumanIQ authors"
-# The fields that the text has a place for, and those that every demonstration gets when it is read.
+# The fields that the text has, and those that every demonstration gets when it is read.
 HUMANIQ_FIELDS = {
     *("trace.id", "project.name", "project.world", "question.dataset"),
     *("trace.answer_text", "trace.answer_graph", "trace.final_answer", "trace.final_thought", "trace.configuration"),
     *("trace.author", "trace.reasoner", "trace.status", "trace.started_at", "trace.submitted_at"),
     *("step.thought", "step.observation", "step.started_at", "step.input"),
 }
-# White space around these is checked in the trace, since the text may word them otherwise.
+# White space around these is checked in the trace, since the text may have them in another form.
 FIELDS_CHECKED_IN_TRACE = {"question", "final_answer", "response"}
 CONFIGURATION_KEYS = {"question", "final_line", "action_sequence", "written"}
 
 
-def find_misreading(record: TraceRecord, transcript: ReactTranscript, back: ReactTranscript) -> str | None:
-    """Why the text, read back as `back`, is not the record's; None where it is."""
-    if back != transcript:
-        return "its parts would be read as other parts"
-    answers = parse_answers(back, {})
+def find_misreading(record: TraceRecord, transcript: ReactTranscript, parsed: ReactTranscript) -> str | None:
+    """Why `parsed`, the parsed text of the transcript, does not represent the record; None if it does."""
+    if parsed != transcript:
+        return "its parts would be parsed differently"
+    answers = parse_answers(parsed, {})
     if _strip_values(answers) != _strip_values(transcript_answers(record.trace)):
-        return "its answers would be read as other answers"
-    for turn, step in zip(back.turns, record.steps, strict=True):
+        return "its answers would be parsed differently"
+    for turn, step in zip(parsed.turns, record.steps, strict=True):
         if _decode_call(turn, record.question.text.strip()) != (step.tool, step.arguments):
-            return f"the call of step {step.position} would be read as another call"
+            return f"the call of step {step.position} would be parsed differently"
     return None
 
 
@@ -96,40 +95,38 @@ def count_losses(record: TraceRecord, transcript: ReactTranscript) -> Counter[st
 
 
 def _uncommon_fields(record: TraceRecord) -> Iterator[str]:
-    """The fields whose value differs from the one that every demonstration gets when it is read."""
+    """Describe the fields whose value differs from the one that every demonstration gets when it is read."""
     question, trace = record.question, record.trace
     if record.project.name != project_name(question.dataset or record.project.name):
         yield "the project's name"
     if record.project.world != HUMANIQ_WORLD:
         yield "the project's world"
     if record.author != AUTHOR:
-        yield "who recorded it"
+        yield "a trace's author"
     if trace.reasoner != "human":
         yield "a trace's reasoner"
     if trace.status != "approved":
         yield "a trace's status"
     if {trace.started_at, trace.submitted_at} != {DEFAULT_TIMESTAMP}:
-        yield "when a trace was recorded"
-    yield from [
-        "when a step was run" for step in record.steps if {step.started_at, step.finished_at} != {DEFAULT_TIMESTAMP}
-    ]
+        yield "a trace's times"
+    yield from ["a step's times" for step in record.steps if {step.started_at, step.finished_at} != {DEFAULT_TIMESTAMP}]
 
 
 def _wording_losses(record: TraceRecord) -> Iterator[str]:
     if record.question.text != record.question.text.strip():
-        yield "white space round a question"
+        yield "white space around a question"
     configuration = record.trace.configuration
-    remembered = configuration.get("humaniq")
-    beside = remembered.keys() - CONFIGURATION_KEYS if isinstance(remembered, dict) else ()
+    wording = configuration.get("humaniq")
+    unknown_keys = wording.keys() - CONFIGURATION_KEYS if isinstance(wording, dict) else ()
     yield from (f"a trace's configuration: {name}" for name in sorted({*configuration} - {"humaniq"}))
-    yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(beside))
+    yield from (f"a trace's configuration: humaniq.{name}" for name in sorted(unknown_keys))
 
 
 def _answer_whitespace(trace: Trace) -> Iterator[str]:
     for name in ("answer_text", "answer_graph", "final_answer"):
         answer = getattr(trace, name) or ""
         if answer != answer.strip():
-            yield f"white space round a trace's {name.replace('_', ' ')}"
+            yield f"white space around a trace's {name.replace('_', ' ')}"
 
 
 DEMONSTRATION_FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
@@ -145,16 +142,15 @@ def read_demonstrations(path: Path) -> Iterator[TraceRecord | RecordRemark]:
         if transcript.final_answer is None:
             raise FormatError(f'{path}, record {number}: the text has no "Final Answer:"')
         sequence = raw["Action_Sequence"]
-        # Some published sequences differ from their texts: the text counts, and the sequence is stored beside it.
-        remembered: dict[str, Any] = {} if sequence == _action_sequence(transcript) else {"action_sequence": sequence}
+        # Some published sequences differ from their texts; the text is used, and the sequence is stored as well.
+        wording: dict[str, Any] = {} if sequence == _action_sequence(transcript) else {"action_sequence": sequence}
         if _action_names(sequence) != _action_names(_action_sequence(transcript)):
             text_actions = _describe_actions(_action_sequence(transcript))
             yield RecordRemark(
                 f"record {number}",
-                f"its Action_Sequence names {_describe_actions(sequence)}, its text {text_actions}; "
-                "the text was followed",
+                f"its Action_Sequence names {_describe_actions(sequence)}, its text {text_actions}; the text was used",
             )
-        source = TranscriptSource(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], remembered)
+        source = TranscriptSource(raw["Dataset"], raw["Question"].strip(), raw["One_Shot"], wording)
         record = transcript_to_record(transcript, source, {"author_id": author, "status": "approved"})
         record.people = {author: AUTHOR}
         yield record
@@ -162,7 +158,7 @@ def read_demonstrations(path: Path) -> Iterator[TraceRecord | RecordRemark]:
 
 def _find_error(raw: Any) -> str | None:
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in DEMONSTRATION_FIELDS):
-        return f"a demonstration has {', '.join(DEMONSTRATION_FIELDS)}, each a text"
+        return f"a demonstration needs {', '.join(DEMONSTRATION_FIELDS)}, each a text"
     if unknown := sorted(raw.keys() - set(DEMONSTRATION_FIELDS)):
         return f"it has an unknown field {unknown[0]!r}"
     if empty := [name for name in ("Question", "Dataset") if not raw[name].strip()]:
@@ -171,7 +167,7 @@ def _find_error(raw: Any) -> str | None:
 
 
 def _unescape_braces(text: str) -> str:
-    """The text as str.format would give it; one whose braces are not doubled is taken as it is."""
+    """The text as str.format returns it; a text whose braces are not doubled is unchanged."""
     rest = text.replace("{{", "").replace("}}", "")
     if "{" in rest or "}" in rest:
         return text
@@ -191,27 +187,26 @@ def _describe_actions(sequence: str) -> str:
 
 
 def _write_demonstrations(export: TraceExport, stream: TextIO) -> ExportLosses:
-    """Write a library file; a record that would be read back differently is refused with the reason."""
+    """Write a library file; a record whose text would be parsed differently is refused with the reason."""
     losses = ExportLosses()
     stream.write("[")
     for record in export.records:
-        whole = record_to_transcript(record)
-        transcript = whole.strip_values()
+        unstripped = record_to_transcript(record)
+        transcript = unstripped.strip_values()
         text = format_as_humaniq(transcript).replace("{", "{{").replace("}", "}}")
         sequence = OriginalWording.from_trace(record.trace).action_sequence
-        written = {
+        demonstration = {
             "Question": record.question.text,
             "Dataset": record.question.dataset or record.project.name,
             "Action_Sequence": _action_sequence(transcript) if sequence is None else sequence,
             "One_Shot": text,
         }
-        if reason := find_misreading(record, transcript, parse_transcript(_unescape_braces(text))) or _find_error(
-            written
-        ):
+        parsed = parse_transcript(_unescape_braces(text))
+        if reason := find_misreading(record, transcript, parsed) or _find_error(demonstration):
             losses.refused.append(RefusedRecord(f"trace {record.trace.id}", f"in this format {reason}"))
             continue
-        losses.lost += count_losses(record, whole)
-        stream.write((",\n" if losses.written else "\n") + json.dumps(written, ensure_ascii=False, indent=1))
+        losses.lost += count_losses(record, unstripped)
+        stream.write((",\n" if losses.written else "\n") + json.dumps(demonstration, ensure_ascii=False, indent=1))
         losses.written += 1
     stream.write("\n]\n")
     return losses
@@ -219,7 +214,7 @@ def _write_demonstrations(export: TraceExport, stream: TextIO) -> ExportLosses:
 
 HUMANIQ = TraceFormat(
     "humaniq",
-    "HumanIQ's demonstrations as marked text",
+    "HumanIQ's demonstrations as labelled text",
     lambda head: "[].One_Shot" in head.keys,
     read_demonstrations,
     text_writer(_write_demonstrations),

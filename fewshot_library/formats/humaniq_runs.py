@@ -1,4 +1,4 @@
-"""The published logs of HumanIQ's agent: model runs, each a question with the text that the agent produced."""
+"""The published logs of HumanIQ's agent: runs of a model, each with its question and the agent's text."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ MODEL_KNOWLEDGE_LABEL = ", Internal Knowledge:"
 
 
 def read_runs(path: Path) -> Iterator[TraceRecord | RefusedRecord]:
-    """The runs in order, failed ones with their error; a record that tells no run is refused with the reason."""
+    """Read the runs in order, failed ones with their error; an invalid record is refused with the reason."""
     dataset = path.stem.partition("_")[0].capitalize()
     run = Run(
         id=uuid5(UUID_NAMESPACE, path.stem),
@@ -40,14 +40,14 @@ def read_runs(path: Path) -> Iterator[TraceRecord | RefusedRecord]:
 
 def _find_error(raw: Any) -> str | None:
     if not isinstance(raw, dict):
-        return f"it is no JSON object but a {type(raw).__name__}"
+        return f"it is not a JSON object but a {type(raw).__name__}"
     if unknown := sorted(raw.keys() - RUN_FIELDS):
         return f"it has an unknown field {unknown[0]!r}"
     if not isinstance(raw.get("question"), str) or not raw["question"].strip():
         return "it has no question"
-    odd = [name for name in sorted(RUN_FIELDS) if not isinstance(raw.get(name), str | None)]
-    if odd:
-        return f"its {odd[0]!r} is no text"
+    invalid = [name for name in sorted(RUN_FIELDS) if not isinstance(raw.get(name), str | None)]
+    if invalid:
+        return f"its {invalid[0]!r} is not a text"
     if not raw.get("error") and not raw.get("intermediate_logs"):
         return "it has neither a log nor an error"
     return find_unstorable_field(raw)
@@ -58,26 +58,24 @@ def _decode_run(raw: dict[str, Any], dataset: str, run: Run) -> TraceRecord:
     transcript = parse_transcript(log)
     answer_model = _split_model_knowledge(transcript)
     answer = (raw.get("wikidata_answer") or raw.get("final_answer") or "").strip()
-    remembered = {"answer": answer} if answer and answer not in log else {}
+    wording = {"answer": answer} if answer and answer not in log else {}
     failed = bool(raw.get("error")) or transcript.final_answer is None
     if failed:
-        remembered["error"] = raw.get("error") or "the log ends without a final answer"
+        wording["error"] = raw.get("error") or "the log ends without a final answer"
     fields = {
         "run_id": run.id,
         "reasoner": run.reasoner,
         "status": "failed" if failed else "submitted",
         "answer_model": answer_model,
     }
-    source = TranscriptSource(
-        dataset, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", remembered
-    )
+    source = TranscriptSource(dataset, raw["question"].strip(), f"{run.name}\n{log}\n{raw.get('error') or ''}", wording)
     record = transcript_to_record(transcript, source, fields)
     record.run = run
     return record
 
 
 def _split_model_knowledge(transcript: ReactTranscript) -> str | None:
-    """What the model knew without a source, which the logs append to the last part."""
+    """Remove and return the model's own answer, which the logs append to the last part."""
     last = "response" if transcript.response is not None else "final_answer"
     answer, label, knowledge = (getattr(transcript, last) or "").rpartition(MODEL_KNOWLEDGE_LABEL)
     if not label:

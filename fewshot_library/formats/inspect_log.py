@@ -1,4 +1,4 @@
-"""Inspect's evaluation logs as JSON: each sample is a trace of the run that the log tells of."""
+"""Inspect's evaluation logs as JSON: a log is a run, and each sample is a trace."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,24 +6,25 @@ from typing import Any
 from uuid import uuid5
 
 from db.models import Run
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.chat_record import UNKNOWN_WORLD, ChatTranscript, chat_to_records
-from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
+from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
 from fewshot_library.formats.documents import (
+    ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
     decode_record,
     document_reader,
+    extra_call_fields,
+    parse_content,
     parse_utc_datetime,
     validate_shape,
 )
-from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat
+from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 
 ATTACHMENT_PREFIX = "attachment://"
-# Inspect's other form of a log, .eval, is a zip archive, compressed in a way that Python does not know yet.
+# Inspect's other log format, .eval, is a zip archive with a compression that Python does not support yet.
 ZIP_SIGNATURE = b"PK\x03\x04"
-# What a sample says once more elsewhere, or in a detail that no trace has: told as a remark, not remembered.
+# Fields that repeat other fields, or have details that no trace has; left out with a remark.
 IGNORED_FIELDS = ("events", "store", "timelines", "events_data")
 
 
@@ -69,11 +70,11 @@ class _InspectLog(ExtensibleModel):
 def _decode_log(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     log = validate_shape(_InspectLog, raw)
     if not log.samples:
-        raise MalformedRecord("it has no samples; a log written without them holds no trace")
+        raise MalformedRecord("it has no samples, and so no traces")
     run = _decode_run(log)
     for number, sample in enumerate(log.samples, start=1):
-        where = RecordOrigin(origin.format, origin.file, f"sample {number}")
-        yield from decode_record(sample, lambda value, at: _decode_sample(value, log, run, at), where)
+        sample_origin = RecordOrigin(origin.format, origin.file, f"sample {number}")
+        yield from decode_record(sample, lambda value, at: _decode_sample(value, log, run, at), sample_origin)
 
 
 def _decode_run(log: _InspectLog) -> Run:
@@ -96,7 +97,7 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
         _InspectSample, _resolve_attachments(raw, attachments if isinstance(attachments, dict) else {})
     )
     started = parse_utc_datetime(sample.started_at, "started_at") if sample.started_at else run.started_at
-    passed = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
+    ignored = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
     chat = ChatTranscript(
         [_decode_message(message, number) for number, message in enumerate(sample.messages, start=1)],
         extra={
@@ -116,16 +117,14 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
     chat.extra |= {"epoch": sample.epoch} | ({} if isinstance(sample.input, str) else {"input": sample.input})
     if sample.error:
         chat.extra["failure"] = sample.error
-    if passed:
-        yield RecordRemark(origin.place, f"its {', '.join(passed)} were left out; the messages tell the trace")
+    if ignored:
+        yield RecordRemark(origin.place, f"its {', '.join(ignored)} were left out; only its messages are imported")
     yield from chat_to_records(chat, origin)
 
 
 def _decode_message(raw: _InspectMessage, number: int) -> TraceMessage:
     if raw.role not in ("system", "user", "assistant", "tool"):
-        raise MalformedRecord(
-            f"message {number} has the role {raw.role!r}, which is none of system, user, assistant, tool"
-        )
+        raise MalformedRecord(f"message {number} has the role {raw.role!r}, not one of system, user, assistant, tool")
     content = parse_content(raw.content, f"message {number}")
     message = TraceMessage(raw.role, content.text, content.reasoning, call_id=raw.tool_call_id, name=raw.function)
     message.calls = [MessageToolCall(call.id, call.function, call.arguments) for call in raw.tool_calls or []]
@@ -143,14 +142,14 @@ def _sample_completion(sample: _InspectSample) -> str | None:
 
 
 def _resolve_attachments(value: Any, attachments: dict[str, Any]) -> Any:
-    """The value with the long texts that the log keeps apart put back in their places."""
+    """Replace references to attachments, the long texts of a log, by their texts."""
     match value:
         case str() if value.startswith(ATTACHMENT_PREFIX):
             return attachments.get(value.removeprefix(ATTACHMENT_PREFIX), value)
         case list():
-            return [_resolve_attachments(item, attachments) for item in value]
+            return [_resolve_attachments(element, attachments) for element in value]
         case dict():
-            return {name: _resolve_attachments(item, attachments) for name, item in value.items()}
+            return {name: _resolve_attachments(field, attachments) for name, field in value.items()}
     return value
 
 
@@ -158,7 +157,7 @@ _read_json = document_reader("inspect", _decode_log)
 
 
 def _read_log(path: Path) -> Iterator[ReadResult]:
-    with path.open("rb") as stream:
+    with open_bytes(path) as stream:
         if stream.read(len(ZIP_SIGNATURE)) == ZIP_SIGNATURE:
             raise FormatError(f"{path} is a packed log; make it JSON with `inspect log convert --to json`")
     return _read_json(path)

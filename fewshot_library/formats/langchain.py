@@ -1,4 +1,4 @@
-"""LangChain's messages as its messages_to_dict writes them, one chat a line; its older `dumpd` form is read too."""
+"""LangChain messages as written by `messages_to_dict`, one chat a line; the older `dumpd` form is read as well."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,19 +7,24 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import (
     CHAT_FIELDS,
     ERROR_LOSS,
+    ChatTranscript,
     MessageToolCall,
     TraceMessage,
+    chat_to_records,
     list_ambiguities,
     trace_to_messages,
 )
-from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
-from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
-from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, document_reader, validate_shape
-from fewshot_library.formats.dropped import lost_fields
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ReadResult, TraceFormat
-from fewshot_library.formats.head import FileHead
-from fewshot_library.formats.lines import json_lines_writer
+from fewshot_library.formats.documents import (
+    ExtensibleModel,
+    MalformedRecord,
+    RecordOrigin,
+    document_reader,
+    extra_call_fields,
+    parse_content,
+    validate_shape,
+)
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import FileHead, ReadResult, TraceFormat, json_lines_writer
 
 MESSAGE_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
 CLASS_TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool", "SystemMessage": "system"}
@@ -49,7 +54,7 @@ class _TypedMessage(ExtensibleModel):
 
 
 class _DumpedMessage(ExtensibleModel):
-    """The form that `dumpd` writes."""
+    """A message as written by `dumpd`."""
 
     lc: int
     id: list[str]
@@ -65,10 +70,10 @@ def _is_chat(value: Any) -> bool:
 
 def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     rest = {name: value for name, value in raw.items() if name != "messages"} if isinstance(raw, dict) else {}
-    listed = raw.get("messages") if isinstance(raw, dict) else raw
-    if not isinstance(listed, list) or not listed:
-        raise MalformedRecord("it is no list of messages")
-    messages = [_decode_message(message, number) for number, message in enumerate(listed, start=1)]
+    raw_messages = raw.get("messages") if isinstance(raw, dict) else raw
+    if not isinstance(raw_messages, list) or not raw_messages:
+        raise MalformedRecord("it is not a list of messages")
+    messages = [_decode_message(message, number) for number, message in enumerate(raw_messages, start=1)]
     return chat_to_records(ChatTranscript(messages, extra=rest, thought_in_answer=True), origin)
 
 
@@ -76,14 +81,14 @@ def _decode_message(raw: Any, number: int) -> TraceMessage:
     place = f"message {number}"
     try:
         kind, data = _kind_and_data(raw)
-    except MalformedRecord as wrong:
-        raise MalformedRecord(f"{place}: {wrong}") from wrong
+    except MalformedRecord as error:
+        raise MalformedRecord(f"{place}: {error}") from error
     if kind not in MESSAGE_ROLES:
-        raise MalformedRecord(f"{place} is of the kind {kind!r}, which is none of {', '.join(MESSAGE_ROLES)}")
+        raise MalformedRecord(f"{place} is of the kind {kind!r}, not one of {', '.join(MESSAGE_ROLES)}")
     content = parse_content(_without_calls(data.content) if data.tool_calls else data.content, place)
-    keeps = isinstance(data.artifact, dict)
+    has_data = isinstance(data.artifact, dict)
     rest = data.extra_fields | content.extra | extra_call_fields(data.tool_calls or [])
-    if data.artifact is not None and not keeps:
+    if data.artifact is not None and not has_data:
         rest["artifact"] = data.artifact
     return TraceMessage(
         MESSAGE_ROLES[kind],
@@ -96,7 +101,7 @@ def _decode_message(raw: Any, number: int) -> TraceMessage:
         call_id=data.tool_call_id,
         name=data.name,
         failed=data.status == "error",
-        data=data.artifact if keeps else None,
+        data=data.artifact if has_data else None,
         rest=rest,
     )
 
@@ -111,17 +116,18 @@ def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
 
 
 def _without_calls(content: Any) -> Any:
-    """The content without what providers repeat there of the calls."""
+    """The content without the parts in which providers repeat the calls."""
     if not isinstance(content, list):
         return content
     return [part for part in content if not (isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call"))]
 
 
 def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
-    unsaid = [what for what in list_ambiguities(record) if what != ERROR_LOSS]
+    # A tool message of LangChain has a status, so errors of tools are not lost.
+    ambiguities = [loss for loss in list_ambiguities(record) if loss != ERROR_LOSS]
     return [_encode_message(message) for message in trace_to_messages(record)], [
         *lost_fields(record, {*CHAT_FIELDS, "step.data"}),
-        *unsaid,
+        *ambiguities,
     ]
 
 
@@ -150,7 +156,7 @@ def _sniff(head: FileHead) -> bool:
 
 LANGCHAIN = TraceFormat(
     "langchain",
-    "LangChain's messages, one chat a line",
+    "LangChain messages, one chat a line",
     _sniff,
     document_reader("langchain", _decode_chat, _is_chat),
     json_lines_writer(_encode_record),

@@ -1,4 +1,4 @@
-"""OpenAI's chat format, as models are fine-tuned with it: one chat a line, calls as functions, tools beside them."""
+"""OpenAI's fine-tuning format: one chat a line, with function calls and tool definitions."""
 
 import json
 from collections.abc import Iterator
@@ -7,19 +7,25 @@ from typing import Any
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import (
     CHAT_FIELDS,
+    ChatTranscript,
     MessageToolCall,
     TraceMessage,
+    chat_to_records,
     list_ambiguities,
     to_json_text,
     trace_to_messages,
 )
-from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
-from fewshot_library.formats.contents import ExtensibleModel, extra_call_fields, parse_content
-from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, document_reader, validate_shape
-from fewshot_library.formats.dropped import lost_fields
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ReadResult, TraceFormat
-from fewshot_library.formats.lines import json_lines_writer
+from fewshot_library.formats.documents import (
+    ExtensibleModel,
+    MalformedRecord,
+    RecordOrigin,
+    document_reader,
+    extra_call_fields,
+    parse_content,
+    validate_shape,
+)
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
 
 ROLE_ALIASES = {"developer": "system", "function": "tool"}
 
@@ -36,7 +42,7 @@ class _OpenAIToolCall(ExtensibleModel):
 
 
 class OpenAIMessage(ExtensibleModel):
-    """A message as JSON."""
+    """A chat message of OpenAI's API."""
 
     role: str
     content: Any = None
@@ -53,7 +59,7 @@ class _OpenAIChat(ExtensibleModel):
 
 
 def decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
-    """The trace that one of its records tells."""
+    """Convert a chat to a trace."""
     chat = validate_shape(_OpenAIChat, raw)
     messages = [decode_message(message, number) for number, message in enumerate(chat.messages, start=1)]
     return chat_to_records(
@@ -62,42 +68,41 @@ def decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
 
 
 def decode_message(raw: OpenAIMessage, number: int) -> TraceMessage:
-    """One of its messages, the `number`th."""
+    """Convert one message; `number` is its position in the chat."""
     role = ROLE_ALIASES.get(raw.role, raw.role)
     if role not in ("system", "user", "assistant", "tool"):
-        raise MalformedRecord(
-            f"message {number} has the role {raw.role!r}, which is none of system, user, assistant, tool"
-        )
+        raise MalformedRecord(f"message {number} has the role {raw.role!r}, not one of system, user, assistant, tool")
     content = parse_content(raw.content, f"message {number}")
     reasoning = "\n\n".join(part for part in (raw.reasoning_content, content.reasoning) if part)
     message = TraceMessage(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name)
     message.rest = raw.extra_fields | content.extra | extra_call_fields(raw.tool_calls or [])
     if raw.name is not None and role != "tool":
         message.rest["name"] = raw.name
-    for place, call in enumerate(raw.tool_calls or [], start=1):
-        message.calls.append(_decode_call(call, f"message {number}, call {place}", f"{number}.{place}"))
+    for call_number, call in enumerate(raw.tool_calls or [], start=1):
+        call_place = f"message {number}, call {call_number}"
+        message.calls.append(_decode_call(call, call_place, f"{number}.{call_number}"))
     if raw.function_call is not None:
-        # The older form knows one call a message, which the next message of a function answers.
+        # The older form has one call in a message, answered by the next function message.
         message.calls.append(
             _decode_call(_OpenAIToolCall(function=raw.function_call), f"message {number}", str(number))
         )
     return message
 
 
-def _decode_call(raw: _OpenAIToolCall, place: str, made_id: str) -> MessageToolCall:
+def _decode_call(raw: _OpenAIToolCall, place: str, default_id: str) -> MessageToolCall:
     arguments = raw.function.arguments
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as wrong:
-            raise MalformedRecord(f"{place}: its arguments are no JSON ({wrong})") from wrong
+        except (ValueError, RecursionError) as error:
+            raise MalformedRecord(f"{place}: its arguments are not JSON ({error})") from error
     if not isinstance(arguments, dict):
-        raise MalformedRecord(f"{place}: its arguments are no JSON object")
-    return MessageToolCall(raw.id or made_id, raw.function.name, arguments)
+        raise MalformedRecord(f"{place}: its arguments are not a JSON object")
+    return MessageToolCall(raw.id or default_id, raw.function.name, arguments)
 
 
 def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> dict[str, Any]:
-    """The message as JSON values; templates of other models want the arguments as an object."""
+    """Convert a message to JSON values; chat templates of other models expect the arguments as an object."""
     encoded: dict[str, Any] = {"role": message.role, "content": message.text_with_reasoning}
     if message.calls:
         encoded["tool_calls"] = [
@@ -125,7 +130,7 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
 
 OPENAI = TraceFormat(
     "openai",
-    "chats with tool calls, as models are fine-tuned with them",
+    "OpenAI chats with tool calls, for fine-tuning",
     lambda head: head.has_keys("messages[].role"),
     document_reader("openai", decode_chat),
     json_lines_writer(_encode_record),

@@ -1,14 +1,19 @@
-"""Spans as OpenInference names them: llm.input_messages, llm.output_messages, tool.name, annotations."""
+"""Spans with OpenInference attributes: llm.input_messages, llm.output_messages, tool.name, annotations."""
 
 from typing import Any
 
 from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.conversation import SpanContent, SpanToolRun, span_trace_reader
 from fewshot_library.formats.documents import MalformedRecord, validate_shape
-from fewshot_library.formats.format import TraceFormat
-from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.format import FileHead, TraceFormat
 from fewshot_library.formats.openai import OpenAIMessage, decode_message
-from fewshot_library.formats.spans import TraceSpan, nest_keys, parse_json_text
+from fewshot_library.formats.spans import (
+    SpanContent,
+    SpanToolRun,
+    TraceSpan,
+    nest_keys,
+    parse_json_text,
+    span_trace_reader,
+)
 
 ROLE_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant"}
 
@@ -32,13 +37,14 @@ def _decode_span(span: TraceSpan) -> SpanContent:
         name = span.get_text("tool.name") or span.name
         arguments = parse_json_text(span.get_text("input.value") or span.get_text("tool.parameters") or "{}")
         call_id = span.get_text("tool.id") or span.get_text("tool_call.id") or span.id
-        sound = arguments if isinstance(arguments, dict) else {"input": arguments}
+        named_arguments = arguments if isinstance(arguments, dict) else {"input": arguments}
         content = span.get_text("output.value")
         match parse_json_text(content or ""):
-            # LangChain's tools give a message of LangChain's, which knows its call.
-            case {"data": {"content": str(inner), "tool_call_id": str(known)}}:
-                content, call_id = inner, known
-        span_content.tool_run = SpanToolRun(MessageToolCall(call_id, name, sound), content, _find_rating(annotations))
+            # Tools of LangChain return a LangChain message with the id of the call.
+            case {"data": {"content": str(text), "tool_call_id": str(message_call_id)}}:
+                content, call_id = text, message_call_id
+        call = MessageToolCall(call_id, name, named_arguments)
+        span_content.tool_run = SpanToolRun(call, content, _find_rating(annotations))
     return span_content
 
 
@@ -62,8 +68,8 @@ def _decode_message(raw: Any, place: str, number: int) -> TraceMessage:
     }
     try:
         return decode_message(validate_shape(OpenAIMessage, plain), number + 1)
-    except MalformedRecord as wrong:
-        raise MalformedRecord(f"{place}: {wrong}") from wrong
+    except MalformedRecord as error:
+        raise MalformedRecord(f"{place}: {error}") from error
 
 
 def _message_parts(raw: Any) -> Any:
@@ -77,14 +83,14 @@ def _as_list(raw: Any) -> list[Any]:
 
 
 def _unwrap(raw: Any, name: str) -> dict[str, Any]:
-    """What stands under the name that the convention repeats in each item of a list."""
-    grown = nest_keys(raw)
-    inner = grown.get(name) if isinstance(grown, dict) else None
-    return inner if isinstance(inner, dict) else {}
+    """The value under the name that the convention repeats in each element of a list."""
+    nested = nest_keys(raw)
+    value = nested.get(name) if isinstance(nested, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _find_rating(annotations: list[dict[str, Any]]) -> int | None:
-    """A person's score, where it is one of our five."""
+    """The score by a human annotator, if it is a whole number from 1 to 5."""
     for annotation in annotations:
         score = annotation.get("score")
         if annotation.get("annotator_kind") == "HUMAN" and isinstance(score, int | float) and score in (1, 2, 3, 4, 5):

@@ -1,14 +1,12 @@
-"""Spans as OpenTelemetry's conventions for generative AI name them: gen_ai.input.messages, gen_ai.tool.name."""
+"""OpenTelemetry spans with the GenAI semantic conventions: gen_ai.input.messages, gen_ai.tool.name and so on."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from fewshot_library.formats.chat import MessageToolCall, TraceMessage, to_json_text
-from fewshot_library.formats.conversation import SpanContent, SpanToolRun, span_trace_reader
 from fewshot_library.formats.documents import MalformedRecord
-from fewshot_library.formats.format import TraceFormat
-from fewshot_library.formats.head import FileHead
-from fewshot_library.formats.spans import TraceSpan, parse_json_text
+from fewshot_library.formats.format import FileHead, TraceFormat
+from fewshot_library.formats.spans import SpanContent, SpanToolRun, TraceSpan, parse_json_text, span_trace_reader
 
 TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
 
@@ -22,7 +20,7 @@ def _decode_span(span: TraceSpan) -> SpanContent:
     before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages")]
     output = list(_decode_messages(span, "gen_ai.output.messages"))
     if span.get("gen_ai.operation.name") == AGENT_OPERATION:
-        # An agent's span tells the ends of what its model's spans tell whole.
+        # An agent's span has only the first and last message of what its model spans have in full.
         content.input_text = next((message.content for message in reversed(before) if message.role == "user"), None)
         content.final_answer = content.output_text = output[-1].content if output and output[-1].content else None
         return content
@@ -50,14 +48,14 @@ def _result_text(raw: Any) -> str | None:
 
 
 def _tool_definition(raw: dict[str, Any]) -> dict[str, Any]:
-    """The tool as chat models take it; the convention has its parts beside the type."""
+    """The tool definition as chat models take it; the convention does not nest the function."""
     return raw if "function" in raw else {"type": "function", "function": {k: v for k, v in raw.items() if k != "type"}}
 
 
 def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
     parts = span.get_list("gen_ai.system_instructions")
-    if not parts and (whole := span.get_text("gen_ai.system_instructions")):
-        parts = [{"content": whole}]
+    if not parts and (text := span.get_text("gen_ai.system_instructions")):
+        parts = [{"content": text}]
     texts = [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
     if texts:
         yield TraceMessage("system", "\n\n".join(texts))
@@ -66,7 +64,7 @@ def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
 def _decode_messages(span: TraceSpan, path: str) -> Iterator[TraceMessage]:
     value = span.get(path)
     single = parse_json_text(value) if isinstance(value, str) else value
-    # Some agents tell a single message as it is, and not in a list.
+    # Some agents write a single message without a list.
     listed = [single] if isinstance(single, dict) and "role" in single else span.get_list(path)
     for number, raw in enumerate(listed):
         place = f"{path}.{number}"
@@ -76,18 +74,18 @@ def _decode_messages(span: TraceSpan, path: str) -> Iterator[TraceMessage]:
 
 
 def _decode_message(raw: dict[str, Any], place: str) -> Iterator[TraceMessage]:
-    """The message, and one more for each answer of a tool that it holds."""
+    """Yield the message, and another one for each tool result in it."""
     parts = raw.get("parts", [{"type": "text", "content": raw.get("content")}])
     if not isinstance(parts, list):
-        raise MalformedRecord(f"{place}.parts is no list")
+        raise MalformedRecord(f"{place}.parts is not a list")
     message = TraceMessage({"developer": "system"}.get(raw["role"], raw["role"]))
     if message.role not in ("system", "user", "assistant", "tool"):
-        raise MalformedRecord(f"{place} has the role {message.role!r}, which is none of system, user, assistant, tool")
+        raise MalformedRecord(f"{place} has the role {message.role!r}, not one of system, user, assistant, tool")
     answers: list[TraceMessage] = []
     for number, part in enumerate(parts):
         if isinstance(part, dict) and part.get("type") == "tool_call_response":
-            seen = _result_text(part.get("response", part.get("result"))) or ""
-            answers.append(TraceMessage("tool", seen, call_id=part.get("id")))
+            result = _result_text(part.get("response", part.get("result"))) or ""
+            answers.append(TraceMessage("tool", result, call_id=part.get("id")))
         else:
             _add_part(message, part, f"{place}.parts.{number}")
     yield from answers
@@ -96,7 +94,7 @@ def _decode_message(raw: dict[str, Any], place: str) -> Iterator[TraceMessage]:
 
 
 def _add_part(message: TraceMessage, part: Any, place: str) -> None:
-    """Add what the part says to the message."""
+    """Add a part to the message."""
     match part:
         case {"type": "text", "content": str(text)}:
             message.content += text
@@ -108,7 +106,7 @@ def _add_part(message: TraceMessage, part: Any, place: str) -> None:
             )
         case _:
             kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-            raise MalformedRecord(f"{place} is of the kind {kind!r}, which a trace cannot hold")
+            raise MalformedRecord(f"{place} is of the kind {kind!r}, which traces do not support")
 
 
 def _sniff(head: FileHead) -> bool:

@@ -1,4 +1,4 @@
-"""Parquet as Hugging Face datasets loads it: a row a trace, its nouns in typed columns, and its chat to train on."""
+"""Parquet for Hugging Face datasets: one row for each trace, with typed columns and its chat for training."""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +17,8 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import trace_to_messages
 from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceFormat
-from fewshot_library.formats.openai import decode_chat as take_chat
-from fewshot_library.formats.openai import encode_message
+from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceFormat, open_bytes
+from fewshot_library.formats.openai import decode_chat, encode_message
 from fewshot_library.formats.showhow import (
     FORMAT_MARK,
     FORMAT_VERSION,
@@ -52,12 +51,12 @@ CHAT_COLUMNS = {"messages": pa.list_(_MESSAGE_TYPE), "tools": pa.string()}
 
 @cache
 def _model_columns(kind: type[Base]) -> dict[str, pa.DataType | None]:
-    """The noun's fields with their types; None for data of any shape, which is kept as JSON text."""
+    """The column types of a model's fields; None for arbitrary data, which is stored as JSON text."""
     columns = {}
-    for name, (first, *_) in field_types(kind).items():
-        # The store's own count of a question's traces belongs to no file.
+    for name, (field_type, *_) in field_types(kind).items():
+        # The database's count of completed traces is not exported.
         if name != "completed":
-            columns[name] = COLUMN_TYPES.get(first)
+            columns[name] = COLUMN_TYPES.get(field_type)
     return columns
 
 
@@ -127,18 +126,18 @@ def _unpack_fields(kind: type[Base], noun: Any) -> Any:
 
 
 def _read_table(path: Path) -> Iterator[ReadResult]:
-    """The traces of our own files as they were; the chats of others' that have a column of messages."""
+    """Read the traces of a Showhow export, or the chats of another file with a column `messages`."""
     try:
-        with pq.ParquetFile(path) as file:
+        with open_bytes(path) as stream, pq.ParquetFile(stream) as file:
             names = set(file.schema_arrow.names)
             own = RECORD_MODELS.keys() | {"people"} <= names
             if not own and "messages" not in names:
-                raise FormatError(f"{path} has neither the columns of Showhow's traces nor one of messages")
+                raise FormatError(f"{path} has neither the columns of Showhow's traces nor a column messages")
             for number, row in enumerate(_iterate_rows(file), start=1):
                 origin = RecordOrigin(PARQUET.name, path.stem, f"row {number}")
-                yield from decode_record(_json_values(row), _decode_own_row if own else take_chat, origin)
-    except (pa.ArrowException, OSError) as failed:
-        raise FormatError(f"{path} cannot be read as Parquet: {failed}") from failed
+                yield from decode_record(_json_values(row), _decode_own_row if own else decode_chat, origin)
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"{path} cannot be read as Parquet: {error}") from error
 
 
 def _iterate_rows(file: pq.ParquetFile) -> Iterator[dict[str, Any]]:
@@ -147,7 +146,7 @@ def _iterate_rows(file: pq.ParquetFile) -> Iterator[dict[str, Any]]:
 
 
 def _json_values(row: Any) -> Any:
-    """The row as JSON values; what a chat leaves out, a column of structs holds as null."""
+    """Convert a row to JSON values."""
     match row:
         case dict():
             return {name: _json_values(value) for name, value in row.items()}
@@ -170,10 +169,10 @@ def _decode_own_row(row: Any, _: RecordOrigin) -> Iterator[ReadResult]:
                 encoded[name] = None if name == "run" and row[name] is None else _unpack_fields(kind, row[name])
         encoded["people"] = {person["id"]: person["name"] for person in row["people"] or []}
         record = record_from_json(encoded)
-    except (InvalidRecord, ValueError, KeyError) as wrong:
-        raise MalformedRecord(str(wrong)) from wrong
+    except (InvalidRecord, ValueError, KeyError) as error:
+        raise MalformedRecord(str(error)) from error
     if "messages" in row and _without_nulls(row["messages"]) != _chat_columns(record)["messages"]:
-        raise MalformedRecord("its messages tell another trace than its steps; leave the column out or make them agree")
+        raise MalformedRecord("its messages and its steps differ; remove the column messages or make them agree")
     yield record
 
 
@@ -185,7 +184,7 @@ def _without_nulls(messages: Any) -> Any:
 
 PARQUET = TraceFormat(
     "parquet",
-    "rows for Hugging Face datasets, nothing lost",
+    "rows for Hugging Face datasets, without losses",
     lambda head: head.start.startswith(b"PAR1"),
     _read_table,
     _write_table,

@@ -1,4 +1,4 @@
-"""Plain ReAct text, a question after the other; the numbered form of ReAct's own prompts is read too."""
+"""Plain ReAct text with any number of questions; the numbered labels of ReAct's own prompts are read as well."""
 
 import re
 from collections.abc import Iterator
@@ -7,13 +7,20 @@ from typing import Any, TextIO
 
 from db.models import Step
 from db.trace_record import TraceRecord
-from fewshot_library.formats.chat import CHAT_FIELDS, MessageToolCall, TraceMessage, list_ambiguities, step_outcome_text
-from fewshot_library.formats.chat_record import ChatTranscript, chat_to_records
+from fewshot_library.formats.chat import (
+    CHAT_FIELDS,
+    ChatTranscript,
+    MessageToolCall,
+    TraceMessage,
+    chat_to_records,
+    list_error_losses,
+    step_outcome_text,
+)
 from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, decode_record
-from fewshot_library.formats.dropped import lost_fields
-from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.export import TraceExport, lost_fields
 from fewshot_library.formats.format import (
     ExportLosses,
+    FileHead,
     FormatError,
     ReadResult,
     RecordRemark,
@@ -22,8 +29,7 @@ from fewshot_library.formats.format import (
     open_text,
     text_writer,
 )
-from fewshot_library.formats.head import FileHead
-from fewshot_library.formats.humaniq_tools import format_input_line, parse_input_line
+from fewshot_library.formats.humaniq_record import format_input_line, parse_input_line
 from fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,
@@ -44,16 +50,17 @@ def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
     for record in export.records:
         transcript = _record_to_transcript(record)
         text = format_transcript(transcript.strip_values())
-        back = list(_parse_records(text, FORMAT_NAME))
-        if [_comparable_content(result) for result in back if isinstance(result, TraceRecord)] != [
+        parsed = list(_parse_records(text, FORMAT_NAME))
+        if [_comparable_content(result) for result in parsed if isinstance(result, TraceRecord)] != [
             _comparable_content(record)
-        ] or len(back) != 1:
-            reason = "in this format its parts would be read as other parts"
+        ] or len(parsed) != 1:
+            reason = "in this format its parts would be parsed differently"
             losses.refused.append(RefusedRecord(f"trace {record.trace.id}", reason))
             continue
         stream.write(("\n" if losses.written else "") + text)
-        blurred = [what for what in list_ambiguities(record) if "error" in what]
-        losses.lost.update([*lost_fields(record, CHAT_FIELDS), *blurred, *find_outer_whitespace(transcript)])
+        losses.lost.update(
+            [*lost_fields(record, CHAT_FIELDS), *list_error_losses(record), *find_outer_whitespace(transcript)]
+        )
         losses.written += 1
     return losses
 
@@ -61,16 +68,16 @@ def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
 def _record_to_transcript(record: TraceRecord) -> ReactTranscript:
     transcript = ReactTranscript(question=record.question.text, final_answer=record.trace.final_answer or None)
     transcript.turns += [step_to_turn(step, record.question.text) for step in record.steps]
-    # A last step that is a thought alone would else be read as the final thought.
-    alone = bool(transcript.turns) and transcript.turns[-1] == ReactTurn(transcript.turns[-1].thought)
+    # Otherwise a last step that is only a thought would be parsed as the final thought.
+    ends_with_thought = bool(transcript.turns) and transcript.turns[-1] == ReactTurn(transcript.turns[-1].thought)
     transcript.final_thought = record.trace.final_thought or (
-        "" if alone and transcript.final_answer is not None else None
+        "" if ends_with_thought and transcript.final_answer is not None else None
     )
     return transcript
 
 
 def step_to_turn(step: Step, question: str) -> ReactTurn:
-    """The step as the text tells it."""
+    """Convert a step to a turn of the text."""
     turn = ReactTurn(step.thought, step.tool, observation=_observation_text(step))
     if step.tool is not None:
         turn.action_input = format_input_line(step.tool, step.arguments, question)
@@ -82,25 +89,25 @@ def _observation_text(step: Step) -> str | None:
 
 
 def _comparable_content(record: TraceRecord) -> Any:
-    """What a text can tell of a trace."""
+    """The content of a trace that a text can represent."""
 
-    def cut(value: str | None) -> str | None:
+    def strip(value: str | None) -> str | None:
         return value.strip() if value is not None else None
 
     steps = [
-        (cut(step.thought), step.tool, step.tool and step.arguments, cut(_observation_text(step)))
+        (strip(step.thought), step.tool, step.tool and step.arguments, strip(_observation_text(step)))
         for step in record.steps
     ]
     trace = record.trace
-    return cut(record.question.text), steps, cut(trace.final_thought) or None, cut(trace.final_answer) or None
+    return strip(record.question.text), steps, strip(trace.final_thought) or None, strip(trace.final_answer) or None
 
 
 def _read_transcripts(path: Path) -> Iterator[ReadResult]:
     try:
         with open_text(path) as stream:
             text = stream.read()
-    except UnicodeDecodeError as wrong:
-        raise FormatError(f"{path} is no text in UTF-8 ({wrong.reason})") from wrong
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not a text in UTF-8 ({error.reason})") from error
     return _parse_records(text, path.stem)
 
 
@@ -152,20 +159,20 @@ def _turn_messages(turn: ReactTurn, number: int, question: str) -> Iterator[Trac
     elif turn.action_input is not None:
         raise MalformedRecord(f"thought {number} has an Action Input and no Action")
     if turn.observation is not None:
-        by = TraceMessage("environment") if turn.action is None else TraceMessage("tool", call_id=str(number))
-        by.content = turn.observation
-        yield by
+        result = TraceMessage("environment") if turn.action is None else TraceMessage("tool", call_id=str(number))
+        result.content = turn.observation
+        yield result
 
 
 def _sniff(head: FileHead) -> bool:
     text = head.text.lstrip()
-    marks = (
+    patterns = (
         _QUESTION_START,
         re.compile(f"{_PLAIN_MARKER.pattern}|{_NUMBERED_MARKER.pattern}|^Final Answer:", re.MULTILINE),
     )
-    return text[:1] not in ("{", "[") and all(mark.search(text) for mark in marks)
+    return text[:1] not in ("{", "[") and all(pattern.search(text) for pattern in patterns)
 
 
 REACT = TraceFormat(
-    FORMAT_NAME, "plain ReAct text, as prompts show it", _sniff, _read_transcripts, text_writer(_write_transcripts)
+    FORMAT_NAME, "plain ReAct text, as in prompts", _sniff, _read_transcripts, text_writer(_write_transcripts)
 )

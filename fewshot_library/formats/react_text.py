@@ -1,8 +1,8 @@
-r"""A solution process as marked text, as ReAct prompts show it.
+r"""Formats and parses the labelled text of ReAct prompts.
 
     Question:... (Thought:... Action:... Action Input:... Observation:...)* Final Answer:... Assistant Response:...
 
-A marker counts at the start of a line. A line of a value that would begin with one gets a backslash before it.
+A marker counts only at the start of a line. A line of a value that begins with a marker is escaped by a backslash.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 
 MARKERS = ("Question", "Thought", "Action Input", "Action", "Observation", "Final Answer", "Assistant Response")
 _ANY_MARKER = "|".join(MARKERS)
-# Some models wrote the action behind an empty thought, in one line.
+# Some models write the action after an empty thought on the same line.
 _MARKER = re.compile(rf"^({_ANY_MARKER}):|(?<=^Thought: )(Action):|(?<=^Thought:)(Action):", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(rf"^\\(\\*(?:{_ANY_MARKER}):)", re.MULTILINE)
 _UNESCAPED_MARKER = re.compile(rf"^(\\*(?:{_ANY_MARKER}):)", re.MULTILINE)
@@ -20,7 +20,7 @@ _MARKER_ORDER = {"Thought": 0, "Action": 1, "Action Input": 2, "Observation": 3}
 
 @dataclass(slots=True)
 class ReactTurn:
-    """One step of the text; a part that was not written is None."""
+    """One step of the text; missing parts are None."""
 
     thought: str | None = None
     action: str | None = None
@@ -30,7 +30,7 @@ class ReactTurn:
 
 @dataclass(slots=True)
 class ReactTranscript:
-    """A text in its parts; `preamble` is what stands before the first marker."""
+    """The parts of a text; `preamble` is the text before the first marker."""
 
     preamble: str = ""
     question: str | None = None
@@ -39,10 +39,10 @@ class ReactTranscript:
     final_answer: str | None = None
     response: str | None = None
     repeated: list[str] = field(default_factory=list)
-    """Parts that a text has once but this one had again."""
+    """Repetitions of parts that occur once in a text, with their markers."""
 
     def strip_values(self) -> "ReactTranscript":
-        """The parts as they come back: the white space round a value is layout in a text."""
+        """The transcript as it parses back: without white space around its values."""
 
         def strip(value: str | None) -> str | None:
             return None if value is None else value.strip()
@@ -64,12 +64,12 @@ class ReactTranscript:
 
 
 def parse_transcript(text: str) -> ReactTranscript:
-    """The text in its parts, each without the white space round it; nothing else is dropped."""
+    """Parse a text into its parts, stripped of surrounding white space; nothing else is dropped."""
     matches = list(_MARKER.finditer(text))
     transcript = ReactTranscript(preamble=_unescape_value(text[: matches[0].start()] if matches else text))
     rank = len(_MARKER_ORDER)
-    for place, match in enumerate(matches):
-        end = matches[place + 1].start() if place + 1 < len(matches) else len(text)
+    for index, match in enumerate(matches):
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
         name = match.group(1) or match.group(2) or match.group(3)
         value = _unescape_value(text[match.end() : end])
         if name in _MARKER_ORDER:
@@ -91,9 +91,9 @@ def parse_transcript(text: str) -> ReactTranscript:
 
 
 def _set_once(transcript: ReactTranscript, name: str, value: str) -> None:
-    slot = {"Question": "question", "Final Answer": "final_answer", "Assistant Response": "response"}[name]
-    if getattr(transcript, slot) is None:
-        setattr(transcript, slot, value)
+    attribute = {"Question": "question", "Final Answer": "final_answer", "Assistant Response": "response"}[name]
+    if getattr(transcript, attribute) is None:
+        setattr(transcript, attribute, value)
     else:
         transcript.repeated.append(f"{name}:{value}")
 
@@ -103,12 +103,12 @@ def _unescape_value(value: str) -> str:
 
 
 def iterate_parts(transcript: ReactTranscript) -> Iterator[tuple[str, str]]:
-    """The markers with what follows each, in order; a text that ends without an answer has none."""
+    """Yield the markers with their values, in order; missing parts are left out."""
     yield "Question", transcript.question or ""
     for turn in transcript.turns:
         yield "Thought", turn.thought or ""
-        called = (("Action", turn.action), ("Action Input", turn.action_input), ("Observation", turn.observation))
-        yield from ((marker, value) for marker, value in called if value is not None)
+        parts = (("Action", turn.action), ("Action Input", turn.action_input), ("Observation", turn.observation))
+        yield from ((marker, value) for marker, value in parts if value is not None)
     if transcript.final_thought is not None:
         yield "Thought", transcript.final_thought
     if transcript.final_answer is not None:
@@ -118,19 +118,19 @@ def iterate_parts(transcript: ReactTranscript) -> Iterator[tuple[str, str]]:
 
 
 def format_transcript(transcript: ReactTranscript) -> str:
-    """The text of these parts, a line each."""
+    """Format the parts as text, one on a line."""
     return "".join(f"{marker}: {_escape_markers(value)}".rstrip() + "\n" for marker, value in iterate_parts(transcript))
 
 
 def format_as_humaniq(transcript: ReactTranscript) -> str:
-    """The text of these parts, in the layout of HumanIQ's library."""
+    """Format the parts as text in the layout of HumanIQ's library."""
     lines = [f"Question:{_escape_markers(transcript.question or '')}\n\n"]
     for turn in transcript.turns:
         lines.append(f"Thought:{_escape_markers(turn.thought or '')}\n")
         lines += [f"Action:{_escape_markers(turn.action)}\n"] if turn.action is not None else []
         lines += [f"Action Input: {_escape_markers(turn.action_input)}\n"] if turn.action_input is not None else []
         if turn.observation is not None:
-            # The published texts have no empty line between an observation and the next thought.
+            # As in the published texts, no empty line separates an observation from the next thought.
             lines.append(f"Observation: {_escape_markers(turn.observation)}")
     lines += [f"Thought:{_escape_markers(transcript.final_thought)}"] if transcript.final_thought is not None else []
     lines.append(f"Final Answer: {_escape_markers(transcript.final_answer or '')}\n")
@@ -139,7 +139,7 @@ def format_as_humaniq(transcript: ReactTranscript) -> str:
 
 
 def find_outer_whitespace(transcript: ReactTranscript, excluded: Collection[str] = ()) -> Iterator[str]:
-    """The values that have white space round them, which is layout in a text; those of these names are passed over."""
+    """Describe the values whose surrounding white space the text loses, except those with the names `excluded`."""
     stripped = transcript.strip_values()
     pairs: list[tuple[ReactTranscript | ReactTurn, ReactTranscript | ReactTurn]] = [
         (transcript, stripped),
@@ -148,8 +148,8 @@ def find_outer_whitespace(transcript: ReactTranscript, excluded: Collection[str]
     for before, after in pairs:
         for part in fields(before):
             if part.name not in {"turns", *excluded} and getattr(before, part.name) != getattr(after, part.name):
-                kind = "a step's" if isinstance(before, ReactTurn) else "a trace's"
-                yield f"white space round {kind} {part.name.replace('_', ' ')}"
+                owner = "a step's" if isinstance(before, ReactTurn) else "a trace's"
+                yield f"white space around {owner} {part.name.replace('_', ' ')}"
 
 
 def _escape_markers(value: str) -> str:

@@ -1,6 +1,6 @@
-"""Showhow's own format: one trace per line with everything that belongs to it; nothing is lost either way.
+"""Showhow's own format: one complete trace on each line, exported and imported without losses.
 
-Only the model calls behind a trace are not part of it; they stay in the database that they were made in.
+Model calls are not part of it; they stay in the database of the installation that made them.
 """
 
 import json
@@ -13,9 +13,7 @@ from db.models import Base, Edit, Judgement, Project, Question, Run, Step, Trace
 from db.serialization import InvalidRecord, from_json_fields, to_json_fields
 from db.trace_record import TraceRecord
 from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import FormatError, TraceFormat, open_text
-from fewshot_library.formats.head import FileHead
-from fewshot_library.formats.lines import json_lines_writer
+from fewshot_library.formats.format import FileHead, FormatError, TraceFormat, json_lines_writer, open_text
 
 FORMAT_MARK = "showhow-trace"
 FORMAT_VERSION = 1
@@ -29,7 +27,7 @@ def _sniff(head: FileHead) -> bool:
 
 
 def read_records(path: Path) -> Iterator[TraceRecord]:
-    """Read the traces of the file in order; FormatError at the first invalid line."""
+    """Read the traces of a file in order; FormatError at the first invalid line."""
     with open_text(path) as stream:
         number = 0
         try:
@@ -37,39 +35,39 @@ def read_records(path: Path) -> Iterator[TraceRecord]:
                 number += 1
                 if line.strip():
                     yield record_from_json(json.loads(line))
-        except (InvalidRecord, json.JSONDecodeError, RecursionError) as wrong:
-            raise FormatError(f"{path}, line {number}: {wrong}") from wrong
-        except UnicodeDecodeError as wrong:
-            raise FormatError(f"{path}, after line {number}: no UTF-8 ({wrong.reason})") from wrong
+        except (InvalidRecord, json.JSONDecodeError, RecursionError) as error:
+            raise FormatError(f"{path}, line {number}: {error}") from error
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}, after line {number}: not UTF-8 ({error.reason})") from error
 
 
 def record_from_json(value: Any) -> TraceRecord:
-    """Build the record of these JSON values; InvalidRecord says what is wrong with them."""
+    """Build a record from JSON values; InvalidRecord if they are not a valid trace."""
     if not isinstance(value, dict) or value.get("format") != FORMAT_MARK:
-        raise InvalidRecord(f'this is no trace of Showhow\'s: "format" is not "{FORMAT_MARK}"')
+        raise InvalidRecord(f'this is not a trace of Showhow: "format" is not "{FORMAT_MARK}"')
     if value.get("version") != FORMAT_VERSION:
         raise InvalidRecord(
-            f"version {value.get('version')} of the format is not known here, only {FORMAT_VERSION}; update Showhow"
+            f"version {value.get('version')} of the format is not supported, only {FORMAT_VERSION}; update Showhow"
         )
-    if odd := sorted(RECORD_KEYS ^ value.keys()):
-        raise InvalidRecord(f"{odd[0]!r} is {'unknown' if odd[0] in value else 'missing'}")
-    one = {name: from_json_fields(kind, value[name]) for name, kind in SINGLE_MODELS.items()}
-    many = {
-        name: [from_json_fields(kind, item) for item in _require_list(value, name)]
+    if mismatched := sorted(RECORD_KEYS ^ value.keys()):
+        raise InvalidRecord(f"{mismatched[0]!r} is {'unknown' if mismatched[0] in value else 'missing'}")
+    single = {name: from_json_fields(kind, value[name]) for name, kind in SINGLE_MODELS.items()}
+    lists = {
+        name: [from_json_fields(kind, fields) for fields in _require_list(value, name)]
         for name, kind in LIST_MODELS.items()
     }
     run = from_json_fields(Run, value["run"]) if value["run"] is not None else None
-    record = TraceRecord(**one, **many, run=run, people=_parse_people(value["people"]))  # type: ignore[arg-type]
-    if fault := next(record.find_inconsistencies(), None):
-        raise InvalidRecord(fault)
+    record = TraceRecord(**single, **lists, run=run, people=_parse_people(value["people"]))  # type: ignore[arg-type]
+    if inconsistency := next(record.find_inconsistencies(), None):
+        raise InvalidRecord(inconsistency)
     return record
 
 
 def _require_list(record: dict[str, Any], name: str) -> list[Any]:
-    items = record[name]
-    if not isinstance(items, list):
-        raise InvalidRecord(f"{name!r} is no list")
-    return items
+    value = record[name]
+    if not isinstance(value, list):
+        raise InvalidRecord(f"{name!r} is not a list")
+    return value
 
 
 def _parse_people(value: Any) -> dict[UUID, str]:
@@ -77,8 +75,8 @@ def _parse_people(value: Any) -> dict[UUID, str]:
         raise InvalidRecord("'people' does not name each person")
     try:
         return {UUID(key): name for key, name in value.items()}
-    except ValueError as wrong:
-        raise InvalidRecord("'people' has a key that is no UUID") from wrong
+    except ValueError as error:
+        raise InvalidRecord("'people' has a key that is not a UUID") from error
 
 
 def record_to_json(record: TraceRecord) -> dict[str, Any]:
@@ -89,7 +87,7 @@ def record_to_json(record: TraceRecord) -> dict[str, Any]:
     del encoded["question"]["completed"]
     encoded["people"] = {str(key): record.people[key] for key in sorted(record.people)}
     encoded["run"] = to_json_fields(record.run) if record.run else None
-    return encoded | {name: [to_json_fields(noun) for noun in getattr(record, name)] for name in LIST_MODELS}
+    return encoded | {name: [to_json_fields(model) for model in getattr(record, name)] for name in LIST_MODELS}
 
 
 def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -1,19 +1,29 @@
-"""Spans of OpenTelemetry as JSON, in the forms that exporters write: OTLP, the SDK's own, Phoenix's."""
+"""Parses OpenTelemetry spans in the JSON forms of exporters (OTLP, the SDK's, Phoenix's), and their conversations."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from fewshot_library.formats.documents import MalformedRecord, parse_utc_datetime
+from fewshot_library.formats.chat import ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
+from fewshot_library.formats.documents import (
+    MalformedRecord,
+    RecordOrigin,
+    decode_record,
+    parse_utc_datetime,
+    read_json_values,
+)
+from fewshot_library.formats.format import ReadResult, RecordRemark
 
 _OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 
 
 @dataclass(slots=True)
 class TraceSpan:
-    """One span; the dots in the names of its attributes are taken as a tree."""
+    """One span; attribute names with dots are stored as nested dictionaries."""
 
     trace_id: str
     id: str
@@ -25,19 +35,19 @@ class TraceSpan:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:
-        """What stands at "a.b.c"; None where nothing does."""
-        place: Any = self.attributes
+        """The value of the attribute "a.b.c"; None if there is none."""
+        value: Any = self.attributes
         for part in path.split("."):
-            place = place.get(part) if isinstance(place, dict) else None
-        return place.get("") if isinstance(place, dict) and set(place) == {""} else place
+            value = value.get(part) if isinstance(value, dict) else None
+        return value.get("") if isinstance(value, dict) and set(value) == {""} else value
 
     def get_text(self, path: str) -> str | None:
-        """The text that stands there."""
+        """The non-empty text of an attribute; None for any other value."""
         value = self.get(path)
         return value if isinstance(value, str) and value else None
 
     def get_list(self, path: str) -> list[Any]:
-        """The list that stands there, be it one, JSON text of one, or numbered keys."""
+        """The list of an attribute: a list, the JSON text of one, or numbered keys; [] for any other value."""
         value = self.get(path)
         if isinstance(value, str):
             value = parse_json_text(value)
@@ -47,7 +57,7 @@ class TraceSpan:
 
 
 def parse_json_text(text: str) -> Any:
-    """The value of a JSON text; the text itself where it is none."""
+    """Parse a JSON text; a text that is not JSON is returned unchanged."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -55,50 +65,50 @@ def parse_json_text(text: str) -> Any:
 
 
 def nest_keys(flat: Any) -> Any:
-    """The value with each "a.b" among its keys as a key "b" under a key "a"."""
+    """Convert keys with dots to nested dictionaries: "a.b" becomes "b" under "a"."""
     if isinstance(flat, list):
-        return [nest_keys(item) for item in flat]
+        return [nest_keys(element) for element in flat]
     if not isinstance(flat, dict):
         return flat
-    grown: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for key, value in flat.items():
-        set_path(grown, key.split("."), nest_keys(value))
-    return grown
+        set_path(tree, key.split("."), nest_keys(value))
+    return tree
 
 
-def set_path(grown: dict[str, Any], path: list[str], value: Any) -> None:
-    """Put the value at the path; what stood there as a text moves under an empty key."""
+def set_path(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set the value at a path of a tree; a scalar on the path moves under an empty key."""
     for part in path[:-1]:
-        below = grown.setdefault(part, {})
-        if not isinstance(below, dict):
-            below = grown[part] = {"": below}
-        grown = below
-    last = grown.get(path[-1])
-    if isinstance(last, dict) and isinstance(value, dict):
-        last.update(value)
-    elif isinstance(last, dict):
-        last[""] = value
+        child = tree.setdefault(part, {})
+        if not isinstance(child, dict):
+            child = tree[part] = {"": child}
+        tree = child
+    existing = tree.get(path[-1])
+    if isinstance(existing, dict) and isinstance(value, dict):
+        existing.update(value)
+    elif isinstance(existing, dict):
+        existing[""] = value
     else:
-        grown[path[-1]] = value
+        tree[path[-1]] = value
 
 
 def iterate_raw_spans(value: Any) -> Iterator[Any]:
-    """The raw spans of a JSON value: one, a list of them, or OTLP's nesting."""
+    """Yield the raw spans of a JSON value: a span, a list of spans, or OTLP's nested form."""
     nested = None
     if isinstance(value, dict):
         nested = next((value[key] for key in ("resourceSpans", "scopeSpans", "spans") if key in value), None)
-    listed = value if nested is None else nested
-    if isinstance(listed, list):
-        for item in listed:
-            yield from iterate_raw_spans(item)
+    content = value if nested is None else nested
+    if isinstance(content, list):
+        for element in content:
+            yield from iterate_raw_spans(element)
     else:
-        yield listed
+        yield content
 
 
 def parse_span(raw: Any) -> TraceSpan:
-    """The span; Malformed says what is wrong with it."""
+    """Parse a raw span; MalformedRecord if it is not one."""
     if not isinstance(raw, dict) or "attributes" not in raw:
-        raise MalformedRecord("it is no span: it has no attributes")
+        raise MalformedRecord("it is not a span: it has no attributes")
     context = raw.get("context")
     own = {key.removeprefix("context."): value for key, value in raw.items()}
     own |= context if isinstance(context, dict) else {}
@@ -107,7 +117,7 @@ def parse_span(raw: Any) -> TraceSpan:
         set_path(attributes, key.split("."), value)
     events = raw.get("events")
     for event in events if isinstance(events, list) else []:
-        # What a model said may be told by an event of the span's.
+        # The messages of a model may be attributes of an event.
         if isinstance(event, dict) and event.get("attributes"):
             for key, value in _iterate_attributes(event["attributes"]):
                 set_path(attributes, key.split("."), value)
@@ -132,11 +142,11 @@ def _iterate_attributes(raw: Any) -> Iterator[tuple[str, Any]]:
                 raise MalformedRecord("one of its attributes has no key")
             yield attribute["key"], _unwrap_otlp(attribute.get("value"))
     else:
-        raise MalformedRecord(f"its attributes are no JSON object but a {type(raw).__name__}")
+        raise MalformedRecord(f"its attributes are not a JSON object but a {type(raw).__name__}")
 
 
 def _unwrap_otlp(value: Any) -> Any:
-    """The value that OTLP wraps in its kind."""
+    """The value that OTLP wraps in an object with its type."""
     match value:
         case {"intValue": str() | int() as number}:
             return int(number)
@@ -158,13 +168,13 @@ def _first_time(own: dict[str, Any], *names: str) -> datetime | None:
     try:
         if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
             return datetime.fromtimestamp(int(value) / 1e9, UTC)
-    except (ValueError, OverflowError, OSError) as wrong:
-        raise MalformedRecord(f"its {names[0]} {value!r} is no time ({wrong})") from wrong
+    except (ValueError, OverflowError, OSError) as error:
+        raise MalformedRecord(f"its {names[0]} {value!r} is not a valid time ({error})") from error
     return parse_utc_datetime(value, f"its {names[0]}") if isinstance(value, str) else None
 
 
 def _error_message(own: dict[str, Any]) -> str | None:
-    """What went wrong, where the span says that it failed."""
+    """The error of a span with an error status; None otherwise."""
     status = own.get("status")
     fields = status if isinstance(status, dict) else {"status_code": own.get("status_code")}
     code = fields.get("status_code", fields.get("code"))
@@ -172,3 +182,146 @@ def _error_message(own: dict[str, Any]) -> str | None:
         return None
     message = fields.get("description") or fields.get("message") or own.get("status_message")
     return str(message) if message else "it failed"
+
+
+@dataclass(slots=True)
+class SpanToolRun:
+    """One run of a tool, from its span."""
+
+    call: MessageToolCall
+    content: str | None
+    rating: int | None = None
+
+
+@dataclass(slots=True)
+class SpanContent:
+    """The content of a span, whatever convention names its attributes."""
+
+    input_messages: list[TraceMessage] = field(default_factory=list)
+    """The messages that the model was sent."""
+    output_messages: list[TraceMessage] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    tool_run: SpanToolRun | None = None
+    input_text: str | None = None
+    output_text: str | None = None
+    final_answer: str | None = None
+    """The answer of an agent, where its span has one."""
+    annotations: list[Any] = field(default_factory=list)
+
+
+SpanDecoder = Callable[[TraceSpan], SpanContent]
+
+
+def span_trace_reader(format_name: str, decode: SpanDecoder) -> Callable[[Path], Iterator[ReadResult]]:
+    """A reader of spans; the spans of a trace may stand anywhere in the file."""
+
+    def read(path: Path) -> Iterator[ReadResult]:
+        traces: dict[str, list[TraceSpan]] = {}
+        for place, value in read_json_values(path):
+            for number, raw in enumerate(iterate_raw_spans(value), start=1):
+                origin = RecordOrigin(format_name, path.stem, f"{place}span {number}")
+                yield from decode_record(raw, partial(_collect_span, traces), origin)
+        for number, (trace_id, spans) in enumerate(traces.items(), start=1):
+            origin = RecordOrigin(format_name, path.stem, f"trace {trace_id or number}")
+            yield from decode_record(spans, partial(_decode_spans, decode), origin)
+
+    return read
+
+
+def _collect_span(traces: dict[str, list[TraceSpan]], raw: Any, _: RecordOrigin) -> Iterator[ReadResult]:
+    span = parse_span(raw)
+    traces.setdefault(span.trace_id, []).append(span)
+    return iter(())
+
+
+def _decode_spans(decode: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigin) -> Iterator[ReadResult]:
+    spans.sort(key=lambda span: (span.started_at is None, span.started_at.timestamp() if span.started_at else 0.0))
+    contents = [(span, decode(span)) for span in spans]
+    models = [content for _, content in contents if content.input_messages or content.output_messages]
+    tool_runs = [(span, content.tool_run) for span, content in contents if content.tool_run is not None]
+    if not models and not tool_runs:
+        raise MalformedRecord("none of its spans has a message of a model or a result of a tool")
+    chat = _longest_conversation(models) if models else ChatTranscript(_messages_from_tools(contents, tool_runs))
+    used = _attach_tool_results(chat.messages, tool_runs)
+    final_answer = next((content.final_answer for _, content in contents if content.final_answer), None)
+    if final_answer is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
+        # An agent may answer by a tool; then the call of that tool is the last message of its model.
+        chat.messages.append(TraceMessage("assistant", final_answer))
+    chat.tools = next((content.tools for content in models if content.tools), [])
+    chat.extra = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
+    if annotations := [annotation for _, content in contents for annotation in content.annotations]:
+        chat.extra["annotations"] = annotations
+    roots = [span for span in spans if span.parent_id is None]
+    chat.error = next((span.error for span in roots if span.error), None)
+    times = [time for span in spans for time in (span.started_at, span.ended_at) if time is not None]
+    if times:
+        chat.started_at, chat.finished_at = min(times), max(times)
+    yield RecordRemark(
+        origin.place, f"of its {len(spans)} spans only messages, calls, results and ratings were imported"
+    )
+    if elsewhere := _count_unrelated_calls(models, chat.messages) + len(tool_runs) - used:
+        yield RecordRemark(
+            origin.place, f"{elsewhere} of its model and tool calls belong to other conversations and were left out"
+        )
+    yield from chat_to_records(chat, origin)
+
+
+def _longest_conversation(models: list[SpanContent]) -> ChatTranscript:
+    """The longest conversation, the latest of equal ones; it includes the ones that it continues."""
+    longest = max(reversed(models), key=lambda content: len(content.input_messages) + len(content.output_messages))
+    return ChatTranscript([*longest.input_messages, *longest.output_messages])
+
+
+def _count_unrelated_calls(models: list[SpanContent], messages: list[TraceMessage]) -> int:
+    """How many calls of a model have an output that is not among the messages."""
+    keys = [_message_key(message) for message in messages]
+    return sum(any(_message_key(message) not in keys for message in content.output_messages) for content in models)
+
+
+def _message_key(message: TraceMessage) -> Any:
+    return message.content, [(call.name, call.arguments) for call in message.calls]
+
+
+def _messages_from_tools(
+    contents: list[tuple[TraceSpan, SpanContent]], tool_runs: list[tuple[TraceSpan, SpanToolRun]]
+) -> list[TraceMessage]:
+    """The messages of a trace without recorded messages of a model."""
+    question = next(
+        (content.input_text for _, content in contents if content.input_text and content.tool_run is None), None
+    )
+    if question is None:
+        raise MalformedRecord("none of its spans has the question")
+    messages = [TraceMessage("user", question)]
+    messages += [TraceMessage("assistant", calls=[use.call]) for _, use in tool_runs]
+    answer = next(
+        (content.output_text for _, content in contents if content.output_text and content.tool_run is None), None
+    )
+    return messages + ([TraceMessage("assistant", answer)] if answer is not None else [])
+
+
+def _attach_tool_results(messages: list[TraceMessage], uses: list[tuple[TraceSpan, SpanToolRun]]) -> int:
+    """Add results, errors, times and ratings of tool spans to the calls; return how many spans had a call."""
+    answers = {message.call_id: message for message in messages if message.role == "tool"}
+    calls = {call.id: call for message in messages for call in message.calls}
+    runs_by_call: dict[str, tuple[TraceSpan, SpanToolRun]] = {}
+    for span, use in uses:
+        # A span without the id of its call belongs to the first call of its tool that has no span yet.
+        named_id = use.call.id if use.call.id in calls else None
+        by_name = (
+            candidate for candidate in calls if candidate not in runs_by_call and calls[candidate].name == use.call.name
+        )
+        call_id = named_id or next(by_name, None)
+        if call_id is not None:
+            runs_by_call[call_id] = span, use
+    missing: dict[str, TraceMessage] = {}
+    for call_id, (span, use) in runs_by_call.items():
+        answer = answers.get(call_id)
+        if answer is None:
+            answer = missing[call_id] = TraceMessage("tool", use.content or span.error or "", call_id=call_id)
+        answer.failed, answer.at, answer.rating = span.error is not None, span.ended_at, use.rating
+    messages[:] = [
+        item
+        for message in messages
+        for item in (message, *(missing.pop(call.id) for call in message.calls if call.id in missing))
+    ]
+    return len(runs_by_call)

@@ -1,6 +1,6 @@
-"""Preference pairs as TRL takes them: a trace that was fixed, chosen over the failed one that it was forked from.
+"""Preference pairs for TRL: a fixed trace is chosen over the failed trace that it was forked from.
 
-Pairs to fine-tune on as PhantomWiki does: the evidence with the question, and the list of answers.
+Also writes PhantomWiki's supervised pairs: the evidence with the question, and the list of answers.
 """
 
 from itertools import takewhile
@@ -8,13 +8,11 @@ from typing import Any
 
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import CHAT_FIELDS, list_ambiguities, trace_to_messages
-from fewshot_library.formats.dropped import lost_fields
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import TraceFormat
-from fewshot_library.formats.lines import UnsupportedTrace, json_lines_writer
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import TraceFormat, UnsupportedTrace, json_lines_writer
 from fewshot_library.formats.openai import encode_message
 
-# Their evaluation splits an answer at each of these.
+# PhantomWiki's evaluation splits answers here.
 SEPARATOR = ","
 PAIR_FIELDS = {"step.observation", "question.gold_answers", "trace.final_answer"}
 
@@ -24,16 +22,16 @@ def _encode_completion(record: TraceRecord, _: TraceExport) -> tuple[dict[str, A
     if not answers and record.trace.final_answer:
         answers = [record.trace.final_answer]
     if not answers:
-        raise UnsupportedTrace("neither a gold answer nor an answer of its own is known")
-    seen = [step.observation.strip() for step in record.steps if step.observation and step.observation.strip()]
+        raise UnsupportedTrace("it has neither a gold answer nor a final answer")
+    observations = [step.observation.strip() for step in record.steps if step.observation and step.observation.strip()]
     pair = {
-        "prompt": _build_prompt("\n\n".join(dict.fromkeys(seen)), record.question.text),
+        "prompt": _build_prompt("\n\n".join(dict.fromkeys(observations)), record.question.text),
         "completion": SEPARATOR.join(answers),
         "question": record.question.text,
         "answer": answers,
     }
     lost = ["a step's call" for step in record.steps if step.tool is not None]
-    lost += ["that a comma belongs to an answer" for answer in answers if SEPARATOR in answer]
+    lost += ["a comma inside an answer" for answer in answers if SEPARATOR in answer]
     return pair, [*lost_fields(record, PAIR_FIELDS), *lost]
 
 
@@ -46,7 +44,7 @@ def _build_prompt(evidence: str, question: str) -> str:
 
 SUPERVISED = TraceFormat(
     "phantomwiki",
-    "evidence and question with the list of answers, to fine-tune on",
+    "evidence and question with the list of answers, for fine-tuning",
     write=json_lines_writer(_encode_completion),
 )
 
@@ -60,12 +58,12 @@ def _encode_preference(record: TraceRecord, export: TraceExport) -> tuple[dict[s
         [encode_message(message, arguments_as_text=False) for message in trace_to_messages(side)]
         for side in (record, parent)
     )
-    # What both have in common was no choice: it is the prompt. An assistant's turn goes with what came back of it.
+    # The common beginning is the prompt. It does not end with a call, which stays together with its result.
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(good, bad, strict=False))))
     while shared > 1 and good[shared - 1].get("tool_calls"):
         shared -= 1
     if len(good) == shared or len(bad) == shared:
-        raise UnsupportedTrace(f"it says nothing else than its parent, trace {parent.trace.id}, or goes no further")
+        raise UnsupportedTrace(f"it or its parent, trace {parent.trace.id}, has nothing after their common beginning")
     pair = {
         "prompt": good[:shared],
         "chosen": good[shared:],
@@ -84,7 +82,7 @@ def _find_rejected_parent(record: TraceRecord, export: TraceExport) -> TraceReco
     if parent is None:
         raise UnsupportedTrace(f"its parent, trace {record.trace.parent_id}, is not in the store")
     if parent.trace.status not in REJECTED_STATUSES or parent.trace.status == record.trace.status:
-        raise UnsupportedTrace(f"its parent, trace {parent.trace.id}, is {parent.trace.status} and no failed one")
+        raise UnsupportedTrace(f"its parent, trace {parent.trace.id}, is {parent.trace.status}, not failed")
     return parent
 
 

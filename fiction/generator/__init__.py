@@ -1,1 +1,1 @@
-"""Worlds made to measure: fictional families as articles, a graph, web pages and questions with all their gold."""
+"""Generation of fictional worlds: families as articles, a graph and web pages, and questions with gold answers."""

@@ -56,10 +56,10 @@ def run_in_process(work: Callable[..., Iterator[ItemT]], *arguments: Any) -> Ite
     An OSError or WorldError of the child is raised here. The child runs ahead by no more than the pipe's buffer, so
     memory stays bounded.
     """
-    # A forked process would inherit locked locks of our threads, but not the threads that release them.
+    # A forked process would inherit locks that our threads hold, but not the threads that release them.
     spawn = get_context("spawn")
-    ours, theirs = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=_send_all, args=(theirs, work, arguments), daemon=True)
+    receiver, sender = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_send_all, args=(sender, work, arguments), daemon=True)
     resource_tracker.ensure_running()
     # Ctrl+C reaches every process of a terminal; only the parent handles it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -67,10 +67,10 @@ def run_in_process(work: Callable[..., Iterator[ItemT]], *arguments: Any) -> Ite
         process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    theirs.close()
+    sender.close()
     try:
-        with closing(ours):
-            yield _receive_items(ours)
+        with closing(receiver):
+            yield _receive_items(receiver)
     finally:
         process.terminate()
         process.join()
@@ -98,8 +98,8 @@ def _send_all(pipe: "Connection[Any, Any]", work: Callable[..., Iterator[Any]], 
         except BrokenPipeError:
             # The parent has closed its end.
             return
-        except (OSError, WorldError) as failed:
-            pipe.send((_FAILURE, failed))
+        except (OSError, WorldError) as error:
+            pipe.send((_FAILURE, error))
 
 
 PAGES_FILE = "pages.jsonl"
@@ -131,26 +131,26 @@ def generate_world(  # noqa: PLR0913 - what is generated, and how
     options.check()
     split = parse_split(options.split, options.split_by)
     with create_world_folder(worlds, name, replace=replace) as folder:
-        making = _WorldBuild(folder, options, progress, processes or _choose_process_count(options.people))
-        universe = making.build_universe()
-        fact_sources = making.save_fact_sources(assign_sources(universe, split, options.seed))
+        world_build = _WorldBuild(folder, options, progress, processes or _choose_process_count(options.people))
+        universe = world_build.build_universe()
+        fact_sources = world_build.save_fact_sources(assign_sources(universe, split, options.seed))
         counts = {
-            "articles": making.write_articles(universe),
-            "pages": making.write_pages(universe, fact_sources),
-            **making.write_questions(universe, fact_sources),
-            **making.write_graph(universe.restrict_to_sources(fact_sources, sources.GRAPH)),
+            "articles": world_build.write_articles(universe),
+            "pages": world_build.write_pages(universe, fact_sources),
+            **world_build.write_questions(universe, fact_sources),
+            **world_build.write_graph(universe.restrict_to_sources(fact_sources, sources.GRAPH)),
         }
-        about = {
+        metadata = {
             "name": name,
             "kind": "generated",
             "generator": GENERATOR_VERSION,
             **asdict(options),
             **counts,
-            "hash": making.content_hash(),
+            "hash": world_build.content_hash(),
             "built": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        (folder / WORLD_FILE).write_text(dump_toml(about), encoding="utf-8")
-    return about
+        (folder / WORLD_FILE).write_text(dump_toml(metadata), encoding="utf-8")
+    return metadata
 
 
 @dataclass
@@ -189,11 +189,11 @@ class _WorldBuild:
         places = universe.places
         total = len(universe) + len(places.towns) + len(places.regions) + len(places.countries)
         stage = ProgressStage("articles", total, self.on_progress)
-        seen = self._part_hash("articles")
+        digest = self._part_hash("articles")
         # Closed on failure as well: its threads must not write into a folder that is being removed.
         with closing(TextWriter(self.folder / TEXT_FOLDER)) as writer:
             for block in self._article_blocks(universe):
-                seen.update(block)
+                digest.update(block)
                 for article in decode_articles(block):
                     writer.add(article)
                     stage.advance(1)
@@ -216,7 +216,7 @@ class _WorldBuild:
     def write_pages(self, universe: Universe, fact_sources: FactSources) -> int:
         """Write the web pages, if any, and the list of their false statements; returns their number."""
         stage = ProgressStage("pages", 0, self.on_progress)
-        digest, written = self._part_hash("pages"), 0
+        digest, page_count = self._part_hash("pages"), 0
         with ExitStack() as stack:
             file = stack.enter_context((self.folder / PAGES_FILE).open("wb"))
             writer: WebWriter | None = None
@@ -227,52 +227,52 @@ class _WorldBuild:
                 file.write(line)
                 digest.update(line)
                 digest.update(marked.page.text.encode())
-                written += 1
+                page_count += 1
                 stage.advance(1)
         stage.finish()
-        return written
+        return page_count
 
     def write_questions(self, universe: Universe, fact_sources: FactSources) -> dict[str, Any]:
         """Write the questions with their gold answers; returns their number and the shortfalls."""
         stage = ProgressStage(
             "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.on_progress
         )
-        digest, written = self._part_hash("questions"), 0
+        digest, question_count = self._part_hash("questions"), 0
         questions = sample_questions(universe, fact_sources, self.options)
         with (self.folder / QUESTIONS_FILE).open("wb") as file:
             for question in questions:
                 line = json.dumps(question.to_row(), ensure_ascii=False).encode() + b"\n"
                 file.write(line)
                 digest.update(line)
-                written += 1
+                question_count += 1
                 stage.advance(1)
         stage.finish()
-        return {"questions": written, "shortfalls": [str(shortfall) for shortfall in questions.shortfalls]}
+        return {"questions": question_count, "shortfalls": [str(shortfall) for shortfall in questions.shortfalls]}
 
     def write_graph(self, universe: Universe) -> dict[str, int]:
         """Write the graph and its name index, in parallel if several processes are used; returns the sizes."""
         stage = ProgressStage("graph", len(universe), self.on_progress)
         triples = _LineCounter(self._part_hash("graph"))
-        beside = (
+        name_index = (
             run_in_process(write_graph_names, self.folder)
             if self.processes > 1
             else closing(write_name_index(self.folder, universe))
         )
-        with beside as names:
+        with name_index as name_counts:
             relations = write_graph_store(self.folder, triples.count_lines(_iter_triples(universe, stage)))
             stage.finish()
             stage = ProgressStage("names", len(universe), self.on_progress)
-            for count in names:
+            for count in name_counts:
                 stage.advance(count)
         stage.finish()
-        things = sum(len(ItemCatalog(universe).labels(kind)) for kind in ITEM_KINDS) + len(CLASSES)
-        return {"triples": triples.count, "entities": things, "relations": len(relations)}
+        item_count = sum(len(ItemCatalog(universe).labels(kind)) for kind in ITEM_KINDS) + len(CLASSES)
+        return {"triples": triples.count, "entities": item_count, "relations": len(relations)}
 
     def _part_hash(self, name: str) -> Any:
         return self._hashes.setdefault(name, hashlib.sha256())
 
     def _hash_arrays(self, name: str) -> None:
-        # Another version of numpy may write the file differently; the arrays are the same.
+        # Not the bytes of the file, which another version of numpy may write differently.
         digest = self._part_hash(name)
         with np.load(self.folder / name) as arrays:
             for array in sorted(arrays.files):
@@ -291,8 +291,8 @@ def _choose_process_count(people: int) -> int:
 class _LineCounter:
     """Counts lines of a stream of blocks and adds the blocks to a hash."""
 
-    def __init__(self, seen: Any) -> None:
-        self.count, self._seen = 0, seen
+    def __init__(self, digest: Any) -> None:
+        self.count, self._seen = 0, digest
 
     def count_lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """Pass the blocks through unchanged."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.phrasings import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings, takes_article_an
+from fiction.generator.prose import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings
 from fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
 from fiction.generator.split import parse_split
 from fiction.questions.evaluate import FACT_VALUE_KINDS
@@ -19,6 +19,7 @@ from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import NONE, SOURCES, WEB, FactSources, Universe
 from worlds.importers.files import iter_json_objects
+from worlds.lexicon.english import takes_article_an, title_for
 from worlds.source import WebPage
 
 MAX_FILE_BYTES = 64_000_000
@@ -40,7 +41,7 @@ _NON_SLUG_PATTERN = re.compile("[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class FalseStatementMark:
-    """A false statement: sentence number `sentence` of a page is not true of the person that it names."""
+    """A mark on a false statement: sentence number `sentence` of a page is not true of the person that it names."""
 
     sentence: int
     person: int
@@ -107,20 +108,24 @@ def generate_pages(
 def _generate_gazetteer(universe: Universe) -> Iterator[MarkedWebPage]:
     places = universe.places
     for region, name in enumerate(places.regions):
-        lies = f"{name} is a region of {places.countries[places.country[region]]}."
+        region_sentence = f"{name} is a region of {places.countries[places.country[region]]}."
         towns = [
             f"{places.towns[town]} is a town in {name}." for town in np.flatnonzero(places.region == region).tolist()
         ]
-        yield _build_page(("gazetteer", region), f"Gazetteer: {name}", [lies, *towns], universe.today)
+        yield _build_page(("gazetteer", region), f"Gazetteer: {name}", [region_sentence, *towns], universe.today)
 
 
 def _build_page(
-    place: tuple[str, int], title: str, sentences: list[str], day: int, marks: tuple[FalseStatementMark, ...] = ()
+    page_reference: tuple[str, int],
+    title: str,
+    sentences: list[str],
+    day: int,
+    marks: tuple[FalseStatementMark, ...] = (),
 ) -> MarkedWebPage:
-    site, number = place
+    site, number = page_reference
     slug = _NON_SLUG_PATTERN.sub("-", title.lower()).strip("-")
-    written = f"This page was written on {_cached_english_date(day)}."
-    text = (*sentences, written)
+    date_sentence = f"This page was written on {_cached_english_date(day)}."
+    text = (*sentences, date_sentence)
     page = WebPage(f"https://{site}.example/{slug}/{number}", title, text, date.fromordinal(day).isoformat())
     return MarkedWebPage(f"{site}-{number}", page, day, marks)
 
@@ -144,14 +149,14 @@ class _WebPageWriter:
     def generate_site_pages(self, site: WebSite, number: int) -> Iterator[MarkedWebPage]:
         """Pages of a site; the site's number selects the random stream of its phrasings."""
         kinds = [lines.kind for lines in site.lines]
-        formats = [load_web_phrasings(then=lines.is_past)[lines.kind].formats for lines in site.lines]
-        called = [self._called[kind] for kind in kinds]
+        formats = [load_web_phrasings(past=lines.is_past)[lines.kind].formats for lines in site.lines]
+        value_formatters = [self._called[kind] for kind in kinds]
         for count, (part, rows) in enumerate(_split_pages(self._merge_lines(site.lines, number))):
             _, first, group, _, _, _ = rows[0]
             title = site.title(group, first) + (f" ({part})" if part > 1 else "")
             sentences = [
-                formats[k][form].format(self._format_person(who), called[k](value))
-                for k, who, _, value, form, _ in rows
+                formats[index][sentence_form].format(self._format_person(person), value_formatters[index](value))
+                for index, person, _, value, sentence_form, _ in rows
             ]
             yield _build_page(
                 (site.name, count), title, sentences, max(row[-1] for row in rows), self._build_marks(site.lines, rows)
@@ -161,31 +166,31 @@ class _WebPageWriter:
         """All lines in page order, as rows: index of the lines, person, group, value, sentence form, day."""
         stream = np.random.PCG64(np.random.SeedSequence(self._options.seed, spawn_key=(_STREAM, number)))
         tables = []
-        for place, group in enumerate(lines):
-            phrasings, people = load_web_phrasings(then=group.is_past)[group.kind], group.people
-            picks = (stream.random_raw(len(people)) >> np.uint64(32)).astype(np.int64)
-            ways = picks * (not self._options.plain) % phrasings.single_count
-            forms = ways * SHAPE_COUNT + self._universe.female[people] * FEMALE
+        for index, group in enumerate(lines):
+            phrasings, people = load_web_phrasings(past=group.is_past)[group.kind], group.people
+            random_numbers = (stream.random_raw(len(people)) >> np.uint64(32)).astype(np.int64)
+            phrasing_indices = random_numbers * (not self._options.plain) % phrasings.single_count
+            sentence_forms = phrasing_indices * SHAPE_COUNT + self._universe.female[people] * FEMALE
             if group.kind == "job":
-                forms += self._vowels[group.values] * VOWEL
+                sentence_forms += self._vowels[group.values] * VOWEL
             tables.append(
-                np.stack((np.full(len(people), place), people, group.groups, group.values, forms, group.days))
+                np.stack((np.full(len(people), index), people, group.groups, group.values, sentence_forms, group.days))
             )
         table = np.concatenate(tables, axis=1).astype(np.int64, copy=False)
         return table[:, np.lexsort((table[3], table[0], table[1], table[2]))].T
 
     def _build_marks(self, lines: tuple[WebLines, ...], rows: list[list[int]]) -> tuple[FalseStatementMark, ...]:
         marks = []
-        for sentence, (place, who, _, value, _, _) in enumerate(rows):
-            kind, why = lines[place].kind, lines[place].why
+        for sentence, (index, person, _, value, _, _) in enumerate(rows):
+            kind, why = lines[index].kind, lines[index].why
             if why:
                 marks.append(
-                    FalseStatementMark(sentence, who, kind, value, int(getattr(self._universe, kind)[who]), why)
+                    FalseStatementMark(sentence, person, kind, value, int(getattr(self._universe, kind)[person]), why)
                 )
         return tuple(marks)
 
     def _format_person(self, row: int) -> str:
-        return f"{'Ms' if self._female[row] else 'Mr'} {self._universe.titles[row]}"
+        return f"{title_for(female=bool(self._female[row]))} {self._universe.titles[row]}"
 
 
 def _split_pages(table: Rows) -> Iterator[tuple[int, list[list[int]]]]:

@@ -1,19 +1,127 @@
-"""Articles of a universe: one sentence per fact, and only facts that are not withheld."""
+"""Articles of a universe: phrasings of its facts, one sentence per fact, and only facts that are not withheld."""
 
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fiction.generator.phrasings import DECEASED, FEMALE, SHAPE_COUNT, VOWEL, load_prose_style, takes_article_an
 from fiction.questions.names import format_english_date
-from fiction.universe.items import ItemCatalog
+from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS, ItemCatalog
 from fiction.universe.options import GenerationOptions
-from fiction.universe.relations import find_sibling_pairs
+from fiction.universe.relations import find_sibling_pairs, get_relation
 from fiction.universe.universe import NONE, IdArray, Universe
+from worlds.lexicon.english import pluralize, takes_article_an
+from worlds.lexicon.kinship import inverse_words
 from worlds.source import Article
+
+_PHRASINGS_FILE = Path(__file__).with_name("phrasings.toml")
+FEMALE, DECEASED, VOWEL = 4, 2, 1
+"""Bits of a sentence's shape: a female subject, past tense, and a value that takes "an"."""
+SHAPE_COUNT = FEMALE + DECEASED + VOWEL + 1
+_GENDER_WORDS = {"She": "He", "she": "he", "Her": "His", "her": "his", "woman": "man", "female": "male"}
+_PAST_WORDS = {
+    "is": "was",
+    "are": "were",
+    "has": "had",
+    "lives": "lived",
+    "resides": "resided",
+    "works": "worked",
+    "enjoys": "enjoyed",
+    "counts": "counted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasings:
+    """Phrasings of one kind of fact, as format strings: {0} is the subject, {1} the value.
+
+    Phrasing p in shape s is formats[p * SHAPE_COUNT + s]; the phrasings for a single value come first.
+    """
+
+    formats: tuple[str, ...]
+    single_count: int
+    """Number of phrasings for a single value."""
+    several_count: int
+    """Number of phrasings for several values in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProseStyle:
+    """Style of articles: sections, phrasings and formats."""
+
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    """Headings with the kinds of facts below them, in order; the introduction has an empty heading."""
+    phrasings: Mapping[str, Phrasings]
+    date_style: str
+    """Date format: "words" or "digits"."""
+    subject_style: str
+    """Whether sentences call the subject by "name" or by "title"."""
+    last_separator: str
+    """Separator before the last of several values; commas separate the others."""
+    keep_empty_sections: bool
+    """Whether headings of empty sections are written."""
+
+    def join_values(self, values: Sequence[str]) -> str:
+        """Join values into one phrase: "A, B and C"."""
+        return self.last_separator.join((", ".join(values[:-1]), values[-1])) if len(values) > 1 else values[0]
+
+
+@cache
+def load_prose_style(*, plain: bool) -> ProseStyle:
+    """The style of articles; `plain` is the single template of the PhantomWiki paper."""
+    table = _read_table("plain" if plain else "prose")
+    return ProseStyle(
+        sections=tuple((heading, tuple(kinds)) for heading, *kinds in table["sections"]),
+        phrasings={
+            kind: _expand_phrasings(kind, phrasings, table["many"].get(kind, ()))
+            for kind, phrasings in table["one"].items()
+        },
+        date_style=table["date"],
+        subject_style=table["subject"],
+        last_separator=table["last"],
+        keep_empty_sections=table["empty"],
+    )
+
+
+@cache
+def load_web_phrasings(*, past: bool) -> Mapping[str, Phrasings]:
+    """Phrasings of web pages by kind of fact; `past` selects those of old pages."""
+    table = _read_table("web")["then" if past else "now"]
+    return {kind: _expand_phrasings(kind, phrasings, ()) for kind, phrasings in table.items()}
+
+
+def _read_table(table: str) -> dict[str, Any]:
+    tables: dict[str, Any] = tomllib.loads(_PHRASINGS_FILE.read_text(encoding="utf-8"))[table]
+    return tables
+
+
+def _expand_phrasings(kind: str, single: Sequence[str], several: Sequence[str]) -> Phrasings:
+    words = _relation_words(kind)
+    formats = tuple(
+        phrasing.format_map({**words, **_substitutions(female=female, deceased=deceased, vowel=vowel)})
+        for phrasing in (*single, *several)
+        for female, deceased, vowel in product((False, True), repeat=3)
+    )
+    return Phrasings(formats, len(single), len(several))
+
+
+def _relation_words(kind: str) -> dict[str, str]:
+    label = PROPERTY_RELATIONS[PROPERTY_IDS[kind]] if kind in PROPERTY_IDS else get_relation(kind).singular
+    return {"label": label, "labels": pluralize(label), "inverse": next(iter(inverse_words(label)), "")}
+
+
+def _substitutions(*, female: bool, deceased: bool, vowel: bool) -> dict[str, str]:
+    genders = {word: word if female else other for word, other in _GENDER_WORDS.items()}
+    verbs = {word: past if deceased else word for word, past in _PAST_WORDS.items()}
+    return {**genders, **verbs, "a": "an" if vowel else "a", "name": "{0}", "value": "{1}"}
+
 
 SENTENCE_KINDS = (
     *("gender", "birth", "birthplace", "residence", "death", "father", "mother", "sister", "brother"),
@@ -23,14 +131,9 @@ SENTENCE_KINDS = (
 _STREAM = 101
 _PEOPLE_PER_BLOCK = 1 << 12
 """People whose sentences are held in memory at once."""
-_PARTNER_IS_FEMALE = {"husband": False, "wife": True}
-_PLURAL_RELATIONS = {
-    "sister": ("sibling", True),
-    "brother": ("sibling", False),
-    "daughter": ("child", True),
-    "son": ("child", False),
-    "friend": ("friend", None),
-}
+_PARTNER_KINDS = ("husband", "wife")
+_PLURAL_KINDS = ("sister", "brother", "daughter", "son", "friend")
+"""Kinds whose values one sentence lists."""
 
 Positions = npt.NDArray[np.int64]
 """Positions of people within a block."""
@@ -63,8 +166,8 @@ def generate_place_articles(universe: Universe, items: ItemCatalog) -> Iterator[
     places = universe.places
     for town, region in enumerate(places.region.tolist()):
         name, country = places.towns[town], places.countries[places.country[region]]
-        lies = f"{name} is a town in {places.regions[region]}.", f"{name} lies in {country}."
-        yield Article(name, lies, items.town(town))
+        sentences = f"{name} is a town in {places.regions[region]}.", f"{name} lies in {country}."
+        yield Article(name, sentences, items.town(town))
     for region, country in enumerate(places.country.tolist()):
         name = places.regions[region]
         yield Article(name, (f"{name} is a region of {places.countries[country]}.",), items.region(region))
@@ -114,33 +217,35 @@ class _ArticleBlock:
 
     def _write_kind(self, kind: str) -> Positions:
         """Write all facts of a kind; returns the number of sentences added per person."""
-        if kind in _PLURAL_RELATIONS:
+        if kind in _PLURAL_KINDS:
             return self._write_plural_kind(kind)
         if kind == "gender":
             positions = np.arange(len(self._rows))
             return self._append_sentences(kind, positions, [""] * len(positions), self._shapes)
-        values = (self._universe.spouse if kind in _PARTNER_IS_FEMALE else getattr(self._universe, kind))[self._rows]
+        values = (self._universe.spouse if kind in _PARTNER_KINDS else getattr(self._universe, kind))[self._rows]
         has_value = values > NONE
-        if kind in _PARTNER_IS_FEMALE:
-            has_value &= self._universe.female[values] == _PARTNER_IS_FEMALE[kind]
-        places, values = np.flatnonzero(has_value), values[has_value]
-        shapes = self._shapes[places]
+        if kind in _PARTNER_KINDS:
+            has_value &= self._universe.female[values] == get_relation(kind).women
+        positions_with_value, values = np.flatnonzero(has_value), values[has_value]
+        shapes = self._shapes[positions_with_value]
         if kind == "job":
             shapes = shapes + _find_vowel_jobs(self._universe.jobs)[values] * VOWEL
-        return self._append_sentences(kind, places, list(map(self._value_formatter(kind), values.tolist())), shapes)
+        return self._append_sentences(
+            kind, positions_with_value, list(map(self._value_formatter(kind), values.tolist())), shapes
+        )
 
     def _write_plural_kind(self, kind: str) -> Positions:
-        relation, women = _PLURAL_RELATIONS[kind]
-        whose, who = self._relation_pairs[relation]
-        if women is not None:
-            fits = self._universe.female[who] == women
-            whose, who = whose[fits], who[fits]
-        titles = list(map(self._universe.titles.__getitem__, who.tolist()))
-        people, starts, sizes = np.unique(whose, return_index=True, return_counts=True)
-        places, listed = people - int(self._rows[0]), self._style.join_values
+        relation = get_relation(kind)
+        people_rows, relative_rows = self._relation_pairs[relation.steps[0]]
+        if relation.women is not None:
+            has_gender = self._universe.female[relative_rows] == relation.women
+            people_rows, relative_rows = people_rows[has_gender], relative_rows[has_gender]
+        titles = list(map(self._universe.titles.__getitem__, relative_rows.tolist()))
+        people, starts, sizes = np.unique(people_rows, return_index=True, return_counts=True)
+        positions, join_values = people - int(self._rows[0]), self._style.join_values
         spans = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-        texts = [listed(titles[start:stop]) for start, stop in spans]
-        return self._append_sentences(kind, places, texts, self._shapes[places], sizes > 1)
+        texts = [join_values(titles[start:stop]) for start, stop in spans]
+        return self._append_sentences(kind, positions, texts, self._shapes[positions], sizes > 1)
 
     @cached_property
     def _relation_pairs(self) -> dict[str, RowPairs]:
@@ -153,21 +258,23 @@ class _ArticleBlock:
     def _append_sentences(
         self,
         kind: str,
-        places: Positions,
+        positions: Positions,
         texts: list[str],
         shapes: Positions,
-        many: npt.NDArray[np.bool_] | None = None,
+        is_plural: npt.NDArray[np.bool_] | None = None,
     ) -> Positions:
         phrasings = self._style.phrasings[kind]
-        picks = self._draw_picks(kind)[places]
-        ways = picks % phrasings.single_count
-        if many is not None:
-            ways = np.where(many, phrasings.single_count + picks % phrasings.several_count, ways)
+        random_numbers = self._draw_picks(kind)[positions]
+        phrasing_indices = random_numbers % phrasings.single_count
+        if is_plural is not None:
+            phrasing_indices = np.where(
+                is_plural, phrasings.single_count + random_numbers % phrasings.several_count, phrasing_indices
+            )
         formats, subjects, sentences = phrasings.formats, self._subjects, self._sentences
-        chosen = (ways * SHAPE_COUNT + shapes).tolist()
-        for place, way, text in zip(places.tolist(), chosen, texts, strict=True):
-            sentences[place].append(formats[way].format(subjects[place], text))
-        return np.bincount(places, minlength=len(self._rows))
+        format_indices = (phrasing_indices * SHAPE_COUNT + shapes).tolist()
+        for position, format_index, text in zip(positions.tolist(), format_indices, texts, strict=True):
+            sentences[position].append(formats[format_index].format(subjects[position], text))
+        return np.bincount(positions, minlength=len(self._rows))
 
     def _draw_picks(self, kind: str) -> Positions:
         """A random number per person that depends on seed, kind and row, but not on the block."""

@@ -64,9 +64,9 @@ class WebSiteGenerator:
     def __init__(self, universe: Universe, web: Universe, seed: int) -> None:
         self._universe, self._web, self._seed = universe, web, seed
         # Current pages are recent, and later than the last event of the person.
-        happened = np.maximum(universe.death, universe.wedding).astype(np.int64) + 1
-        lately = universe.today - (np.arange(len(universe)) // _PEOPLE_PER_ALBUM * 97) % _RECENT_DAYS
-        self._now = np.minimum(np.maximum(happened, lately), universe.today)
+        last_event = np.maximum(universe.death, universe.wedding).astype(np.int64) + 1
+        recent_day = universe.today - (np.arange(len(universe)) // _PEOPLE_PER_ALBUM * 97) % _RECENT_DAYS
+        self._now = np.minimum(np.maximum(last_event, recent_day), universe.today)
 
     def generate_sites(self) -> Iterator[WebSite]:
         """Directories, newspaper notices, family albums, circles of friends, fan pages and pages of namesakes."""
@@ -80,34 +80,44 @@ class WebSiteGenerator:
         yield self._build_fan_pages()
         yield self._build_namesake_pages()
 
-    def _build_directory(self, name: str, fact: str, title: str, called: tuple[str, ...]) -> WebSite:
+    def _build_directory(self, name: str, fact: str, title: str, value_names: tuple[str, ...]) -> WebSite:
         """All people whose fact is known, grouped by value, and old editions with former values."""
-        chance = self._create_generator(_CHANGING_FACTS.index(fact))
+        generator = self._create_generator(_CHANGING_FACTS.index(fact))
         people = self._people_with_fact(fact)
-        now = self._current_lines(fact, people, self._fact_values(fact, people) * _YEAR_BASE)
-        someone = self._draw_share(_STALE_SHARE, chance)
-        stale, days = self._draw_past_days(someone[getattr(self._universe, fact)[someone] > NONE], chance)
+        current_lines = self._current_lines(fact, people, self._fact_values(fact, people) * _YEAR_BASE)
+        candidates = self._draw_share(_STALE_SHARE, generator)
+        outdated_people, days = self._draw_past_days(
+            candidates[getattr(self._universe, fact)[candidates] > NONE], generator
+        )
         years = _year_of_day(days) // _YEARS_PER_EDITION * _YEARS_PER_EDITION
-        fits = _first_day_of_year(years) >= self._universe.birth[stale] + _ADULT_DAYS
-        stale, years = stale[fits], years[fits]
-        stated = self._draw_other_values(fact, stale, chance)
-        old = WebLines(
-            fact, stale, stated, stated * _YEAR_BASE + years, _first_day_of_year(years), is_past=True, why=OUT_OF_DATE
+        is_adult = _first_day_of_year(years) >= self._universe.birth[outdated_people] + _ADULT_DAYS
+        outdated_people, years = outdated_people[is_adult], years[is_adult]
+        stated_values = self._draw_other_values(fact, outdated_people, generator)
+        outdated_lines = WebLines(
+            fact,
+            outdated_people,
+            stated_values,
+            stated_values * _YEAR_BASE + years,
+            _first_day_of_year(years),
+            is_past=True,
+            why=OUT_OF_DATE,
         )
 
         def titled(group: int, _: int) -> str:
-            thing, year = divmod(group, _YEAR_BASE)
-            return f"{title.format(called[thing])}, {year}" if year else title.format(called[thing])
+            value_index, year = divmod(group, _YEAR_BASE)
+            return (
+                f"{title.format(value_names[value_index])}, {year}" if year else title.format(value_names[value_index])
+            )
 
-        return WebSite(name, (now, old), titled)
+        return WebSite(name, (current_lines, outdated_lines), titled)
 
     def _build_newspapers(self) -> WebSite:
         """Births, weddings and deaths in the newspaper of the region if the web states it, else of a random region."""
-        chance, lines, places = self._create_generator(3), [], self._universe.places
-        for fact, place in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
+        generator, lines, places = self._create_generator(3), [], self._universe.places
+        for fact, place_fact in (("birth", "birthplace"), ("wedding", "residence"), ("death", "residence")):
             people = self._people_with_fact(fact)
-            values, town = self._fact_values(fact, people), self._fact_values(place, people)
-            town = np.where(town > NONE, town, random_below(chance, len(places.towns), len(people)))
+            values, town = self._fact_values(fact, people), self._fact_values(place_fact, people)
+            town = np.where(town > NONE, town, random_below(generator, len(places.towns), len(people)))
             region, days = places.region[town].astype(np.int64), np.minimum(values + 3, self._universe.today)
             lines.append(WebLines(fact, people, values, region * _YEAR_BASE + _year_of_day(values), days))
 
@@ -137,35 +147,43 @@ class WebSiteGenerator:
 
     def _build_fan_pages(self) -> WebSite:
         """All web facts of a person, or on old pages the facts of that time."""
-        chance, universe = self._create_generator(4), self._universe
-        fans = self._draw_share(_FAN_PAGE_SHARE, chance)
-        old, days = self._draw_past_days(fans[chance.random(len(fans)) < _OLD_FAN_PAGE_SHARE], chance)
-        new, lines = np.setdiff1d(fans, old), []
+        generator, universe = self._create_generator(4), self._universe
+        people_with_page = self._draw_share(_FAN_PAGE_SHARE, generator)
+        people_of_old_pages, days = self._draw_past_days(
+            people_with_page[generator.random(len(people_with_page)) < _OLD_FAN_PAGE_SHARE], generator
+        )
+        people_of_current_pages, lines = np.setdiff1d(people_with_page, people_of_old_pages), []
         for fact in ("birth", "birthplace", "father", "mother", "spouse", "wedding", *_CHANGING_FACTS, "death"):
-            informed = new[self._fact_values(fact, new) > NONE]
-            lines.append(self._current_lines(fact, informed, informed))
-            then = self._fact_values(fact, old) > NONE
+            people_with_fact = people_of_current_pages[self._fact_values(fact, people_of_current_pages) > NONE]
+            lines.append(self._current_lines(fact, people_with_fact, people_with_fact))
+            is_stated = self._fact_values(fact, people_of_old_pages) > NONE
             if fact in ("spouse", "wedding"):
-                then &= universe.wedding[old] <= days
+                is_stated &= universe.wedding[people_of_old_pages] <= days
             elif fact in _CHANGING_FACTS:
-                changed = (chance.random(len(old)) < 0.5) & (getattr(universe, fact)[old] > NONE)
-                people = old[changed]
-                stated = self._draw_other_values(fact, people, chance)
-                lines.append(WebLines(fact, people, stated, people, days[changed], is_past=True, why=OUT_OF_DATE))
-                then &= ~changed
+                changed = (generator.random(len(people_of_old_pages)) < 0.5) & (
+                    getattr(universe, fact)[people_of_old_pages] > NONE
+                )
+                people = people_of_old_pages[changed]
+                stated_values = self._draw_other_values(fact, people, generator)
+                lines.append(
+                    WebLines(fact, people, stated_values, people, days[changed], is_past=True, why=OUT_OF_DATE)
+                )
+                is_stated &= ~changed
             if fact != "death":
-                people = old[then]
-                lines.append(WebLines(fact, people, self._fact_values(fact, people), people, days[then], is_past=True))
+                people = people_of_old_pages[is_stated]
+                lines.append(
+                    WebLines(fact, people, self._fact_values(fact, people), people, days[is_stated], is_past=True)
+                )
         titles = universe.titles
         return WebSite("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
 
     def _build_namesake_pages(self) -> WebSite:
         """Invented historical people who share the name of a person whose name is unique."""
-        chance, universe = self._create_generator(5), self._universe
+        generator, universe = self._create_generator(5), self._universe
         people = np.array(
             [
                 row
-                for row in self._draw_share(_NAMESAKE_SHARE, chance).tolist()
+                for row in self._draw_share(_NAMESAKE_SHARE, generator).tolist()
                 if universe.names[row] == universe.titles[row]
             ],
             np.int64,
@@ -173,13 +191,13 @@ class WebSiteGenerator:
         birth = (
             int(universe.birth.min(initial=universe.today))
             - _CENTURY_DAYS
-            - random_below(chance, _CENTURY_DAYS, len(people))
+            - random_below(generator, _CENTURY_DAYS, len(people))
         )
-        death = birth + 25 * _YEAR_DAYS + random_below(chance, 60 * _YEAR_DAYS, len(people))
+        death = birth + 25 * _YEAR_DAYS + random_below(generator, 60 * _YEAR_DAYS, len(people))
         days = np.full(len(people), universe.today - _RECENT_DAYS, np.int64)
-        stated = {"birth": birth, "death": death}
-        stated |= {fact: self._draw_other_values(fact, people, chance) for fact in ("job", "residence")}
-        lines = [WebLines(fact, people, values, people, days, why=NAMESAKE) for fact, values in stated.items()]
+        stated_values = {"birth": birth, "death": death}
+        stated_values |= {fact: self._draw_other_values(fact, people, generator) for fact in ("job", "residence")}
+        lines = [WebLines(fact, people, values, people, days, why=NAMESAKE) for fact, values in stated_values.items()]
         years = dict(
             zip(
                 people.tolist(),
@@ -197,8 +215,8 @@ class WebSiteGenerator:
     def _create_generator(self, number: int) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, number))))
 
-    def _draw_share(self, share: float, chance: np.random.Generator) -> Rows:
-        return np.flatnonzero(chance.random(len(self._universe)) < share)
+    def _draw_share(self, share: float, generator: np.random.Generator) -> Rows:
+        return np.flatnonzero(generator.random(len(self._universe)) < share)
 
     def _people_with_fact(self, fact: str) -> Rows:
         return np.flatnonzero(getattr(self._web, fact) > NONE)
@@ -211,22 +229,22 @@ class WebSiteGenerator:
         """Lines that state the web's facts on current pages."""
         return WebLines(fact, people, self._fact_values(fact, people), groups, self._now[people])
 
-    def _draw_past_days(self, people: Rows, chance: np.random.Generator) -> tuple[Rows, Rows]:
+    def _draw_past_days(self, people: Rows, generator: np.random.Generator) -> tuple[Rows, Rows]:
         """Each person with a random day of their adult life before the oldest current page; others are left out."""
         universe = self._universe
-        draws = chance.random(len(people))
+        draws = generator.random(len(people))
         start = universe.birth[people].astype(np.int64) + _ADULT_DAYS
         death = universe.death[people]
         end = np.minimum(np.where(death > NONE, death, universe.today), universe.today - _RECENT_DAYS)
-        fits = (universe.birth[people] > NONE) & (start < end)
-        return people[fits], (start + (draws * (end - start)).astype(np.int64))[fits]
+        has_adult_life = (universe.birth[people] > NONE) & (start < end)
+        return people[has_adult_life], (start + (draws * (end - start)).astype(np.int64))[has_adult_life]
 
-    def _draw_other_values(self, fact: str, people: Rows, chance: np.random.Generator) -> Rows:
+    def _draw_other_values(self, fact: str, people: Rows, generator: np.random.Generator) -> Rows:
         """For each person a random value other than the true one."""
         universe = self._universe
         options = {"residence": universe.places.towns, "job": universe.jobs, "hobby": universe.hobbies}[fact]
         values: Rows = (
-            getattr(universe, fact)[people] + 1 + random_below(chance, len(options) - 1, len(people))
+            getattr(universe, fact)[people] + 1 + random_below(generator, len(options) - 1, len(people))
         ) % len(options)
         return values
 

@@ -87,7 +87,7 @@ def _assign_by_fact(universe: Universe, shares: tuple[int, ...], seed: int) -> d
 
 
 def _rows_to_assign(universe: Universe, fact: str) -> npt.NDArray[np.bool_]:
-    """Mask of the rows whose fact is to be assigned; for a couple, only the lower row."""
+    """Mask of the rows whose fact needs a source; for a couple, only the lower row."""
     values: IdArray = getattr(universe, fact)
     has: npt.NDArray[np.bool_] = values > NONE
     if fact == "job":
@@ -116,8 +116,8 @@ def _build_fact_sources(universe: Universe, assigned: dict[str, Masks]) -> FactS
 
 def _draw_masks(count: int, shares: tuple[int, ...], seed: int, stream: int) -> Masks:
     """Draw one source for each of `count` facts, in the proportions of `shares`."""
-    chance = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_STREAM, stream))))
-    order = np.argsort(chance.integers(0, 2**63, count), kind="stable")
+    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_STREAM, stream))))
+    order = np.argsort(generator.integers(0, 2**63, count), kind="stable")
     masks = np.empty(count, np.uint8)
     masks[order] = np.repeat(np.array(list(SOURCES.values()), np.uint8), _divide_by_shares(count, shares))
     return masks
@@ -126,7 +126,7 @@ def _draw_masks(count: int, shares: tuple[int, ...], seed: int, stream: int) -> 
 def _divide_by_shares(count: int, shares: tuple[int, ...]) -> list[int]:
     """Divide `count` by percentages; the remainder goes to the largest fractions."""
     sizes = [count * share // 100 for share in shares]
-    by_remainder = sorted(range(len(shares)), key=lambda place: -(count * shares[place] % 100))
-    for place in by_remainder[: count - sum(sizes)]:
-        sizes[place] += 1
+    by_remainder = sorted(range(len(shares)), key=lambda index: -(count * shares[index] % 100))
+    for index in by_remainder[: count - sum(sizes)]:
+        sizes[index] += 1
     return sizes

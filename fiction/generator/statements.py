@@ -151,9 +151,9 @@ def _join_columns(*parts: bytes | Numbers) -> bytes:
 def _digit_columns(numbers: Numbers) -> npt.NDArray[np.uint8]:
     digits = np.empty((len(numbers), _DIGIT_COUNT), np.uint8)
     rest = numbers
-    for place in range(_DIGIT_COUNT - 1, -1, -1):
+    for position in range(_DIGIT_COUNT - 1, -1, -1):
         rest, digit = np.divmod(rest, 10)
-        digits[:, place] = digit + ord("0")
+        digits[:, position] = digit + ord("0")
     return digits
 
 

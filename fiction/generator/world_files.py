@@ -1,7 +1,7 @@
 """Files of a generated world: its graph store, name index and relations, and the encoded blocks of its articles.
 
-Functions that take a folder run in worker processes and load the universe from it. All names and relations are known
-from the universe, so nothing is read back from the store as for an imported graph.
+Functions that take a folder run in worker processes and load the universe from it. Names and relations come from the
+universe, so unlike an imported graph the store is not read back.
 """
 
 import json
@@ -39,9 +39,9 @@ class _BlockReader:
                 self._block, self._place = next(self._blocks), 0
         except StopIteration:
             return b""
-        except BaseException as failed:
-            # The store reports any failure as an I/O error; the cause is kept to be raised instead.
-            self.failure = failed
+        except BaseException as error:
+            # The store reports any exception as an I/O error, so the cause is stored and raised instead.
+            self.failure = error
             raise
         start, self._place = self._place, min(self._place + size, len(self._block))
         return self._block[start : self._place]
@@ -58,8 +58,8 @@ def write_graph_store(folder: Path, blocks: Iterator[bytes]) -> list[Relation]:
             raise stream.failure from None
         raise
     relations = [_build_relation(pid) for pid in sorted(PROPERTY_LABELS) if _is_used(store, pid)]
-    described = json.dumps([asdict(relation) for relation in relations], ensure_ascii=False, indent=1)
-    (folder / RELATIONS_FILE).write_text(described, encoding="utf-8")
+    relations_json = json.dumps([asdict(relation) for relation in relations], ensure_ascii=False, indent=1)
+    (folder / RELATIONS_FILE).write_text(relations_json, encoding="utf-8")
     store.optimize()
     store.flush()
     return relations
@@ -135,7 +135,7 @@ def decode_articles(block: bytes) -> Iterator[Article]:
     """Decode articles from JSON Lines."""
     for line in block.splitlines():
         title, sentences, entity, sections = json.loads(line)
-        yield Article(title, tuple(sentences), entity, tuple((heading, place) for heading, place in sections))
+        yield Article(title, tuple(sentences), entity, tuple((heading, index) for heading, index in sections))
 
 
 def write_graph_names(folder: Path) -> Iterator[int]:

@@ -1,1 +1,1 @@
-"""The published generator's instances: read, checked and written."""
+"""Import and export of PhantomWiki instances."""

@@ -73,8 +73,8 @@ class StatedFacts:
             document: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
             articles = {title: [StatedFact(*fact) for fact in facts] for title, facts in document["articles"].items()}
             return cls(articles, document["attributes"], document["relations"])
-        except (*READ_ERRORS, ValueError, TypeError, KeyError, AttributeError) as broken:
-            raise WorldError(f"The facts {file} cannot be read ({broken}); import the world again.") from broken
+        except (*READ_ERRORS, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise WorldError(f"The facts {file} cannot be read ({error}); import the world again.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,13 @@ def _read_text_article(file: Path) -> PublishedArticle:
 
 
 def _parse_stated_fact(text: str, file: Path, line: int) -> StatedFact:
-    reason = "it is no fact of two strings"
+    reason = "it is not a fact with two strings"
     try:
         match parse_goal(text):
             case PrologTerm(name, (str(whose), str(value))):
                 return StatedFact(name, whose, value)
-    except PrologSyntaxError as wrong:
-        reason = str(wrong)
+    except PrologSyntaxError as error:
+        reason = str(error)
     raise MalformedFile(file, line, f"the fact {text} cannot be read: {reason}")
 
 

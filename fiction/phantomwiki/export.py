@@ -13,13 +13,18 @@ from typing import Any
 
 from fiction.generator.world_files import UNIVERSE_FILE
 from fiction.phantomwiki.articles import derive_facts, format_article
-from fiction.phantomwiki.chains import GRAMMAR_DEPTH, RelationChain, to_chain
 from fiction.phantomwiki.prolog import format_fact, quote_string
-from fiction.phantomwiki.published import PublishedQuestion, parse_query
+from fiction.phantomwiki.published_questions import (
+    GRAMMAR_DEPTH,
+    PublishedQuestion,
+    RelationChain,
+    parse_query,
+    to_chain,
+)
 from fiction.phantomwiki.records import ValueCodec
-from fiction.questions.difficulty import compute_difficulty
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import decode_expression
+from fiction.questions.question import compute_difficulty
 from fiction.questions.question_file import read_question_rows
 from fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, KinshipRelation
 from fiction.universe.universe import NONE, Universe
@@ -50,7 +55,7 @@ def generate_rules() -> Iterator[str]:
 
 
 def _format_rule(relation: KinshipRelation) -> str:
-    variables = ["X", *(chr(ord("A") + place) for place in range(len(relation.steps) - 1)), "Y"]
+    variables = ["X", *(chr(ord("A") + index) for index in range(len(relation.steps) - 1)), "Y"]
     steps = zip(relation.steps, variables, variables[1:], strict=False)
     goals = [f"{_STEP_PREDICATES[step]}({left}, {right})" for step, left, right in steps]
     if relation.women is not None:
@@ -95,38 +100,38 @@ class InstanceExport:
 
 def export_instance(worlds: Path, name: str, folder: Path) -> InstanceExport:
     """Write the world to a new or empty folder; WorldError, and nothing is written, if that fails."""
-    about = read_world_metadata(worlds, name)
+    metadata = read_world_metadata(worlds, name)
     source = world_folder(worlds, name)
     if not (source / UNIVERSE_FILE).is_file():
         raise WorldError(f"The world {name} has no universe; only generated worlds can be written in this layout.")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise WorldError(f"{folder} is not empty; name a new folder.")
     try:
-        return _write_instance(source, about, folder)
-    except OSError as failed:
-        raise WorldError(f"{folder} cannot be written ({failed}); check free space and permissions.") from failed
+        return _write_instance(source, metadata, folder)
+    except OSError as error:
+        raise WorldError(f"{folder} cannot be written ({error}); check free space and permissions.") from error
 
 
-def _write_instance(source: Path, about: dict[str, Any], folder: Path) -> InstanceExport:
+def _write_instance(source: Path, metadata: dict[str, Any], folder: Path) -> InstanceExport:
     values = ValueCodec(Universe.load(source / UNIVERSE_FILE))
     rows = read_question_rows(source)
     chains = [(row["id"], chain) for row in rows if (chain := _to_published_chain(row, values)) is not None]
-    depth = max([int(about.get("depth", GRAMMAR_DEPTH)), *(chain.depth for _, chain in chains)])
+    depth = max([int(metadata.get("depth", GRAMMAR_DEPTH)), *(chain.depth for _, chain in chains)])
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        partial.chmod(0o755)
         _write_file(partial / "facts.pl", (f"{line}\n" for line in (*generate_rules(), *generate_facts(values))))
         _write_file(partial / "articles.json", _encode_json_list(_encode_articles(values)))
         _write_file(
             partial / "questions.json", _encode_json_list(_encode_question(*entry, values, depth) for entry in chains)
         )
         partial.rename(folder)
+    # After every exception, also KeyboardInterrupt, the partial folder is removed and the exception raised again.
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     size = len(values.universe)
-    split = f"depth_{depth}_size_{size}_seed_{about.get('seed', 1)}"
+    split = f"depth_{depth}_size_{size}_seed_{metadata.get('seed', 1)}"
     return InstanceExport(size, len(chains), len(rows) - len(chains), split)
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,14 @@ from fiction.phantomwiki.articles import (
     parse_sentences,
     read_articles,
 )
-from fiction.phantomwiki.chains import to_chain
-from fiction.phantomwiki.facts import InstanceFacts, parse_facts
-from fiction.phantomwiki.published import PublishedQuestion, UnknownPrologGoal, parse_query, read_questions
+from fiction.phantomwiki.prolog import InstanceFacts, parse_facts
+from fiction.phantomwiki.published_questions import (
+    PublishedQuestion,
+    UnknownPrologGoal,
+    parse_query,
+    read_questions,
+    to_chain,
+)
 from fiction.phantomwiki.records import ValueCodec, iter_records
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.expressions import Count, Expression, Fact
@@ -34,7 +38,7 @@ from fiction.questions.question import GoldBuilder
 from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import FACTS, GRAPH, TEXT, FactSources, Universe
-from worlds.build import WorldContents, build_world
+from worlds.build import WorldContents, create_world_folder, write_world
 from worlds.importers.files import MalformedFile, parse_json, read_text_file
 from worlds.source import Article
 
@@ -91,7 +95,7 @@ def _split_layout(folder: Path, split: str | None) -> InstanceLayout:
         path.name: path for path in _sort_paths(folder.iterdir()) if path.is_dir() and _find_first(path, _FACT_FILES)
     }
     if not splits:
-        raise MalformedFile(folder, None, f"the folder has no {_FACT_FILES[0]}, nor has any folder in it")
+        raise MalformedFile(folder, None, f"neither the folder nor a folder in it has a {_FACT_FILES[0]}")
     return find_instance_layout(splits[_choose_split(folder, sorted(splits), split)])
 
 
@@ -118,9 +122,9 @@ def _choose_split(folder: Path, splits: list[str], split: str | None) -> str:
         return str(split)
     if split is None and len(splits) == 1:
         return splits[0]
-    problem = f"there is no split {split}" if split else "it holds several instances"
-    there = ", ".join(splits) or "none is there"
-    raise MalformedFile(folder, None, f"{problem}; name one with --where split=NAME: {there}")
+    problem = f"there is no split {split}" if split else "it contains several instances"
+    names = ", ".join(splits) or "there are none"
+    raise MalformedFile(folder, None, f"{problem}; name one with --where split=NAME: {names}")
 
 
 def _find_first(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
@@ -199,11 +203,13 @@ def import_instance(
     metadata["split"] selects one instance of several. MalformedFile if a file is malformed.
     """
     instance = _InstanceReader(find_instance_layout(folder, metadata.get("split")))
-    with TemporaryDirectory(prefix="showhow-graph-") as made:
-        graph = Path(made) / "graph.nt"
+    with create_world_folder(worlds, name, replace=replace) as world:
+        graph = world / "triples.nt"
         with graph.open("wb") as stream:
             stream.writelines(generate_triples(instance.facts.universe))
-        return build_world(worlds, name, instance.build_contents(graph, metadata), replace=replace)
+        written = write_world(world, name, instance.build_contents(graph, metadata))
+        graph.unlink()
+    return written
 
 
 class _InstanceReader:
@@ -219,24 +225,24 @@ class _InstanceReader:
     def build_contents(self, graph: Path, metadata: Mapping[str, str | None]) -> WorldContents:
         """Contents to build the world from."""
         universe = self.facts.universe
-        about = {**metadata, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
+        description = {**metadata, "format": INSTANCE_FORMAT, "people": len(universe), "questions": len(self._rows)}
         files = {
             UNIVERSE_FILE: universe.save,
             QUESTIONS_FILE: self._write_questions,
             STATED_FACTS_FILE: self._collect_stated_facts().save,
         }
-        return WorldContents((self._build_article(article) for article in self._articles), graph, about, files)
+        return WorldContents((self._build_article(article) for article in self._articles), graph, description, files)
 
     def _check_articles(self, articles: Iterator[PublishedArticle]) -> Iterator[PublishedArticle]:
-        seen: set[str] = set()
+        seen_titles: set[str] = set()
         for article in articles:
             try:
                 self._values.parse_value("person", article.title)
-            except ValueError as wrong:
-                raise article.malformed_error(f"the article is about no person of the facts: {wrong}") from wrong
-            if article.title in seen:
+            except ValueError as error:
+                raise article.malformed_error(f"the article is not about a person of the facts: {error}") from error
+            if article.title in seen_titles:
                 raise article.malformed_error(f"there are two articles about {article.title!r}")
-            seen.add(article.title)
+            seen_titles.add(article.title)
             yield article
 
     def _build_article(self, article: PublishedArticle) -> Article:
@@ -249,8 +255,8 @@ class _InstanceReader:
         for record, question in read_questions(layout.questions):
             try:
                 yield rows.build_row(question)
-            except UnknownPrologGoal as wrong:
-                raise record.malformed_error(f"of the question {question.id}, {wrong}") from wrong
+            except UnknownPrologGoal as error:
+                raise record.malformed_error(f"question {question.id}: {error}") from error
 
     def _write_questions(self, file: Path) -> None:
         file.write_text("".join(f"{row}\n" for row in self._rows), encoding="utf-8")
@@ -274,7 +280,7 @@ def _read_relations(layout: InstanceLayout) -> dict[str, dict[str, list[str]]]:
         return {}
     document = parse_json(read_text_file(layout.relations), layout.relations, None)
     if not isinstance(document, dict) or not all(_is_cell_table(cells) for cells in document.values()):
-        raise MalformedFile(layout.relations, None, "it is no object of relations, each an object of lists of people")
+        raise MalformedFile(layout.relations, None, "it is not an object of relations with lists of people by person")
     return document
 
 

@@ -1,7 +1,20 @@
-"""Parser and writer of the Prolog subset of facts and queries: terms of strings, atoms, numbers and variables."""
+"""Parser and writer of the Prolog subset of facts and queries, and the parser of facts.pl into a universe.
+
+Terms are strings, atoms, numbers and variables; rules and directives of facts.pl are skipped.
+"""
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fiction.phantomwiki.records import parse_day
+from fiction.universe.universe import NONE, Friendships, IdArray, Places, Universe
+from worlds.importers.files import MalformedFile, require_storable_text
 
 # Possessive, so that an unterminated string does not cause exponential backtracking.
 _TOKEN_PATTERN = re.compile(r'\s*(?:"((?:[^"\\]|\\x[0-9a-fA-F]+\\|\\.|"")*+)"|([A-Za-z_]\w*)|(\d+)|([(),]))', re.DOTALL)
@@ -11,7 +24,7 @@ _MAX_DEPTH = 20
 
 
 class PrologSyntaxError(ValueError):
-    """The text is no valid term; the message states the expected and the actual token."""
+    """The text is not a valid term; the message states the expected and the actual token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,7 @@ def parse_goal(text: str) -> PrologTerm:
     """Parse a text that is a single term."""
     value, end = parse_value(text, 0)
     if not isinstance(value, PrologTerm):
-        raise PrologSyntaxError("a goal begins with the name of a relation")
+        raise PrologSyntaxError("a goal must begin with the name of a relation")
     if text[end:].strip(" \t\r\n."):
         raise PrologSyntaxError(f"{_excerpt(text, end)} follows the goal")
     return value
@@ -48,7 +61,7 @@ def parse_value(text: str, start: int, depth: int = 0) -> tuple[PrologValue, int
         raise PrologSyntaxError(f"terms are nested more than {_MAX_DEPTH} deep")
     token = _TOKEN_PATTERN.match(text, start)
     if token is None or token[4]:
-        raise PrologSyntaxError(f"a name, string or number is needed, not {_excerpt(text, start)}")
+        raise PrologSyntaxError(f"a name, string or number is expected, not {_excerpt(text, start)}")
     string, name, number, _ = token.groups()
     if string is not None:
         return _decode_escapes(string), token.end()
@@ -67,16 +80,16 @@ def _parse_arguments(text: str, start: int, depth: int) -> tuple[tuple[PrologVal
     while True:
         value, end = parse_value(text, start, depth + 1)
         args.append(value)
-        mark = _TOKEN_PATTERN.match(text, end)
-        if mark is None or mark[4] not in (",", ")"):
-            raise PrologSyntaxError(f"a comma or ) is needed, not {_excerpt(text, end)}")
-        if mark[4] == ")":
-            return tuple(args), mark.end()
-        start = mark.end()
+        separator = _TOKEN_PATTERN.match(text, end)
+        if separator is None or separator[4] not in (",", ")"):
+            raise PrologSyntaxError(f"a comma or ) is expected, not {_excerpt(text, end)}")
+        if separator[4] == ")":
+            return tuple(args), separator.end()
+        start = separator.end()
 
 
-def _decode_escapes(written: str) -> str:
-    return _ESCAPE_PATTERN.sub(_decode_escape, written) if "\\" in written or '""' in written else written
+def _decode_escapes(text: str) -> str:
+    return _ESCAPE_PATTERN.sub(_decode_escape, text) if "\\" in text or '""' in text else text
 
 
 def _decode_escape(escape: re.Match[str]) -> str:
@@ -84,18 +97,18 @@ def _decode_escape(escape: re.Match[str]) -> str:
     if code:
         number = int(code, 16)
         if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-            raise PrologSyntaxError(f"{escape[0]} is no character")
+            raise PrologSyntaxError(f"{escape[0]} is not a character")
         return chr(number)
     if escape[4] is None:
         return '"'
     if escape[4] not in _SIMPLE_ESCAPES:
-        raise PrologSyntaxError(f"the escape {escape[0]} is not known")
+        raise PrologSyntaxError(f"the escape {escape[0]} is unknown")
     return _SIMPLE_ESCAPES[escape[4]]
 
 
 def _excerpt(text: str, start: int) -> str:
-    left = text[start : start + 200].strip()
-    return repr(left[:30]) if left else "the end of the text"
+    rest = text[start : start + 200].strip()
+    return repr(rest[:30]) if rest else "the end of the text"
 
 
 def quote_string(text: str) -> str:
@@ -107,3 +120,202 @@ def quote_string(text: str) -> str:
 def format_fact(name: str, *values: str) -> str:
     """Format a ground fact of strings."""
     return f"{name}({', '.join(quote_string(value) for value in values)})."
+
+
+_ARGUMENT_COUNTS = {
+    "type": 2,
+    "gender": 2,
+    "parent": 2,
+    "married_": 2,
+    "dob": 2,
+    "friend_": 2,
+    "job": 2,
+    "hobby": 2,
+    "attribute": 1,
+}
+"""Predicates that are read. Published instances have no couples without children; married_ is our addition for them."""
+_FACT_START = re.compile(rf"^(?:{'|'.join(_ARGUMENT_COUNTS)})\(", re.MULTILINE)
+_FACT_END = re.compile(r"\s*\.(?=\s|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """A universe, and the counts of the bare attributes that repeat its jobs and hobbies."""
+
+    universe: Universe
+    attributes: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _PrologFact:
+    line: int
+    args: tuple[str, ...]
+
+
+def parse_facts(file: Path, text: str) -> InstanceFacts:
+    """Parse the text of a facts.pl; MalformedFile if its facts are inconsistent."""
+    facts_by_name: dict[str, list[_PrologFact]] = {name: [] for name in _ARGUMENT_COUNTS}
+    for name, fact in _iter_facts(file, text):
+        facts_by_name[name].append(fact)
+    if not facts_by_name["type"]:
+        raise MalformedFile(file, None, 'it declares no person with a fact like type("Ann Lee", person)')
+    return InstanceFacts(
+        _UniverseBuilder(file, facts_by_name["type"]).build(facts_by_name),
+        Counter(fact.args[0] for fact in facts_by_name["attribute"]),
+    )
+
+
+def _iter_facts(file: Path, text: str) -> Iterator[tuple[str, _PrologFact]]:
+    line, counted_end = 1, 0
+    for start in _FACT_START.finditer(text):
+        line, counted_end = line + text.count("\n", counted_end, start.start()), start.start()
+        try:
+            value, end = parse_value(text, start.start())
+            yield start[0][:-1], _PrologFact(line, _require_strings(value, text, end))
+        except PrologSyntaxError as error:
+            raise MalformedFile(file, line, f"not a fact: {error}") from error
+
+
+def _require_strings(value: PrologValue, text: str, end: int) -> tuple[str, ...]:
+    if not isinstance(value, PrologTerm) or not _FACT_END.match(text, end):
+        raise PrologSyntaxError("a fact that ends with a full stop is expected here")
+    args = tuple(arg.name if isinstance(arg, PrologTerm) and not arg.args else arg for arg in value.args)
+    strings = tuple(arg for arg in args if isinstance(arg, str))
+    if len(strings) != len(args) or len(args) != _ARGUMENT_COUNTS[value.name]:
+        raise PrologSyntaxError(f"{value.name} takes {_ARGUMENT_COUNTS[value.name]} strings")
+    return strings
+
+
+class _UniverseBuilder:
+    """Converts facts about people into arrays; errors name `file`."""
+
+    def __init__(self, file: Path, people: list[_PrologFact]) -> None:
+        self._file = file
+        self._rows: dict[str, int] = {}
+        for fact in people:
+            name, kind = fact.args
+            if kind != "person":
+                raise MalformedFile(file, fact.line, f"{name!r} is a {kind}; only people are supported")
+            if name in self._rows:
+                raise MalformedFile(file, fact.line, f"two people are named {name!r}; names must be unique")
+            self._rows[self._require_text(name, fact)] = len(self._rows)
+
+    def build(self, facts_by_name: Mapping[str, list[_PrologFact]]) -> Universe:
+        """Build the universe from facts grouped by predicate."""
+        female = self._parse_genders(facts_by_name["gender"])
+        father, mother = self._parse_parents(facts_by_name["parent"], female)
+        jobs, job = self._parse_values(facts_by_name["job"], "job")
+        hobbies, hobby = self._parse_values(facts_by_name["hobby"], "hobby")
+        birth, empty_column = self._parse_births(facts_by_name["dob"]), self._empty_column()
+        names = tuple(self._rows)
+        return Universe(
+            names=names,
+            titles=names,
+            female=female,
+            father=father,
+            mother=mother,
+            spouse=self._build_spouses(self._iter_couples(father, mother, facts_by_name["married_"])),
+            birth=birth,
+            death=empty_column,
+            wedding=empty_column,
+            birthplace=empty_column,
+            residence=empty_column,
+            job=job,
+            hobby=hobby,
+            friends=self._parse_friendships(facts_by_name["friend_"]),
+            places=Places(),
+            jobs=jobs,
+            hobbies=hobbies,
+            today=int(birth.max()),
+        )
+
+    def _empty_column(self) -> IdArray:
+        return np.full(len(self._rows), NONE, np.int32)
+
+    def _require_text(self, text: str, fact: _PrologFact) -> str:
+        if not text.strip() or "\n" in text:
+            raise MalformedFile(self._file, fact.line, "a name or value is blank or contains a line break")
+        return require_storable_text(text, self._file, fact.line)
+
+    def _find_row(self, name: str, fact: _PrologFact) -> int:
+        if name not in self._rows:
+            raise MalformedFile(self._file, fact.line, f"{name!r} is unknown: no type({name!r}, person) is stated")
+        return self._rows[name]
+
+    def _require_one_each(self, facts: list[_PrologFact], noun: str) -> list[_PrologFact]:
+        """Facts in the order of the people; MalformedFile unless each person has exactly one."""
+        stated: dict[int, _PrologFact] = {}
+        for fact in facts:
+            if stated.setdefault(self._find_row(fact.args[0], fact), fact) is not fact:
+                raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} has a second {noun}")
+        for name, row in self._rows.items():
+            if row not in stated:
+                raise MalformedFile(self._file, None, f"no {noun} of {name!r} is stated")
+        return [stated[row] for row in range(len(stated))]
+
+    def _parse_genders(self, facts: list[_PrologFact]) -> npt.NDArray[np.bool_]:
+        for fact in facts:
+            if fact.args[1] not in ("female", "male"):
+                raise MalformedFile(self._file, fact.line, f"the gender {fact.args[1]!r} is neither female nor male")
+        return np.array([fact.args[1] == "female" for fact in self._require_one_each(facts, "gender")], np.bool_)
+
+    def _parse_births(self, facts: list[_PrologFact]) -> IdArray:
+        return np.array([self._parse_day(fact) for fact in self._require_one_each(facts, "date of birth")], np.int32)
+
+    def _parse_day(self, fact: _PrologFact) -> int:
+        try:
+            return parse_day(fact.args[1])
+        except ValueError as error:
+            raise MalformedFile(self._file, fact.line, str(error)) from error
+
+    def _parse_values(self, facts: list[_PrologFact], noun: str) -> tuple[tuple[str, ...], IdArray]:
+        values = [self._require_text(fact.args[1], fact) for fact in self._require_one_each(facts, noun)]
+        listed = tuple(sorted(set(values)))
+        numbers = {value: number for number, value in enumerate(listed)}
+        return listed, np.array([numbers[value] for value in values], np.int32)
+
+    def _parse_parents(self, facts: list[_PrologFact], female: npt.NDArray[np.bool_]) -> tuple[IdArray, IdArray]:
+        father, mother = self._empty_column(), self._empty_column()
+        for fact in facts:
+            child, parent = (self._find_row(name, fact) for name in fact.args)
+            parents, noun = (mother, "mother") if female[parent] else (father, "father")
+            if child == parent or parents[child] not in (NONE, parent):
+                child_name = repr(fact.args[0])
+                reason = (
+                    f"{child_name} would be their own parent"
+                    if child == parent
+                    else f"a second {noun} of {child_name} is stated"
+                )
+                raise MalformedFile(self._file, fact.line, reason)
+            parents[child] = parent
+        return father, mother
+
+    def _iter_couples(
+        self, father: IdArray, mother: IdArray, married: list[_PrologFact]
+    ) -> Iterator[tuple[int, int, int | None]]:
+        """Rows of partners and the line that states them as married, if any; a couple may occur several times."""
+        for child in np.flatnonzero((father >= 0) & (mother >= 0)):
+            yield int(father[child]), int(mother[child]), None
+        for fact in married:
+            one, other = (self._find_row(name, fact) for name in fact.args)
+            yield one, other, fact.line
+
+    def _build_spouses(self, couples: Iterable[tuple[int, int, int | None]]) -> IdArray:
+        spouse = self._empty_column()
+        for left, right, line in couples:
+            for one, other in ((left, right), (right, left)):
+                if one == other or spouse[one] not in (NONE, other):
+                    person = list(self._rows)[one]
+                    reason = f"{person!r} has children with, or is married to, two people or themselves"
+                    raise MalformedFile(self._file, line, f"{reason}; a person may have at most one partner")
+                spouse[one] = other
+        return spouse
+
+    def _parse_friendships(self, facts: list[_PrologFact]) -> Friendships:
+        pairs = set()
+        for fact in facts:
+            one, other = sorted(self._find_row(name, fact) for name in fact.args)
+            if one == other:
+                raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} is stated as their own friend")
+            pairs.add((one, other))
+        return Friendships(np.array(sorted(pairs), np.int32).reshape(-1, 2))

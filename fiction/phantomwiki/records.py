@@ -26,6 +26,7 @@ from worlds.importers.files import (
     require_storable_text,
     require_text_field,
 )
+from worlds.regular_file import open_regular_file
 
 ATTRIBUTE_FACTS = {"dob": "birth", "job": "job", "hobby": "hobby"}
 """Fact of the universe by the name of the attribute in queries."""
@@ -110,14 +111,14 @@ class SourceRecord:
         """A required integer field."""
         value = self.fields.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.malformed_error(f"the field {name!r} is no whole number")
+            raise self.malformed_error(f"the field {name!r} is not a whole number")
         return value
 
     def require_texts(self, name: str) -> list[str]:
         """A required list of texts."""
         value = self.fields.get(name)
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise self.malformed_error(f"the field {name!r} is no list of texts")
+            raise self.malformed_error(f"the field {name!r} is not a list of texts")
         return [require_storable_text(text, self.file, self.line) for text in value]
 
 
@@ -141,7 +142,7 @@ def _iter_json_records(file: Path) -> Iterator[SourceRecord]:
         start = _skip_separators(text, end)
         line += text.count("\n", end, start)
         if not isinstance(fields, dict):
-            raise MalformedFile(file, line, "the list holds something else than objects")
+            raise MalformedFile(file, line, "the list contains something other than objects")
         yield SourceRecord(file, line, fields)
         _, end = decoder.raw_decode(text, start)
         line += text.count("\n", start, end)
@@ -154,9 +155,10 @@ def _skip_separators(text: str, end: int) -> int:
 
 def _iter_parquet_records(file: Path) -> Iterator[SourceRecord]:
     try:
-        rows = pyarrow.parquet.read_table(file).to_pylist()
-    except (OSError, pyarrow.ArrowException) as broken:
-        reason = str(broken).partition("\n")[0]
-        raise MalformedFile(file, None, f"it cannot be read as Parquet ({reason})") from broken
+        with open_regular_file(file) as stream:
+            rows = pyarrow.parquet.read_table(stream).to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise MalformedFile(file, None, f"it cannot be read as Parquet ({reason})") from error
     for number, fields in enumerate(rows, 1):
         yield SourceRecord(file, number, fields)

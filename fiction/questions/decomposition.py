@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any
 
 from fiction.questions import wording
-from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.evaluate import FACT_VALUE_KINDS, FactTriple
 from fiction.questions.expressions import (
     Both,
     Compare,
@@ -39,11 +39,10 @@ from fiction.questions.expressions import (
     Same,
     is_chain,
 )
-from fiction.questions.facts import FactTriple
 from fiction.questions.names import MAX_ANSWERS_SHOWN, ThingCatalog
 from fiction.questions.reasoning import DIRECT_REASONING, SEARCH, ReasoningBuilder, ReasoningNode, split_relation
 from fiction.questions.wording import FACT_LABELS
-from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
+from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS
 from fiction.universe.relations import get_relation
 
 
@@ -54,11 +53,11 @@ def build_atomic_tree(root: ReasoningNode, things: ThingCatalog) -> dict[str, An
 
 def _number_nodes(root: ReasoningNode) -> dict[ReasoningNode, int]:
     numbers: dict[ReasoningNode, int] = {}
-    waiting = deque([root])
-    while waiting:
-        node = waiting.popleft()
+    queue = deque([root])
+    while queue:
+        node = queue.popleft()
         numbers[node] = len(numbers)
-        waiting.extend(node.children)
+        queue.extend(node.children)
     return numbers
 
 
@@ -108,15 +107,15 @@ def _is_reference(text: str) -> bool:
 
 
 def build_subquestions(reasoning: ReasoningBuilder, root: ReasoningNode) -> list[dict[str, Any]]:
-    """One sub-question per operation; things that the question names need none."""
+    """Build one sub-question per operation; entities that the question names need none."""
     leaves = [leaf for leaf in root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
-    places = {leaf: f"#{place}" for place, leaf in enumerate(leaves, 1)}
+    references = {leaf: f"#{number}" for number, leaf in enumerate(leaves, 1)}
 
     def render(part: str | ReasoningNode) -> str:
         if isinstance(part, str):
             return part
         *_, last = part.leaves()
-        return places.get(last) or reasoning.things.sentence_text(last.kind, int(last.values[0]))
+        return references.get(last) or reasoning.things.sentence_text(last.kind, int(last.values[0]))
 
     return [_encode_subquestion(leaf, reasoning) | {"question": "".join(map(render, leaf.question))} for leaf in leaves]
 
@@ -148,7 +147,7 @@ def build_triples(expression: Expression, reasoning: ReasoningBuilder, root: Rea
         triples = list(islice(dict.fromkeys(reasoning.supporting_facts(leaf)), MAX_ANSWERS_SHOWN + 1))
         left_off |= len(triples) > MAX_ANSWERS_SHOWN
         completed += [encode_completed_triple(triple, things) for triple in triples[:MAX_ANSWERS_SHOWN]]
-    distinct = list({tuple(one.values()): one for one in completed}.values())
+    distinct = list({tuple(triple.values()): triple for triple in completed}.values())
     encoded: dict[str, Any] = {
         "decomposition": TripleDecomposition(things).decompose(expression),
         "completed": distinct,
@@ -162,7 +161,7 @@ def encode_completed_triple(triple: FactTriple, things: ThingCatalog) -> dict[st
     return {
         "subject": things.answer_text(*triple.subject),
         "subject_id": things.entity_id(*triple.subject),
-        "relation": PROPERTY_LABELS[pid][0],
+        "relation": PROPERTY_RELATIONS[pid],
         "pid": pid,
         "object": things.answer_text(*triple.object),
         "object_id": things.entity_id(*triple.object),
@@ -178,7 +177,7 @@ class TripleDecomposition:
         self._unknown_count = 0
 
     def decompose(self, expression: Expression) -> list[list[str]]:
-        """Triples in the order in which they are to be completed."""
+        """The triples in the order in which they are completed."""
         self._write_question(expression)
         return self._triples
 
@@ -228,7 +227,7 @@ class TripleDecomposition:
     @singledispatchmethod
     def _write_people(self, people: Expression, name: str) -> str:
         """Write the triples of people and return their name: `name`, or a new unknown if it is empty."""
-        raise TypeError(f"{type(people).__name__} denotes no people ({name or 'unknown'})")
+        raise TypeError(f"{type(people).__name__} does not denote people ({name or 'unknown'})")
 
     @_write_people.register
     def _(self, named: Named, name: str) -> str:  # noqa: ARG002 - a named person needs no other name

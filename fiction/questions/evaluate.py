@@ -1,7 +1,9 @@
-"""Evaluation of expressions over a universe, as sets of people and values."""
+"""Evaluation of expressions over a universe, as sets of people and values, and the fact triples that support a step."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from fiction.questions.expressions import (
 )
 from fiction.universe.relations import SIDE, KinshipRelation, get_relation, sort_unique, trace_frontiers
 from fiction.universe.universe import NONE, WITHHELD, IdArray, Universe
+from worlds.lexicon.kinship import gendered_words
 
 FACT_VALUE_KINDS = {
     "job": "job",
@@ -71,7 +74,7 @@ class ExpressionEvaluator:
 
     @singledispatchmethod
     def _evaluate(self, expression: Expression) -> tuple[str, IdArray]:
-        raise TypeError(f"{type(expression).__name__} is no expression")
+        raise TypeError(f"{type(expression).__name__} is not an expression")
 
     @_evaluate.register
     def _(self, named: Named) -> tuple[str, IdArray]:
@@ -127,7 +130,7 @@ class ExpressionEvaluator:
         if not count.each:
             return "number", np.array([len(self._evaluate_people(count.of))], np.int32)
         if not isinstance(count.of, Related):
-            raise TypeError("only relations are counted for each person")
+            raise TypeError("only relations can be counted for each person")
         counted = get_relation(count.of.relation)
         whose = self._evaluate_people(count.of.of)
         return "number", sort_unique(
@@ -191,8 +194,8 @@ class ExpressionEvaluator:
         deaths = [int(self._fact_values("death", person)[0]) for person in (left, right)]
         if WITHHELD in (*births, *deaths):
             return None
-        ends = [self._universe.today if death == NONE else death for death in deaths]
-        return max(births) <= min(ends)
+        last_days = [self._universe.today if death == NONE else death for death in deaths]
+        return max(births) <= min(last_days)
 
     def saw_wedding(self, left: IdArray, right: IdArray) -> bool | None:
         """Whether the left person was alive on the right person's wedding day; None without a wedding."""
@@ -221,3 +224,83 @@ _STRATEGY_FUNCTIONS = {
 
 def _truth_value(*truths: bool) -> tuple[str, IdArray]:
     return "truth", np.array([YES if value else NO for value in truths], np.int32)
+
+
+ThingKey = tuple[str, int]
+"""Kind (person, town, region, country, job, hobby, day, gender) and number."""
+GENDERED_RELATIONS = {
+    word: (base, get_relation(word).women) for base in ("child", "sibling", "spouse") for word in gendered_words(base)
+}
+"""Relations that sources state as two facts: the relative and the gender."""
+
+
+class FactTriple(NamedTuple):
+    """A fact; `relation` is a key of fiction.universe.items.PROPERTY_IDS."""
+
+    subject: ThingKey
+    relation: str
+    object: ThingKey
+
+
+def iter_relation_triples(universe: Universe, relation: str, people: IdArray) -> Iterator[FactTriple]:
+    """Facts of a one-step relation of each person, with the gender if the relation implies one."""
+    base, women = GENDERED_RELATIONS.get(relation, (relation, None))
+    for person in people.tolist():
+        for step, relative in _STEP_FUNCTIONS[base](universe, person):
+            if women is None or bool(universe.female[relative]) == women:
+                yield FactTriple(("person", person), step, ("person", relative))
+                if women is not None:
+                    yield FactTriple(("person", relative), "gender", ("gender", int(women)))
+
+
+def iter_fact_triples(universe: Universe, fact: str, people: IdArray) -> Iterator[FactTriple]:
+    """The fact of each person who has it."""
+    for person, value in zip(people.tolist(), getattr(universe, fact)[people].tolist(), strict=True):
+        if value >= 0:
+            yield FactTriple(("person", person), fact, (FACT_VALUE_KINDS[fact], value))
+
+
+def iter_place_triples(universe: Universe, kind: str, towns: IdArray) -> Iterator[FactTriple]:
+    """The region or country of each town."""
+    places = universe.places
+    for town in towns.tolist():
+        region = int(places.region[town])
+        yield FactTriple(("town", town), kind, (kind, region if kind == "region" else int(places.country[region])))
+
+
+def _iter_parents(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
+    for relation in ("father", "mother"):
+        yield from _iter_single_value(universe, relation, person)
+
+
+def _iter_single_value(universe: Universe, relation: str, person: int) -> Iterator[tuple[str, int]]:
+    value = int(getattr(universe, relation)[person])
+    if value >= 0:
+        yield relation, value
+
+
+def _iter_children(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
+    for child in universe.children.get_one(person).tolist():
+        yield "child", child
+
+
+def _iter_siblings(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
+    children = {child for _, parent in _iter_parents(universe, person) for _, child in _iter_children(universe, parent)}
+    for child in sorted(children - {person}):
+        yield "sibling", child
+
+
+def _iter_friends(universe: Universe, person: int) -> Iterator[tuple[str, int]]:
+    for friend in universe.friends_of.get_one(person).tolist():
+        yield "friend", friend
+
+
+_STEP_FUNCTIONS: dict[str, Callable[[Universe, int], Iterator[tuple[str, int]]]] = {
+    "parent": _iter_parents,
+    "father": lambda universe, person: _iter_single_value(universe, "father", person),
+    "mother": lambda universe, person: _iter_single_value(universe, "mother", person),
+    "child": _iter_children,
+    "sibling": _iter_siblings,
+    "spouse": lambda universe, person: _iter_single_value(universe, "spouse", person),
+    "friend": _iter_friends,
+}

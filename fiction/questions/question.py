@@ -1,21 +1,25 @@
-"""Questions of a generated world with all gold parts, and the minimal sets of sources that they need."""
+"""Questions of a generated world with all gold parts, their difficulty, and the minimal sets of sources they need."""
 
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from fiction.questions.decomposition import build_atomic_tree, build_subquestions, build_triples, classify_structure
-from fiction.questions.difficulty import compute_difficulty, count_hops
 from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
 from fiction.questions.expressions import (
     Both,
+    Compare,
+    Count,
     Expression,
     Fact,
     Having,
+    Judge,
+    Most,
     Named,
     Only,
     Place,
     Related,
+    Same,
     child_expressions,
     encode_expression,
 )
@@ -23,7 +27,48 @@ from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.sparql import build_sparql
 from fiction.universe.items import ItemCatalog
+from fiction.universe.relations import get_relation
 from fiction.universe.universe import SOURCES, FactSources, Universe
+
+_STRATEGY_DIFFICULTIES = {"met": 4, "wedding": 3, "passport": 4}
+"""Facts that each strategy needs."""
+
+
+def compute_difficulty(expression: Expression) -> int:
+    """Number of articles to read: that of each relation, plus one for each fact that is looked up, tested or compared.
+
+    A count adds one; a counted relation adds nothing, as in the paper.
+    """
+    below = _counted_operations(expression)
+    return _own_difficulty(expression) + sum(compute_difficulty(part) for part in below)
+
+
+def count_hops(expression: Expression) -> int:
+    """Number of goals: relations, facts, tests and counts."""
+    own = 1 if isinstance(expression, Related) else _own_difficulty(expression)
+    return own + sum(count_hops(part) for part in _counted_operations(expression))
+
+
+def _counted_operations(expression: Expression) -> tuple[Expression, ...]:
+    if isinstance(expression, Count) and isinstance(expression.of, Related):
+        return (expression.of.of,)
+    return child_expressions(expression)
+
+
+def _own_difficulty(expression: Expression) -> int:
+    match expression:
+        case Related(name):
+            return get_relation(name).difficulty
+        case Having() | Only() | Most() | Fact() | Place() | Count():
+            return 1
+        case Compare():
+            return 2
+        case Same(country=country):
+            return 4 if country else 2
+        case Judge(strategy):
+            return _STRATEGY_DIFFICULTIES[strategy]
+    return 0
+
 
 _MONOTONIC_OPERATIONS = (Named, Having, Related, Only, Both, Fact, Place)
 """Operations whose result can only grow when more facts are known."""
@@ -52,12 +97,12 @@ class SourceNeeds:
         """All minimal sets of sources that derive the answers."""
         answer = self._everything.evaluate(expression)
         sufficient: list[set[str]] = []
-        for chosen, evaluation in self._evaluators.items():
-            smaller = any(needed <= set(chosen) for needed in sufficient)
-            if not smaller and self._derives_answer(evaluation, expression, answer):
-                sufficient.append(set(chosen))
-        needed = sufficient or [set(SOURCES)]
-        return [[source for source in SOURCES if source in chosen] for chosen in needed]
+        for source_set, evaluation in self._evaluators.items():
+            has_smaller_set = any(sufficient_sets <= set(source_set) for sufficient_sets in sufficient)
+            if not has_smaller_set and self._derives_answer(evaluation, expression, answer):
+                sufficient.append(set(source_set))
+        sufficient_sets = sufficient or [set(SOURCES)]
+        return [[source for source in SOURCES if source in source_set] for source_set in sufficient_sets]
 
     def _derives_answer(
         self, evaluation: ExpressionEvaluator, expression: Expression, answer: ExpressionAnswer

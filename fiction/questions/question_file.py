@@ -59,9 +59,11 @@ def read_question_rows(folder: Path) -> list[dict[str, Any]]:
     file = folder / QUESTIONS_FILE
     try:
         return [row for _, row in iter_json_objects(file)]
-    except MalformedFile as broken:
-        place = f"{file}, line {broken.line}" if broken.line else str(file)
-        raise WorldError(f"The questions cannot be read ({place}: {broken.reason}); make the world again.") from broken
+    except MalformedFile as error:
+        location = f"{file}, line {error.line}" if error.line else str(file)
+        raise WorldError(
+            f"The questions cannot be read ({location}: {error.reason}); build the world again."
+        ) from error
 
 
 class QuestionFile:
@@ -96,7 +98,7 @@ class QuestionFile:
     def _parse_row(self, raw: bytes, line: int) -> dict[str, Any]:
         row = parse_json(raw.decode("utf-8", errors="replace"), self._file, line)
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-            raise MalformedFile(self._file, line, "it is no JSON object with a 'text'")
+            raise MalformedFile(self._file, line, "it is not a JSON object with a 'text'")
         return row
 
 

@@ -10,7 +10,14 @@ from functools import singledispatchmethod
 import numpy as np
 
 from fiction.questions import wording
-from fiction.questions.evaluate import FACT_VALUE_KINDS, ExpressionEvaluator
+from fiction.questions.evaluate import (
+    FACT_VALUE_KINDS,
+    ExpressionEvaluator,
+    FactTriple,
+    iter_fact_triples,
+    iter_place_triples,
+    iter_relation_triples,
+)
 from fiction.questions.expressions import (
     Both,
     Compare,
@@ -27,7 +34,6 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.facts import FactTriple, iter_fact_triples, iter_place_triples, iter_relation_triples
 from fiction.questions.names import ThingCatalog
 from fiction.questions.wording import FACT_LABELS, noun_phrase
 from fiction.universe.relations import (
@@ -44,9 +50,9 @@ from fiction.universe.universe import NONE, IdArray
 SEARCH, RELATE, FILTER, DIRECT_REASONING, COMPOSITE = "Search", "Relate", "Filter", "DR", ""
 """The operators of AtomR, direct reasoning over earlier answers, and a question answered by its sub-questions."""
 _RELATIONS_BY_STEP = {
-    (one.steps[0], one.women): one
-    for one in (*(RELATIONS[name] for name in BASIC_RELATIONS), PARTNER)
-    if len(one.steps) == 1
+    (relation.steps[0], relation.women): relation
+    for relation in (*(RELATIONS[name] for name in BASIC_RELATIONS), PARTNER)
+    if len(relation.steps) == 1
 }
 
 
@@ -72,12 +78,12 @@ class ReasoningNode:
 
     @property
     def is_inverse(self) -> bool:
-        """Whether it leads from a value to the people who have it."""
+        """Whether it goes from a value to the people who have it."""
         return self.operator == RELATE and self.relation in FACT_VALUE_KINDS and self.inputs[0].kind != "person"
 
     @property
     def needs_retrieval(self) -> bool:
-        """Whether it needs a source; naming a thing of the question and direct reasoning do not."""
+        """Whether it needs a source; a search for an entity of the question and direct reasoning do not."""
         return self.operator in (RELATE, FILTER) or (self.operator == SEARCH and self.relation != "")
 
     def leaves(self) -> Iterator["ReasoningNode"]:
@@ -122,7 +128,7 @@ class ReasoningBuilder:
     @singledispatchmethod
     def _build_nodes(self, expression: Expression) -> tuple[ReasoningNode, ...]:
         """Nodes of an expression, in order; the answer of the last is that of the expression."""
-        raise TypeError(f"{type(expression).__name__} is no expression")
+        raise TypeError(f"{type(expression).__name__} is not an expression")
 
     @_build_nodes.register
     def _(self, named: Named) -> tuple[ReasoningNode, ...]:
@@ -280,7 +286,7 @@ class ReasoningBuilder:
         return self._evaluation.results[expression][1]
 
     def _side_node(self, people: People) -> ReasoningNode:
-        """A single node for one side of a comparison; several operations become a composite question."""
+        """The single node for one side of a comparison; several operations become a composite question."""
         nodes = self._build_nodes(people)
         if len(nodes) == 1:
             return nodes[0]

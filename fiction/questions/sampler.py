@@ -21,8 +21,8 @@ MAX_ATTEMPTS = 100
 """Maximum draws for one question."""
 MAX_FAILURES_IN_A_ROW = 2
 """Failed questions of a template in a row before it is abandoned."""
-NO_START, NO_ANSWER, HAS_ANSWER = "found nobody to ask about", "had no answer", "had an answer"
-TOO_MANY, DUPLICATE = "led to too many people", "had been asked already"
+NO_START, NO_ANSWER, HAS_ANSWER = "had no suitable people", "had no answer", "had an answer"
+TOO_MANY, DUPLICATE = "had too many people", "were duplicates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Shortfall:
     def __str__(self) -> str:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.failures_by_reason.items())
         name = f"“{self.template}” ({self.kind})"
-        return f"{self.made} of {self.requested} questions {name} were found; of the draws {reasons}."
+        return f"{self.made} of {self.requested} questions {name} were found. Failed draws: {reasons}."
 
 
 @dataclass
@@ -84,11 +84,11 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         for round_ in range(self.options.per_template):
             for template in self._templates:
                 if self._failed[template] < MAX_FAILURES_IN_A_ROW:
-                    drawn = self._draw_question(template, round_)
-                    self._failed[template] = 0 if drawn else self._failed[template] + 1
-                    if drawn is not None:
+                    question = self._draw_question(template, round_)
+                    self._failed[template] = 0 if question else self._failed[template] + 1
+                    if question is not None:
                         self._made[template] += 1
-                        yield template, *drawn
+                        yield template, *question
 
     def _generate(self) -> Iterator[GeneratedQuestion]:
         gold = GoldBuilder(self.universe, self.fact_sources, self._names)
@@ -121,8 +121,8 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         # The people with a start value may be many, since a further condition narrows them.
         starts = [result for part, result in self._evaluation.results.items() if isinstance(part, Having)]
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
-        wide = any(len(values) > MAX_SET_SIZE for _, values in stages)
-        return TOO_MANY if wide or len(answer.values) > MAX_SET_SIZE else ""
+        is_too_large = any(len(values) > MAX_SET_SIZE for _, values in stages)
+        return TOO_MANY if is_too_large or len(answer.values) > MAX_SET_SIZE else ""
 
 
 def sample_questions(universe: Universe, fact_sources: FactSources, options: GenerationOptions) -> QuestionSampler:

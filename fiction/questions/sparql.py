@@ -35,7 +35,7 @@ from fiction.universe.universe import Universe
 MAX_SET_SIZE = 1000
 """Maximum size of an intermediate set of people and of the answers; also the row limit of the query tool."""
 _MAX_INLINE_STEPS = 3
-"""Maximum steps without a sub-select; so few steps do not multiply rows much."""
+"""Maximum steps without a sub-select, since few steps do not multiply rows much."""
 
 
 def build_sparql(expression: Expression, universe: Universe) -> str:
@@ -139,9 +139,9 @@ class _QueryBuilder:
         one, other = (self._add_step(self._add_step(side, "residence"), "country") for side in (left, right))
         return (*one.lines, *other.lines, f"FILTER({one.term} != {other.term})")
 
-    def _alive_condition(self, who: _PeoplePattern, day: str) -> str:
+    def _alive_condition(self, people: _PeoplePattern, day: str) -> str:
         death = self._new_variable("death")
-        return f"FILTER NOT EXISTS {{ {who.term} {_property_path('death')} {death} . FILTER({death} < {day}) }}"
+        return f"FILTER NOT EXISTS {{ {people.term} {_property_path('death')} {death} . FILTER({death} < {day}) }}"
 
     def _count_each(self, counted: Related) -> tuple[str, tuple[str, ...]]:
         whose = self._build_people(counted.of)
@@ -152,7 +152,7 @@ class _QueryBuilder:
 
     @singledispatchmethod
     def _build_people(self, expression: Expression) -> _PeoplePattern:
-        raise TypeError(f"{type(expression).__name__} denotes no people")
+        raise TypeError(f"{type(expression).__name__} does not denote people")
 
     @_build_people.register
     def _(self, named: Named) -> _PeoplePattern:

@@ -24,13 +24,14 @@ from fiction.questions.composition_templates import (
     relation_phrase,
 )
 from fiction.questions.expressions import Both, Count, Expression, Fact, Having, Named, Only, People, Related
-from fiction.questions.group_templates import (
+from fiction.questions.people_templates import (
     comparative_templates,
+    comparison_templates,
     count_templates,
     filter_templates,
+    implicit_templates,
     superlative_templates,
 )
-from fiction.questions.pair_templates import comparison_templates, implicit_templates
 from fiction.questions.walk import ATTRIBUTES, RandomWalk
 from fiction.universe.options import GenerationOptions
 
@@ -42,10 +43,10 @@ def grammar_templates(depth: int, *, count_each: bool = False) -> Iterator[Quest
     for links in range(depth // 2):
         for attribute, start in enumerate((_NAMED_START, _DESCRIBED_START)):
             # A bare name makes no "who" question and, in the paper, no question for an attribute.
-            whole = links > 0 or start == _DESCRIBED_START
-            if whole and 3 + 2 * links + attribute <= depth:
+            is_question = links > 0 or start == _DESCRIBED_START
+            if is_question and 3 + 2 * links + attribute <= depth:
                 yield _build_template("who", "Who is {}?", links, start, _ask_who)
-            if whole and 4 + 2 * links + attribute <= depth:
+            if is_question and 4 + 2 * links + attribute <= depth:
                 yield _build_template("what", "What is the <attribute> of {}?", links, start, _ask_what)
             if 4 + 2 * links + attribute <= depth:
                 draw = partial(_ask_how_many, count_each=count_each)

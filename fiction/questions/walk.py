@@ -9,11 +9,12 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Expression, Having, Named, People, Related
 from fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, KinshipRelation, find_related
 from fiction.universe.universe import NONE, IdArray, Universe
+from worlds.lexicon.kinship import inverse_step
 
 ATTRIBUTES = ("birth", "job", "hobby")
 """Facts that the paper's questions ask for and start from."""
 _STREAM = 300
-_INVERSE_STEPS = {UP: DOWN, DOWN: UP, SIDE: SIDE, SPOUSE: SPOUSE, FRIEND: FRIEND}
+_INVERSE_STEPS = {step: inverse_step(step) for step in (UP, DOWN, SIDE, SPOUSE, FRIEND)}
 _RELATION_NAMES = tuple(RELATIONS)
 
 ChoiceT = TypeVar("ChoiceT")
@@ -41,7 +42,7 @@ class RandomWalk:
     def shuffle(self, choices: Sequence[ChoiceT]) -> list[ChoiceT]:
         """All elements in a uniformly random order."""
         order = np.argsort(self._stream.random(len(choices)), kind="stable")
-        return [choices[place] for place in order.tolist()]
+        return [choices[index] for index in order.tolist()]
 
     def evaluate_people(self, expression: People) -> IdArray:
         """Rows of the people that the expression denotes."""
@@ -113,13 +114,13 @@ class RandomWalk:
     def extend_chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
         """Extend the start by `length` relations; returns the expression and one of its people, None on failure."""
         people, person = start
-        back = None
+        previous_relation = None
         for _ in range(length):
-            step = self.random_step(person, back)
+            step = self.random_step(person, previous_relation)
             if step is None:
                 return None
             name, person = step
-            people, back = Related(name, people), RELATIONS[name]
+            people, previous_relation = Related(name, people), RELATIONS[name]
         return people, person
 
 

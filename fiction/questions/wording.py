@@ -8,7 +8,7 @@ from datetime import date
 from functools import singledispatch
 from typing import Any
 
-from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.evaluate import FACT_VALUE_KINDS, FactTriple
 from fiction.questions.expressions import (
     Both,
     Compare,
@@ -25,14 +25,16 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.facts import FactTriple
 from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
+from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS
 from fiction.universe.relations import get_relation
+from worlds.lexicon.english import takes_article_an
 
+FACT_LABELS = {fact: PROPERTY_RELATIONS[PROPERTY_IDS[fact]] for fact in FACT_VALUE_KINDS}
+"""Nouns for facts in questions."""
 FACT_QUESTIONS = {
-    "job": "What is the occupation of {}?",
-    "hobby": "What is the hobby of {}?",
+    "job": f"What is the {FACT_LABELS['job']} of {{}}?",
+    "hobby": f"What is the {FACT_LABELS['hobby']} of {{}}?",
     "birth": "When was {} born?",
     "death": "When did {} die?",
     "wedding": "When did {} marry?",
@@ -41,14 +43,14 @@ FACT_QUESTIONS = {
 }
 VALUE_QUESTIONS = {
     "job": "Who works as {}?",
-    "hobby": "Whose hobby is {}?",
+    "hobby": f"Whose {FACT_LABELS['hobby']} is {{}}?",
     "birthplace": "Who was born in {}?",
     "residence": "Who lives in {}?",
 }
 _EVENT_PHRASES = {"birth": "was born", "death": "died", "wedding": "married"}
 _VALUE_PHRASES = {
     "job": "works as {}",
-    "hobby": "has the hobby {}",
+    "hobby": f"has the {FACT_LABELS['hobby']} {{}}",
     "birthplace": "was born in {}",
     "residence": "lives in {}",
 }
@@ -81,7 +83,7 @@ def fact_sentence(triple: FactTriple, things: ThingCatalog) -> str:
     subject, value = things.sentence_text(*triple.subject), things.sentence_text(*triple.object)
     if triple.relation in _FACT_SENTENCES:
         return _FACT_SENTENCES[triple.relation].format(subject, value)
-    return f"The {PROPERTY_LABELS[PROPERTY_IDS[triple.relation]][0]} of {subject} is {value}."
+    return f"The {PROPERTY_RELATIONS[PROPERTY_IDS[triple.relation]]} of {subject} is {value}."
 
 
 def overlap_question(*days: Any) -> tuple[Any, ...]:
@@ -96,19 +98,9 @@ def wedding_question(*days: Any) -> tuple[Any, ...]:
     return ("Is ", wedding, " after ", born, " and not after ", died, "?")
 
 
-FACT_LABELS = {
-    "job": "occupation",
-    "hobby": "hobby",
-    "birth": "date of birth",
-    "death": "date of death",
-    "wedding": "date of marriage",
-    "birthplace": "place of birth",
-    "residence": "residence",
-}
-"""Nouns for facts in questions."""
 _SUPERLATIVES = {("birth", True): "earliest-born", ("birth", False): "latest-born"}
 _EVENT_VERBS = {"death": "die", "wedding": "marry"}
-_PLACE_PHRASES = {"birthplace": "were born in", "residence": "have their residence in"}
+_PLACE_PHRASES = {"birthplace": "were born in", "residence": f"have their {FACT_LABELS['residence']} in"}
 _STRATEGY_TEXTS = {
     "met": "Could {left} have met {right}?",
     "wedding": "Did {left} live to see the wedding of {right}?",
@@ -256,7 +248,7 @@ def _indefinite_phrase(people: People, names: NameFormatter) -> str:
     """Indefinite noun phrase: an aunt of X."""
     if isinstance(people, Related):
         one = get_relation(people.relation).singular
-        return f"{'an' if one[0] in 'aeiou' else 'a'} {one} of {noun_phrase(people.of, names)}"
+        return f"{'an' if takes_article_an(one) else 'a'} {one} of {noun_phrase(people.of, names)}"
     if isinstance(people, Having):
         return f"a person {_value_clause(people, names)}"
     return noun_phrase(people, names)

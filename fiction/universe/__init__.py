@@ -1,1 +1,1 @@
-"""The truth of a fictional or imported world: people, families and places as integer arrays."""
+"""All true facts of a fictional or imported world: people, families and places as integer arrays."""

@@ -66,24 +66,24 @@ def _compute_generations(people: int, edges: _Edges, first: npt.NDArray[np.bool_
 
 def _check_people(universe: Universe, options: GenerationOptions) -> Iterator[str]:
     if len(universe) != options.people:
-        yield f"There are {len(universe):,} people, and {options.people:,} were asked for."
+        yield f"There are {len(universe):,} people; {options.people:,} were requested."
 
 
 def _check_trees(universe: Universe, options: GenerationOptions) -> Iterator[str]:
-    who = universe.titles
+    titles = universe.titles
     children = universe.children.list_sizes()
     for row in np.flatnonzero(children > options.branching).tolist():
-        yield f"{who[row]} has {children[row]} children, more than {options.branching}."
+        yield f"{titles[row]} has {children[row]} children, more than {options.branching}."
     tree, generation = find_family_trees(universe)
     sizes = np.bincount(tree)
     for row in np.flatnonzero(sizes > options.family_size).tolist():
-        yield f"The family of {who[row]} has {sizes[row]} people, more than {options.family_size}."
+        yield f"The family of {titles[row]} has {sizes[row]} people, more than {options.family_size}."
     lowest, highest = (np.zeros(len(universe), np.int32) for _ in range(2))
     np.minimum.at(lowest, tree, generation)
     np.maximum.at(highest, tree, generation)
     levels = highest - lowest + 1
     for row in np.flatnonzero(levels > options.generations).tolist():
-        yield f"The family of {who[row]} has {levels[row]} generations, more than {options.generations}."
+        yield f"The family of {titles[row]} has {levels[row]} generations, more than {options.generations}."
 
 
 def _check_friendship_cap(universe: Universe, options: GenerationOptions) -> Iterator[str]:
@@ -92,29 +92,29 @@ def _check_friendship_cap(universe: Universe, options: GenerationOptions) -> Ite
     mean = people * (people - 1) / 2 * share
     # Small counts have a longer tail, so one more deviation is added.
     if abs(len(universe.friends.pairs) - mean) > _TOLERANCE * (1 + float(np.sqrt(mean * (1 - share)))):
-        yield f"There are {len(universe.friends.pairs):,} friendships, and about {round(mean):,} were asked for."
+        yield f"There are {len(universe.friends.pairs):,} friendships; about {round(mean):,} were requested."
 
 
 def _check_names(universe: Universe, options: GenerationOptions) -> Iterator[str]:
-    names, who = universe.names, universe.titles
+    names, titles = universe.names, universe.titles
     for row in np.flatnonzero(universe.father > NONE).tolist():
         if names[row].rpartition(" ")[2] != names[universe.father[row]].rpartition(" ")[2]:
-            yield f"{who[row]} does not bear the surname of {who[universe.father[row]]}, the father."
-    sharing: defaultdict[str, list[int]] = defaultdict(list)
-    often = {name for name, count in Counter(names).items() if count > 1}
+            yield f"{titles[row]} does not have the surname of {titles[universe.father[row]]}, the father."
+    rows_by_name: defaultdict[str, list[int]] = defaultdict(list)
+    shared_names = {name for name, count in Counter(names).items() if count > 1}
     for row, name in enumerate(names):
         title = name
-        if name in often:
-            sharing[name].append(row)
+        if name in shared_names:
+            rows_by_name[name].append(row)
             title = f"{name} ({universe.jobs[universe.job[row]]})"
-        if title != who[row]:
-            yield f"The article of {name} is called {who[row]}, and should be {title}."
-    for name, rows in sharing.items():
+        if title != titles[row]:
+            yield f"The article of {name} has the title {titles[row]} instead of {title}."
+    for name, rows in rows_by_name.items():
         if len(set(universe.job[rows].tolist())) < len(rows):
-            yield f"Two of those called {name} have the same job."
-    namesakes, expected = sum(map(len, sharing.values())), round(options.collisions * len(names)) // 2 * 2
+            yield f"Two people named {name} have the same job."
+    namesakes, expected = sum(map(len, rows_by_name.values())), round(options.collisions * len(names)) // 2 * 2
     if namesakes != expected:
-        yield f"{namesakes:,} people have a namesake, and {expected:,} were asked for."
+        yield f"{namesakes:,} people have a namesake; {expected:,} were requested."
 
 
 YOUNGEST_PARENT, OLDEST_PARENT, YOUNGEST_WEDDING = 16, 60, 16
@@ -129,9 +129,9 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 def find_violations(universe: Universe, options: GenerationOptions | None = None) -> Iterator[str]:
     """Yield a sentence for each violated constraint; with `options`, for each violation of the options as well."""
-    wrong = list(_check_references(universe))
-    yield from wrong
-    if wrong:
+    broken_references = list(_check_references(universe))
+    yield from broken_references
+    if broken_references:
         # The other checks would follow the broken references.
         return
     for check in _CHECKS:
@@ -153,125 +153,128 @@ def _check_references(universe: Universe) -> Iterator[str]:
         "hobby": len(universe.hobbies),
     }
     if not 0 < universe.today <= date.max.toordinal():
-        yield f"The day of this world is number {universe.today}, and there is none."
+        yield f"The current day is number {universe.today}, which does not exist."
     for fact, size in sizes.items():
-        for row in np.flatnonzero(getattr(universe, fact) >= size).tolist():
-            yield f"The {fact} of {universe.titles[row]} is number {getattr(universe, fact)[row]}, and there is none."
-    for of, wholes, size in (
+        values = getattr(universe, fact)
+        for row in np.flatnonzero(values >= size).tolist():
+            yield f"The {fact} of {universe.titles[row]} is number {values[row]}, which does not exist."
+    for names, wholes, size in (
         (places.towns, places.region, len(places.regions)),
         (places.regions, places.country, len(places.countries)),
     ):
         for number in np.flatnonzero((wholes < 0) | (wholes >= size)).tolist():
-            yield f"{of[number]} lies in number {wholes[number]}, and there is none."
+            yield f"{names[number]} is in number {wholes[number]}, which does not exist."
     pairs = universe.friends.pairs
     for one, other in pairs[np.any((pairs < 0) | (pairs >= people), axis=1)].tolist():
-        yield f"There is a friendship of the rows {one} and {other}, and there are {people:,} people."
+        yield f"There is a friendship of the rows {one} and {other}, but only {people:,} people."
 
 
 def _check_parents(universe: Universe) -> Iterator[str]:
-    father, mother, who = universe.father, universe.mother, universe.titles
+    father, mother, titles = universe.father, universe.mother, universe.titles
     for row in np.flatnonzero((father == NONE) != (mother == NONE)).tolist():
-        yield f"{who[row]} has one parent, which must be both or none."
+        yield f"{titles[row]} has one parent instead of two or none."
     for row in _rows_where(father >= 0, lambda rows: universe.female[father[rows]]):
-        yield f"{who[father[row]]}, the father of {who[row]}, is a woman."
+        yield f"{titles[father[row]]}, the father of {titles[row]}, is a woman."
     for row in _rows_where(mother >= 0, lambda rows: ~universe.female[mother[rows]]):
-        yield f"{who[mother[row]]}, the mother of {who[row]}, is a man."
+        yield f"{titles[mother[row]]}, the mother of {titles[row]}, is a man."
     for row in _rows_where((father >= 0) & (mother >= 0), lambda rows: universe.spouse[father[rows]] != mother[rows]):
-        yield f"{who[father[row]]} and {who[mother[row]]}, the parents of {who[row]}, are no couple."
+        yield f"{titles[father[row]]} and {titles[mother[row]]}, the parents of {titles[row]}, are not a couple."
 
 
 def _check_partners(universe: Universe) -> Iterator[str]:
-    spouse, who = universe.spouse, universe.titles
+    spouse, titles = universe.spouse, universe.titles
     for row in np.flatnonzero(spouse == np.arange(len(universe))).tolist():
-        yield f"{who[row]} is their own partner."
+        yield f"{titles[row]} is their own partner."
     for row in _rows_where(spouse >= 0, lambda rows: spouse[spouse[rows]] != rows):
-        yield f"{who[row]} has the partner {who[spouse[row]]}, who has another or none."
+        yield f"{titles[row]} has the partner {titles[spouse[row]]}, who has another partner or none."
 
 
 def _check_parent_ages(universe: Universe) -> Iterator[str]:
-    calendar, who = _to_calendar_numbers(universe.birth), universe.titles
+    calendar, titles = _to_calendar_numbers(universe.birth), universe.titles
     for parent in (universe.father, universe.mother):
         rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
         rows = rows[universe.birth[parent[rows]] > NONE]
-        lived = calendar[rows] - calendar[parent[rows]]
-        wrong = (lived < YOUNGEST_PARENT * _YEAR) | (lived > OLDEST_PARENT * _YEAR)
-        for row, age in zip(rows[wrong].tolist(), (lived[wrong] // _YEAR).tolist(), strict=True):
+        age_numbers = calendar[rows] - calendar[parent[rows]]
+        is_violation = (age_numbers < YOUNGEST_PARENT * _YEAR) | (age_numbers > OLDEST_PARENT * _YEAR)
+        for row, age in zip(rows[is_violation].tolist(), (age_numbers[is_violation] // _YEAR).tolist(), strict=True):
             years = f"{age} years old" if age >= 0 else "not yet born"
             yield (
-                f"{who[parent[row]]} was {years} at the birth of {who[row]}; "
-                f"it must be {YOUNGEST_PARENT} to {OLDEST_PARENT}, to the day."
+                f"{titles[parent[row]]} was {years} at the birth of {titles[row]}; "
+                f"parents must be {YOUNGEST_PARENT} to {OLDEST_PARENT}, to the day."
             )
 
 
 def _check_siblings(universe: Universe) -> Iterator[str]:
-    who = universe.titles
+    titles = universe.titles
     reported: set[tuple[int, int]] = set()
     for parent in (universe.mother, universe.father):
         rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
         order = rows[np.lexsort((rows, universe.birth[rows], parent[rows]))]
         elder, younger = order[:-1], order[1:]
         days = universe.birth[younger] - universe.birth[elder]
-        wrong = (parent[elder] == parent[younger]) & (days > 0) & (days < MIN_DAYS_BETWEEN_SIBLINGS)
-        for one, other, apart in zip(elder[wrong].tolist(), younger[wrong].tolist(), days[wrong].tolist(), strict=True):
+        is_violation = (parent[elder] == parent[younger]) & (days > 0) & (days < MIN_DAYS_BETWEEN_SIBLINGS)
+        for one, other, apart in zip(
+            elder[is_violation].tolist(), younger[is_violation].tolist(), days[is_violation].tolist(), strict=True
+        ):
             if (one, other) not in reported:
                 reported.add((one, other))
                 yield (
-                    f"{who[one]} and {who[other]} were born {apart} days apart; "
-                    f"siblings are twins or {MIN_DAYS_BETWEEN_SIBLINGS}."
+                    f"{titles[one]} and {titles[other]} were born {apart} days apart; "
+                    f"siblings who are not twins must be {MIN_DAYS_BETWEEN_SIBLINGS} days apart."
                 )
 
 
 def _check_weddings(universe: Universe) -> Iterator[str]:
-    spouse, wedding, who = universe.spouse, universe.wedding, universe.titles
+    spouse, wedding, titles = universe.spouse, universe.wedding, universe.titles
     for row in np.flatnonzero((wedding > NONE) & (spouse == NONE)).tolist():
-        yield f"{who[row]} had a wedding and has no partner."
+        yield f"{titles[row]} had a wedding but has no partner."
     for row in _rows_where(spouse >= 0, lambda rows: (wedding[rows] != wedding[spouse[rows]]) & (rows < spouse[rows])):
-        yield f"{who[row]} and {who[spouse[row]]} had their wedding on two days."
+        yield f"{titles[row]} and {titles[spouse[row]]} have two different wedding days."
     has_dates = (wedding > NONE) & (universe.birth > NONE)
-    lived = _to_calendar_numbers(wedding) - _to_calendar_numbers(universe.birth)
-    for row in np.flatnonzero(has_dates & (lived < YOUNGEST_WEDDING * _YEAR)).tolist():
-        yield f"{who[row]} was younger than {YOUNGEST_WEDDING} at the wedding."
+    age_numbers = _to_calendar_numbers(wedding) - _to_calendar_numbers(universe.birth)
+    for row in np.flatnonzero(has_dates & (age_numbers < YOUNGEST_WEDDING * _YEAR)).tolist():
+        yield f"{titles[row]} was younger than {YOUNGEST_WEDDING} at the wedding."
     for row in np.flatnonzero((wedding > NONE) & (universe.death > NONE) & (wedding > universe.death)).tolist():
-        yield f"{who[row]} was dead at the wedding."
+        yield f"{titles[row]} was dead at the wedding."
 
 
 def _check_posthumous_births(universe: Universe) -> Iterator[str]:
-    who = universe.titles
+    titles = universe.titles
     for kind, parent, after in (("father", universe.father, MIN_DAYS_BETWEEN_SIBLINGS), ("mother", universe.mother, 0)):
         rows = np.flatnonzero((parent >= 0) & (universe.birth > NONE))
         rows = rows[universe.death[parent[rows]] > NONE]
         late = universe.birth[rows] - universe.death[parent[rows]]
         for row, days in zip(rows[late > after].tolist(), late[late > after].tolist(), strict=True):
-            yield f"{who[parent[row]]}, the {kind} of {who[row]}, was dead for {days} days at the birth."
+            yield f"{titles[parent[row]]}, the {kind} of {titles[row]}, was dead for {days} days at the birth."
 
 
 def _check_days(universe: Universe) -> Iterator[str]:
-    who = universe.titles
+    titles = universe.titles
     for fact in ("birth", "death", "wedding"):
         for row in np.flatnonzero(getattr(universe, fact) > universe.today).tolist():
-            yield f"The {fact} of {who[row]} is after {date.fromordinal(universe.today)}, the day of this world."
+            yield f"The {fact} of {titles[row]} is after {date.fromordinal(universe.today)}, the current day."
     for row in np.flatnonzero((universe.death > NONE) & (universe.death < universe.birth)).tolist():
-        yield f"{who[row]} died before being born."
+        yield f"{titles[row]} died before being born."
 
 
 def _check_friendships(universe: Universe) -> Iterator[str]:
-    pairs, who = universe.friends.pairs, universe.titles
+    pairs, titles = universe.friends.pairs, universe.titles
     for one, other in pairs[pairs[:, 0] >= pairs[:, 1]].tolist():
-        yield f"The friendship of {who[one]} and {who[other]} does not have the lower row first."
+        yield f"The friendship of {titles[one]} and {titles[other]} does not have the lower row first."
     keys = pairs[:, 0].astype(np.int64) * len(universe) + pairs[:, 1]
     ordered = np.sort(keys)
     for one, other in (divmod(key, len(universe)) for key in ordered[1:][ordered[1:] == ordered[:-1]].tolist()):
-        yield f"The friendship of {who[one]} and {who[other]} is there twice."
+        yield f"The friendship of {titles[one]} and {titles[other]} occurs twice."
     if np.any(keys[1:] < keys[:-1]):
         yield "The friendships are not sorted."
 
 
 def _check_titles(universe: Universe) -> Iterator[str]:
-    seen: set[str] = set()
+    seen_titles: set[str] = set()
     for title in universe.titles:
-        if title in seen:
+        if title in seen_titles:
             yield f"Two articles have the title {title}."
-        seen.add(title)
+        seen_titles.add(title)
 
 
 _CHECKS: tuple[Callable[[Universe], Iterator[str]], ...] = (
@@ -287,10 +290,10 @@ _CHECKS: tuple[Callable[[Universe], Iterator[str]], ...] = (
 )
 
 
-def _rows_where(candidates: npt.NDArray[np.bool_], wrong: Callable[[_Rows], npt.NDArray[np.bool_]]) -> list[int]:
+def _rows_where(candidates: npt.NDArray[np.bool_], is_violation: Callable[[_Rows], npt.NDArray[np.bool_]]) -> list[int]:
     """The candidate rows for which `wrong` is true."""
     rows = np.flatnonzero(candidates)
-    violating: list[int] = rows[wrong(rows)].tolist()
+    violating: list[int] = rows[is_violation(rows)].tolist()
     return violating
 
 

@@ -20,7 +20,7 @@ _Masks = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class FamilyTrees:
-    """Parents, partners and levels of all people; the rows of a tree are contiguous, in order of growth."""
+    """Parents, partners and levels of all people; the rows of a tree are contiguous, in the order of growth."""
 
     size: int
     """People per tree; the last tree has the remainder."""
@@ -114,10 +114,10 @@ class _TreeGrower:
         """Pick a member of each tree that may get parents or a child, else a single one; NONE if the tree is full."""
         slots = np.arange(self.level.shape[1])
         weds, up, down = self._choose_growth(trees[:, None], slots, np.ones(1))
-        there: _Masks = np.less(slots, self._size[trees][:, None])
-        may: _Masks = there & (weds | up | down)
-        may = np.where(np.any(may, axis=1)[:, None], may, there & (self.spouse[trees] < 0))
-        counts = np.cumsum(may, axis=1)
+        exists: _Masks = np.less(slots, self._size[trees][:, None])
+        can_grow: _Masks = exists & (weds | up | down)
+        can_grow = np.where(np.any(can_grow, axis=1)[:, None], can_grow, exists & (self.spouse[trees] < 0))
+        counts = np.cumsum(can_grow, axis=1)
         slot = np.argmax(counts > random_below(self._generator, counts[:, -1])[:, None], axis=1)
         return np.where(counts[:, -1] > 0, slot, NONE)
 
@@ -166,7 +166,7 @@ class _TreeGrower:
         return slot
 
     def _restart_trees(self, trees: _Trees) -> None:
-        # Rare: a tree that lacks one person when every couple has its maximum of children.
+        # Rare: one person is missing, but every couple has the maximum number of children.
         for slots in (self.father, self.mother, self.spouse, self.origin):
             slots[trees] = NONE
         for numbers in (self.level, self._children, self._lowest, self._highest):

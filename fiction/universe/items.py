@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from fiction.universe.universe import NONE, Universe
+from worlds.lexicon.kinship import relation_names
 
 HUMAN, FEMALE, MALE = "Q5", "Q6581072", "Q6581097"
 TOWN, REGION, COUNTRY, OCCUPATION, HOBBY = "Q3957", "Q82794", "Q6256", "Q12737077", "Q47728"
@@ -21,26 +22,32 @@ CLASSES = {
 KIND_CLASS = {"town": TOWN, "region": REGION, "country": COUNTRY, "job": OCCUPATION, "hobby": HOBBY}
 """Class of the items of each kind; people are HUMAN."""
 
-PROPERTY_LABELS = {
-    "P31": ("instance of", "is a"),
-    "P21": ("sex or gender", "gender"),
-    "P22": ("father", "dad"),
-    "P25": ("mother", "mum"),
-    "P26": ("spouse", "husband", "wife", "partner"),
-    "P40": ("child", "son", "daughter"),
-    "P3373": ("sibling", "brother", "sister"),
-    "P3342": ("friend", "significant person"),
-    "P106": ("occupation", "job", "profession"),
-    "P2650": ("hobby", "pastime", "interested in"),
-    "P569": ("date of birth", "born on", "birth date"),
-    "P570": ("date of death", "died on", "death date"),
-    "P580": ("date of marriage", "wedding date", "married on"),
-    "P19": ("place of birth", "birthplace", "born in"),
-    "P551": ("residence", "home town", "lives in"),
-    "P131": ("located in", "region"),
-    "P17": ("country", "state"),
+PROPERTY_RELATIONS = {
+    "P31": "instance of",
+    "P21": "sex or gender",
+    "P22": "father",
+    "P25": "mother",
+    "P26": "spouse",
+    "P40": "child",
+    "P3373": "sibling",
+    "P3342": "friend",
+    "P106": "occupation",
+    "P2650": "hobby",
+    "P569": "date of birth",
+    "P570": "date of death",
+    "P580": "date of marriage",
+    "P19": "place of birth",
+    "P551": "residence",
+    "P131": "located in",
+    "P17": "country",
 }
-"""Wikidata properties with the label and aliases used here. P580 (start time) stands for the day of a marriage."""
+"""Relation of the lexicon that each Wikidata property states. P580 (start time) stands for the day of a marriage."""
+_WIKIDATA_LABELS = {"P3342": ("significant person",), "P2650": ("interested in",)}
+"""Labels on Wikidata that are no English name of the relation; graphs list them as aliases."""
+PROPERTY_LABELS = {
+    pid: (*relation_names(relation), *_WIKIDATA_LABELS.get(pid, ())) for pid, relation in PROPERTY_RELATIONS.items()
+}
+"""Label and aliases of each property."""
 PROPERTY_IDS = {
     "gender": "P21",
     "father": "P22",

@@ -62,8 +62,10 @@ def draw_friendships(people: int, mean: float, generator: np.random.Generator) -
     """Draw the random graph G(people, mean / people)."""
     share = min(1.0, mean / people)
     pairs = people * (people - 1) // 2
-    every = people <= _SMALL_POPULATION
-    numbers = np.flatnonzero(generator.random(pairs) < share) if every else _draw_pair_numbers(pairs, share, generator)
+    is_small = people <= _SMALL_POPULATION
+    numbers = (
+        np.flatnonzero(generator.random(pairs) < share) if is_small else _draw_pair_numbers(pairs, share, generator)
+    )
     first, second = _decode_pairs(numbers, people)
     lower, upper = np.minimum(first, second), np.maximum(first, second)
     keys = np.sort(lower * people + upper)
@@ -95,7 +97,7 @@ def _draw_pair_numbers(pairs: int, share: float, generator: np.random.Generator)
 
 def _cumulative_probabilities(share: float, doublings: int) -> npt.NDArray[np.float64]:
     """Cumulative probabilities of 0, 1, 2 ... friendships in a block of 2 ** doublings pairs."""
-    # Only products, sums and quotients: powers and logarithms differ in the last bit between machines.
+    # Only products, sums and quotients, since powers and logarithms differ in the last bit between machines.
     none = 1.0 - share
     for _ in range(doublings):
         none *= none
@@ -119,15 +121,15 @@ def _redraw_duplicates(
         numbers[again] = blocks[again] * size + random_below(generator, size, len(again))
 
 
-# Margins hold for any leap years in between: an age of n years is certainly reached after n * 366 days, and certainly
-# not reached before n * 365.
+# The margins hold for any number of leap years: an age of n years is always reached after n * 366 days, and never
+# before n * 365 days.
 _YEAR, _LONG_YEAR = 365, 366
 _YOUNGEST_PARENT = 17 * _LONG_YEAR
 _OLDEST_MOTHER = 48 * _YEAR
 _OLDEST_FATHER = 59 * _YEAR
 _YOUNGEST_WEDDING = 16 * _LONG_YEAR
 _MAX_WEDDING_DELAY = 6 * _YEAR
-"""Maximum delay after the first birth; the child is older than that today."""
+"""Maximum delay after the first birth; every child is older than that today."""
 _LATE_FIRST_BIRTH = 38 * _YEAR
 _ADULT_AGE = 18 * _LONG_YEAR
 """Minimum age of each person, so that each has a job and a home."""

@@ -38,7 +38,7 @@ class GenerationOptions:
         """Raise WorldError if an option is out of range."""
         for name, lowest, highest in _OPTION_RANGES:
             value = getattr(self, name)
-            # This form rejects NaN as well.
+            # Unlike `value < lowest or value > highest`, this rejects NaN as well.
             if not lowest <= value <= highest:
                 raise WorldError(f"{name} must be from {lowest:,} to {highest:,}, not {value}.")
 

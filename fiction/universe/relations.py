@@ -1,4 +1,7 @@
-"""The 45 relations of PhantomWiki, and partnership, as sequences of steps from person to person."""
+"""The 45 relations of PhantomWiki, and partnership, as sequences of steps from person to person.
+
+Steps, gender and wording come from the lexicon.
+"""
 
 from dataclasses import dataclass
 
@@ -6,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fiction.universe.universe import NONE, IdArray, Universe
+from worlds.lexicon.english import FEMALE, pluralize
+from worlds.lexicon.kinship import basic_path, relation_label
 
 Rows = npt.NDArray[np.int64]
 """Rows of people."""
 UP, DOWN, SIDE, SPOUSE, FRIEND = "parent", "child", "sibling", "spouse", "friend"
 """Steps to the parents, the children, the other children of the parents, the partner and the friends."""
-WOMEN, MEN = True, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,70 +25,43 @@ class KinshipRelation:
     name: str
     """Name in the published queries."""
     steps: tuple[str, ...]
-    difficulty: int
-    """Number of articles to read, as the paper counts them."""
     women: bool | None = None
+
+    @property
+    def difficulty(self) -> int:
+        """Number of articles to read, as the paper counts them."""
+        return len(self.steps)
 
     @property
     def singular(self) -> str:
         """Singular noun: great-aunt, sister-in-law, female second cousin."""
-        return _format_words(self.name)
+        return relation_label(self.name.replace("_", " "))
 
     @property
     def plural(self) -> str:
         """Plural noun: great-aunts, sisters-in-law, wives."""
-        return _pluralize(self.singular)
+        return pluralize(self.singular)
 
 
-def _format_words(name: str) -> str:
-    if name.endswith("_in_law") or name.startswith("great_"):
-        return name.replace("_", "-")
-    return name.replace("_", " ")
+def _define_relation(name: str) -> KinshipRelation:
+    path = basic_path(name.replace("_", " "))
+    return KinshipRelation(name, path.steps, None if path.gender is None else path.gender == FEMALE)
 
 
-def _pluralize(words: str) -> str:
-    for tail in ("-in-law", " once removed"):
-        if words.endswith(tail):
-            return _pluralize(words.removesuffix(tail)) + tail
-    for one, several in (("child", "children"), ("wife", "wives")):
-        if words.endswith(one):
-            return words.removesuffix(one) + several
-    return f"{words}s"
-
-
-def _gender_variants(
-    difficulty: int, steps: tuple[str, ...], both: str, woman: str, man: str
-) -> tuple[KinshipRelation, ...]:
-    named = ((both, None), (woman, WOMEN), (man, MEN))
-    return tuple(KinshipRelation(name, steps, difficulty, women) for name, women in named if name)
-
-
-_ALL_RELATIONS = (
-    *_gender_variants(1, (UP,), "parent", "mother", "father"),
-    *_gender_variants(1, (DOWN,), "child", "daughter", "son"),
-    *_gender_variants(1, (SIDE,), "sibling", "sister", "brother"),
-    *_gender_variants(1, (SPOUSE,), "", "wife", "husband"),
-    KinshipRelation("friend", (FRIEND,), 1),
-    *_gender_variants(2, (UP, SIDE), "", "aunt", "uncle"),
-    *_gender_variants(2, (SIDE, DOWN), "", "niece", "nephew"),
-    *_gender_variants(2, (UP, UP), "grandparent", "grandmother", "grandfather"),
-    *_gender_variants(2, (DOWN, DOWN), "grandchild", "granddaughter", "grandson"),
-    *_gender_variants(2, (SPOUSE, UP), "", "mother_in_law", "father_in_law"),
-    *_gender_variants(2, (SPOUSE, SIDE), "", "sister_in_law", "brother_in_law"),
-    *_gender_variants(2, (DOWN, SPOUSE), "", "daughter_in_law", "son_in_law"),
-    *_gender_variants(3, (UP, UP, SIDE), "", "great_aunt", "great_uncle"),
-    *_gender_variants(3, (UP, UP, UP), "great_grandparent", "great_grandmother", "great_grandfather"),
-    *_gender_variants(3, (DOWN, DOWN, DOWN), "great_grandchild", "great_granddaughter", "great_grandson"),
-    *_gender_variants(3, (UP, SIDE, DOWN), "cousin", "female_cousin", "male_cousin"),
-    *_gender_variants(
-        4, (UP, SIDE, DOWN, DOWN), "", "female_first_cousin_once_removed", "male_first_cousin_once_removed"
-    ),
-    *_gender_variants(4, (UP, UP, UP, SIDE), "", "second_aunt", "second_uncle"),
-    *_gender_variants(5, (UP, UP, SIDE, DOWN, DOWN), "", "female_second_cousin", "male_second_cousin"),
+_RELATION_NAMES = (
+    *("parent", "mother", "father", "child", "daughter", "son", "sibling", "sister", "brother", "wife", "husband"),
+    *("friend", "aunt", "uncle", "niece", "nephew", "grandparent", "grandmother", "grandfather"),
+    *("grandchild", "granddaughter", "grandson", "mother_in_law", "father_in_law", "sister_in_law", "brother_in_law"),
+    *("daughter_in_law", "son_in_law", "great_aunt", "great_uncle"),
+    *("great_grandparent", "great_grandmother", "great_grandfather"),
+    *("great_grandchild", "great_granddaughter", "great_grandson", "cousin", "female_cousin", "male_cousin"),
+    *("female_first_cousin_once_removed", "male_first_cousin_once_removed", "second_aunt", "second_uncle"),
+    *("female_second_cousin", "male_second_cousin"),
 )
-RELATIONS = {relation.name: relation for relation in _ALL_RELATIONS}
+"""In the order of the paper, from which random walks draw."""
+RELATIONS = {name: _define_relation(name) for name in _RELATION_NAMES}
 """The 45 relations of the paper, by name."""
-PARTNER = KinshipRelation("spouse", (SPOUSE,), 1)
+PARTNER = _define_relation("spouse")
 """Not one of the 45: the paper has only wife and husband."""
 BASIC_RELATIONS = tuple(name for name, relation in RELATIONS.items() if relation.difficulty == 1)
 

@@ -25,8 +25,8 @@ def count_by_sources(universe: Path, fact_sources: Path) -> dict[str, dict[str, 
         with np.load(universe) as facts, np.load(fact_sources) as masks:
             counts = {fact: _count_masks(masks[fact][facts[fact] > NONE]) for fact in FACTS}
             return {**counts, "friend": _count_masks(masks["friends"])}
-    except (OSError, ValueError, KeyError, IndexError) as broken:
-        raise WorldError(f"The split {fact_sources} cannot be read ({broken}); make the world again.") from broken
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise WorldError(f"The split {fact_sources} cannot be read ({error}); build the world again.") from error
 
 
 def _count_masks(masks: np.ndarray) -> dict[str, int]:
@@ -153,13 +153,13 @@ class Universe:
         """The universe as these sources (a mask of bits) state it together."""
         if sources == ALL_SOURCES:
             return self
-        changed: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         for fact in FACTS:
             values: IdArray = getattr(self, fact)
-            hidden = (values >= 0) & ((fact_sources.masks[fact] & sources) == 0)
-            changed[fact] = np.where(hidden, np.int32(WITHHELD), values)
-        visible = (fact_sources.friends & sources) != 0
-        return replace(self, **changed, friends=Friendships(self.friends.pairs[visible]))
+            is_withheld = (values >= 0) & ((fact_sources.masks[fact] & sources) == 0)
+            arrays[fact] = np.where(is_withheld, np.int32(WITHHELD), values)
+        is_stated = (fact_sources.friends & sources) != 0
+        return replace(self, **arrays, friends=Friendships(self.friends.pairs[is_stated]))
 
     def save(self, file: Path) -> None:
         """Write the universe to one .npz file; the same universe gives the same bytes of every array."""
@@ -182,8 +182,8 @@ class Universe:
             with file.open("rb") as stream, np.load(stream) as arrays:
                 universe = cls._from_arrays({name: arrays[name] for name in arrays.files})
             _check_ranges(universe)
-        except _READ_ERRORS as broken:
-            raise WorldError(f"The universe {file} cannot be read ({broken}); make the world again.") from broken
+        except _READ_ERRORS as error:
+            raise WorldError(f"The universe {file} cannot be read ({error}); build the world again.") from error
         return universe
 
     @classmethod
@@ -215,8 +215,8 @@ class FactSources:
             with file.open("rb") as stream, np.load(stream) as arrays:
                 masks = {name: arrays[name] for name in FACTS}
                 return cls(masks, arrays["friends"])
-        except _READ_ERRORS as broken:
-            raise WorldError(f"The split {file} cannot be read ({broken}); make the world again.") from broken
+        except _READ_ERRORS as error:
+            raise WorldError(f"The split {file} cannot be read ({error}); build the world again.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +276,12 @@ def _check_ranges(universe: Universe) -> None:
     _check_array("region", places.region, towns, 0, regions)
     _check_array("country", places.country, regions, 0, countries)
     if not len(universe.names) == len(universe.titles) == people:
-        raise ValueError("there are not as many names as people")
+        raise ValueError("the numbers of names and people differ")
 
 
 def _check_array(name: str, values: IdArray, size: int, lowest: int, end: int) -> None:
     if values.shape != (size,) or values.min(initial=0) < lowest or values.max(initial=-1) >= end:
-        raise ValueError(f"{name} does not fit the rest")
+        raise ValueError(f"{name} has a wrong length or a value out of range")
 
 
 def _pack_texts(texts: Sequence[str]) -> npt.NDArray[np.uint8]:

@@ -1,1 +1,1 @@
-"""Whether a world says what is true in its universe: every answer, article and triple derived once more."""
+"""Verification of a world: every answer, article and triple is derived again from its universe and compared."""

@@ -23,7 +23,7 @@ _MAX_LENGTH = 300
 
 @dataclass(frozen=True, slots=True)
 class VerificationDifference:
-    """A stated value that differs from the derived one; "" means that there is none."""
+    """A stated value that differs from the derived one; "" if there is none."""
 
     what: str
     stated: str
@@ -49,35 +49,35 @@ class VerificationCheck:
         undecided = f", {self.undecided:,} undecided" if self.undecided else ""
         return f"{self.checked:,} {self.name}: {result if self.checked else 'nothing to compare'}{undecided}"
 
-    def compare(self, what: str, stated: object, derived: object) -> None:
+    def compare(self, name: str, stated: object, derived: object) -> None:
         """Compare two values and count the comparison."""
         self.checked += 1
-        self.require_equal(what, stated, derived)
+        self.require_equal(name, stated, derived)
 
-    def require_equal(self, what: str, stated: object, derived: object) -> None:
+    def require_equal(self, name: str, stated: object, derived: object) -> None:
         """Add a difference if the values differ, without counting a comparison."""
         if stated != derived:
-            self.add_difference(what, _format_value(stated), _format_value(derived))
+            self.add_difference(name, _format_value(stated), _format_value(derived))
 
-    def compare_each(self, what: str, stated: Iterable[object], derived: Iterable[object]) -> None:
+    def compare_each(self, name: str, stated: Iterable[object], derived: Iterable[object]) -> None:
         """Compare two multisets; each member that only one of them has is a difference."""
         left, right = Counter(map(str, stated)), Counter(map(str, derived))
         self.checked += (left | right).total()
         for item in sorted((left - right).elements()):
-            self.add_difference(what, item, "")
+            self.add_difference(name, item, "")
         for item in sorted((right - left).elements()):
-            self.add_difference(what, "", item)
+            self.add_difference(name, "", item)
 
-    def add_unreadable(self, what: str, fault: Exception) -> None:
+    def add_unreadable(self, name: str, error: Exception) -> None:
         """Count a malformed thing as compared and different."""
         self.checked += 1
-        self.add_difference(what, "what cannot be read", f"{type(fault).__name__} {fault}")
+        self.add_difference(name, "an unreadable value", f"{type(error).__name__} {error}")
 
-    def add_difference(self, what: str, stated: str, derived: str) -> None:
+    def add_difference(self, name: str, stated: str, derived: str) -> None:
         """Add a difference."""
         self.different += 1
         if len(self.first) < MAX_DIFFERENCES:
-            self.first.append(VerificationDifference(what, stated, derived))
+            self.first.append(VerificationDifference(name, stated, derived))
 
 
 def _format_value(value: object) -> str:
@@ -93,13 +93,13 @@ def check_answers(rows: Iterable[dict[str, Any]], universe: Universe) -> Verific
     """Check the text and entity of all answers of all questions."""
     check = VerificationCheck("answers")
     for row in rows:
-        what = format_question_name(row)
+        name = format_question_name(row)
         try:
             derived = format_answers(ExpressionEvaluator(universe).evaluate(parse_row_expression(row)), universe)
             stated = [(answer["text"], answer.get("entity")) for answer in row["answers"]]
-            check.compare(what, sorted(map(_format_answer, stated)), sorted(map(_format_answer, derived)))
-        except ROW_ERRORS as broken:
-            check.add_unreadable(what, broken)
+            check.compare(name, sorted(map(_format_answer, stated)), sorted(map(_format_answer, derived)))
+        except ROW_ERRORS as error:
+            check.add_unreadable(name, error)
     return check
 
 

@@ -55,19 +55,19 @@ def check_gold(
     gold = GoldBuilder(universe, fact_sources, names)
     templates = {(template.kind, template.text) for template in build_templates(options)}
     for number, row in enumerate(rows, 1):
-        what = format_question_name(row)
+        question_name = format_question_name(row)
         try:
             expression = parse_row_expression(row)
             text, kind = word_question(expression, names), (row["kind"], row["template"])
             # A JSON round trip turns tuples into lists, as in the file.
             derived = json.loads(json.dumps(gold.build(number, expression, text, kind).to_row()))
-        except ROW_ERRORS as broken:
-            check.add_unreadable(what, broken)
+        except ROW_ERRORS as error:
+            check.add_unreadable(question_name, error)
             continue
         if kind not in templates:
-            check.add_difference(f"template of {what}", ": ".join(map(str, kind)), "one of the templates")
+            check.add_difference(f"template of {question_name}", ": ".join(map(str, kind)), "one of the templates")
         for name, value in derived.items():
-            check.compare(f"{name} of {what}", row.get(name), value)
+            check.compare(f"{name} of {question_name}", row.get(name), value)
     return check
 
 
@@ -109,15 +109,15 @@ def check_queries(folder: Path, rows: Iterable[dict[str, Any]], universe: Univer
     check = VerificationCheck("answers of queries")
     with closing(EmbeddedGraph(folder, limits=_QUERY_LIMITS, workers=1)) as graph:
         for row in rows:
-            what = f"query of {format_question_name(row)}"
+            name = f"query of {format_question_name(row)}"
             try:
                 derived = _expected_answers(row, universe)
                 if row.get("sparql") and derived is not None:
-                    _compare_answers(check, what, graph.query(row["sparql"]), derived)
+                    _compare_answers(check, name, graph.query(row["sparql"]), derived)
             except SourceTimeout:
                 check.undecided += 1
-            except (QueryRefused, *ROW_ERRORS) as broken:
-                check.add_unreadable(what, broken)
+            except (QueryRefused, *ROW_ERRORS) as error:
+                check.add_unreadable(name, error)
     return check
 
 
@@ -133,11 +133,11 @@ def _expected_answers(row: dict[str, Any], universe: Universe) -> list[str] | No
     ]
 
 
-def _compare_answers(check: VerificationCheck, what: str, table: Table, derived: list[str]) -> None:
+def _compare_answers(check: VerificationCheck, name: str, table: Table, derived: list[str]) -> None:
     if table.truncated:
         check.undecided += 1
         return
-    check.compare(what, sorted(derived), sorted(set(_iter_values(table))))
+    check.compare(name, sorted(derived), sorted(set(_iter_values(table))))
 
 
 def _iter_values(table: Table) -> Iterator[str]:
@@ -167,7 +167,7 @@ def check_constraints(universe: Universe, options: GenerationOptions) -> Verific
     """Check all constraints of people, families and options."""
     check = VerificationCheck("people", checked=len(universe))
     for sentence in find_violations(universe, options):
-        check.add_difference("constraints", sentence, "that it holds")
+        check.add_difference("constraints", sentence, "no violation")
     return check
 
 
@@ -182,8 +182,8 @@ def check_split(universe: Universe, fact_sources: FactSources, options: Generati
                 f"The split of {kind} belongs to another universe; generate the world again with --replace."
             )
         check.checked += len(stated)
-        for place in np.flatnonzero(stated != derived).tolist():
-            check.add_difference(f"sources of {kind} {place}", str(stated[place]), str(derived[place]))
+        for row in np.flatnonzero(stated != derived).tolist():
+            check.add_difference(f"sources of {kind} {row}", str(stated[row]), str(derived[row]))
     return check
 
 
@@ -222,12 +222,12 @@ def check_pages(
 ) -> VerificationCheck:
     """Check all sentences of all web pages, and all marks on false statements."""
     check = VerificationCheck("sentences of web pages")
-    made = generate_pages(universe, fact_sources, options)
-    if (first := next(made, None)) is None and not (folder / WEB_FOLDER).is_dir():
+    generated_pages = generate_pages(universe, fact_sources, options)
+    if (first := next(generated_pages, None)) is None and not (folder / WEB_FOLDER).is_dir():
         return check
     web = EmbeddedWeb(folder / WEB_FOLDER)
     rows = []
-    for marked in chain([first] if first else [], made):
+    for marked in chain([first] if first else [], generated_pages):
         check.compare_each(marked.page.address, _page_sentences(web, marked), marked.page.sentences)
         rows.append(_canonical_json(marked.to_row(universe)))
     check.require_equal("number of pages", len(web), len(rows))

@@ -1,18 +1,32 @@
 """Verification of a world: everything that it states is derived again from its universe and compared."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
-from fiction.phantomwiki.articles import STATED_FACTS_FILE, StatedFacts
+from fiction.phantomwiki.articles import STATED_FACTS_FILE, StatedFacts, derive_facts, parse_sentence
 from fiction.phantomwiki.instance import INSTANCE_FORMAT
+from fiction.phantomwiki.published_questions import GRAMMAR_DEPTH, parse_query, to_chain
 from fiction.phantomwiki.records import ValueCodec
+from fiction.questions.question import compute_difficulty, count_hops
 from fiction.questions.question_file import read_question_rows
 from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.check import MAX_DIFFERENCES, VerificationCheck, VerificationDifference, check_answers
+from fiction.verification.check import (
+    MAX_DIFFERENCES,
+    ROW_ERRORS,
+    VerificationCheck,
+    VerificationDifference,
+    check_answers,
+    format_question_name,
+    parse_row_expression,
+)
 from fiction.verification.generated import (
     check_articles,
     check_constraints,
@@ -23,10 +37,110 @@ from fiction.verification.generated import (
     check_split,
     read_options,
 )
-from fiction.verification.published import check_facts, check_questions, check_relations, check_sentences
-from worlds.folder import WorldError, world_folder
+from worlds.embedded.text import EmbeddedText
+from worlds.folder import TEXT_FOLDER, WorldError, world_folder
 from worlds.importers.files import MalformedFile
 from worlds.open import read_world_metadata
+from worlds.source import NotFound
+
+_MARRIED_RELATION = KinshipRelation("married", (SPOUSE,))
+_MAX_DEPTH = 200
+
+
+def check_questions(rows: list[dict[str, Any]], values: ValueCodec) -> VerificationCheck:
+    """Check query, text, template, number, difficulty and goals of all questions."""
+    check = VerificationCheck("particulars of questions")
+    depth = _find_grammar_depth(rows)
+    for row in rows:
+        try:
+            _check_question(check, row, values, depth)
+        except ROW_ERRORS as error:
+            check.add_unreadable(format_question_name(row), error)
+    return check
+
+
+def _check_question(check: VerificationCheck, row: dict[str, Any], values: ValueCodec, depth: int) -> None:
+    expression, name = parse_row_expression(row), format_question_name(row)
+    query = row["prolog"]
+    check.compare(f"query of {name}", parse_query(query["query"], query["answer"], values), expression)
+    check.compare(f"difficulty of {name}", row["difficulty"], compute_difficulty(expression))
+    check.compare(f"goals of {name}", row["hops"], count_hops(expression))
+    check.compare(f"goals of {name}", row["hops"], len(query["query"]))
+    chain = to_chain(expression)
+    if chain is None:
+        check.undecided += 1
+        return
+    check.compare(f"wording of {name}", row["text"], chain.format_text(values))
+    check.compare(f"template of {name}", row["template"], " ".join(chain.build_template()))
+    check.compare(f"type of {name}", row["type"], chain.template_number(depth))
+
+
+def _find_grammar_depth(rows: list[dict[str, Any]]) -> int:
+    """Grammar depth that gives the first template its stated number; the published depth if there is none."""
+    for row in rows:
+        try:
+            chain = to_chain(parse_row_expression(row))
+        except ROW_ERRORS:
+            continue
+        numbered = [
+            depth for depth in range(4, _MAX_DEPTH) if chain and chain.template_number(depth) == row.get("type")
+        ]
+        return numbered[0] if numbered else GRAMMAR_DEPTH
+    return GRAMMAR_DEPTH
+
+
+def check_relations(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
+    """Check all cells of the relation tables, if the instance has them."""
+    check = VerificationCheck("relation cells")
+    if not stated.relations:
+        return check
+    relations = {**RELATIONS, _MARRIED_RELATION.name: _MARRIED_RELATION}
+    check.require_equal("relations", sorted(stated.relations), sorted(relations))
+    for name, cells in stated.relations.items():
+        if name in relations:
+            _check_relation_cells(check, relations[name], cells, values)
+    return check
+
+
+def _check_relation_cells(check: VerificationCheck, relation: KinshipRelation, cells: Any, values: ValueCodec) -> None:
+    titles = values.universe.titles
+    for row, title in enumerate(titles):
+        people = find_related(values.universe, relation, np.array([row], np.int32))
+        derived = values.format_values("person", people.tolist())
+        check.compare(f"{relation.singular} of {title}", sorted(cells.get(title, [])), derived)
+    for title in sorted(set(cells) - set(titles)):
+        check.require_equal(f"{relation.singular} of {title}", sorted(cells[title]), [])
+
+
+def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
+    """Check all facts of all articles, and the counts of bare attributes."""
+    check = VerificationCheck("facts under articles")
+    for row, title in enumerate(values.universe.titles):
+        check.compare_each(title, stated.articles.get(title, []), derive_facts(values, row))
+    if stated.attributes:
+        check.compare_each("attributes", Counter(stated.attributes).elements(), values.iter_attributes())
+    return check
+
+
+def check_sentences(folder: Path, values: ValueCodec) -> VerificationCheck:
+    """Check all sentences of all articles."""
+    check = VerificationCheck("facts in sentences")
+    text = EmbeddedText(folder / TEXT_FOLDER)
+    check.require_equal("number of articles", len(text), len(values.universe))
+    for row, title in enumerate(values.universe.titles):
+        try:
+            article = text.article(title)
+        except NotFound:
+            check.add_difference(title, "", "an article")
+            continue
+        facts = []
+        for sentence in article.sentences:
+            try:
+                facts += parse_sentence(title, sentence)
+            except ValueError as error:
+                check.add_unreadable(title, error)
+        check.compare_each(title, facts, derive_facts(values, row))
+    return check
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +165,10 @@ class VerificationReport:
         """First differences, taken in turn from all checks that have any."""
         first_by_check = [check.first for check in self.checks]
         in_turn = [
-            differences[place]
-            for place in range(MAX_DIFFERENCES)
+            differences[rank]
+            for rank in range(MAX_DIFFERENCES)
             for differences in first_by_check
-            if place < len(differences)
+            if rank < len(differences)
         ]
         return in_turn[:MAX_DIFFERENCES]
 
@@ -73,7 +187,7 @@ def verify_world(worlds: Path, name: str, progress: Callable[[VerificationCheck]
 
     WorldError if the world has no universe, or a file is missing or damaged.
     """
-    about = read_world_metadata(worlds, name)
+    metadata = read_world_metadata(worlds, name)
     folder = world_folder(worlds, name)
     if not (folder / UNIVERSE_FILE).is_file():
         raise WorldError(
@@ -82,26 +196,26 @@ def verify_world(worlds: Path, name: str, progress: Callable[[VerificationCheck]
         )
     checks = []
     try:
-        for check in _run_checks(folder, about):
+        for check in _run_checks(folder, metadata):
             progress(check)
             checks.append(check)
-    except MalformedFile as broken:
-        raise WorldError(f"{broken.file} is damaged ({broken.reason}); make the world again.") from broken
-    except OSError as missing:
-        raise WorldError(f"A part of the world {name} cannot be read ({missing}); make the world again.") from missing
+    except MalformedFile as error:
+        raise WorldError(f"{error.file} is damaged ({error.reason}); build the world again.") from error
+    except OSError as error:
+        raise WorldError(f"A part of the world {name} cannot be read ({error}); build the world again.") from error
     return VerificationReport(name, tuple(checks))
 
 
-def _run_checks(folder: Path, about: dict[str, Any]) -> Iterator[VerificationCheck]:
+def _run_checks(folder: Path, metadata: dict[str, Any]) -> Iterator[VerificationCheck]:
     universe = Universe.load(folder / UNIVERSE_FILE)
     rows = read_question_rows(folder)
     answers = check_answers(rows, universe)
-    answers.require_equal("number of questions", about.get("questions", 0), len(rows))
+    answers.require_equal("number of questions", metadata.get("questions", 0), len(rows))
     yield answers
-    if about.get("format") == INSTANCE_FORMAT:
+    if metadata.get("format") == INSTANCE_FORMAT:
         yield from _check_instance(folder, rows, ValueCodec(universe))
     else:
-        yield from _check_generated_world(folder, rows, universe, read_options(about))
+        yield from _check_generated_world(folder, rows, universe, read_options(metadata))
 
 
 def _check_generated_world(
@@ -113,9 +227,9 @@ def _check_generated_world(
     yield check_gold(rows, universe, fact_sources, options)
     yield check_articles(folder, universe, fact_sources, options)
     yield check_pages(folder, universe, fact_sources, options)
-    by_graph = universe.restrict_to_sources(fact_sources, GRAPH)
-    yield check_graph(folder, by_graph)
-    yield check_queries(folder, rows, by_graph)
+    graph_universe = universe.restrict_to_sources(fact_sources, GRAPH)
+    yield check_graph(folder, graph_universe)
+    yield check_queries(folder, rows, graph_universe)
 
 
 def _check_instance(folder: Path, rows: list[dict[str, Any]], values: ValueCodec) -> Iterator[VerificationCheck]:

@@ -8,7 +8,7 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-# Column by column and not in batches: SQLite would copy each table, which the rows that refer to it forbid.
+# Column by column, not in batches: a batch copies the table on SQLite, which foreign keys to its rows forbid.
 
 
 def upgrade() -> None:

@@ -1,10 +1,12 @@
 """Add step nodes and error kinds, model calls, and what runs pin.
 
-The kind of an error is stored from this revision on. Of failed steps that are there already it is classified here once,
-from their sentences, by the rules that the program had until now.
+The kind of an error is stored from this revision on; for failed steps of the former version it is classified here once,
+from their sentences, by the rules of that version. So are the nodes of the steps of late fusion, from their thoughts.
 """
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -53,9 +55,13 @@ PATTERNS_BY_KIND = {
     ),
 }
 OTHER_KIND = "other"
+FUSION = "fusion"
+FUSION_PIPELINES = (("text", "From text only: "), ("graph", "From the graph only: "))
+"""Sources of the pipelines of late fusion, and how the thought of the step began that had a pipeline's answer."""
+NO_ANSWER = "none"
 COMPILED_PATTERNS = {kind: re.compile("|".join(patterns)) for kind, patterns in PATTERNS_BY_KIND.items()}
 
-# Column by column and not in batches: SQLite would copy each table, which the rows that refer to it forbid.
+# Column by column, not in batches: a batch copies the table on SQLite, which foreign keys to its rows forbid.
 
 
 def upgrade() -> None:
@@ -67,6 +73,7 @@ def upgrade() -> None:
     op.add_column("run", sa.Column("options", sa.JSON(none_as_null=True), nullable=False, server_default="{}"))
     _create_model_calls()
     _classify_errors(op.get_bind())
+    _name_fusion_nodes(op.get_bind())
     _pin_runs(op.get_bind())
 
 
@@ -118,8 +125,56 @@ def _classify_error(error: str) -> str:
     return next((kind for kind, pattern in COMPILED_PATTERNS.items() if pattern.search(error)), OTHER_KIND)
 
 
+def _name_fusion_nodes(connection: sa.Connection) -> None:
+    """Name the nodes of the steps of late fusion, which resumes by them, and store the answers of its pipelines."""
+    step, trace = _step_table(), sa.table("trace", sa.column("id", sa.Uuid()), sa.column("reasoner", sa.Text()))
+    steps = connection.execute(
+        sa.select(step.c.id, step.c.trace_id, step.c.tool, step.c.thought)
+        .join(trace, trace.c.id == step.c.trace_id)
+        .where(trace.c.reasoner == FUSION, step.c.removed_at.is_(None))
+        .order_by(step.c.trace_id, step.c.position)
+    ).all()
+    for _, steps_of_trace in groupby(steps, key=lambda row: row.trace_id):
+        for step_id, values in _fusion_values(list(steps_of_trace)):
+            connection.execute(step.update().where(step.c.id == step_id).values(**values))
+
+
+def _fusion_values(steps: Sequence[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The node of each step of one trace, and the data of a step with a pipeline's answer, by the step's id."""
+    pipelines = iter(FUSION_PIPELINES)
+    source, answer_prefix = next(pipelines)
+    for row in steps:
+        if row.tool is not None or not row.thought.startswith(answer_prefix):
+            yield row.id, {"node": source}
+            continue
+        answer = row.thought.removeprefix(answer_prefix).partition("\n")[0]
+        yield row.id, {"node": f"{source} answer", "data": {"answer": None if answer == NO_ANSWER else answer}}
+        following = next(pipelines, None)
+        if following is None:
+            return
+        source, answer_prefix = following
+
+
+def _drop_fusion_answers(connection: sa.Connection) -> None:
+    """Remove the answers of pipelines, which the former version reads from the thoughts."""
+    step = _step_table()
+    nodes = [f"{source} answer" for source, _ in FUSION_PIPELINES]
+    connection.execute(step.update().where(step.c.node.in_(nodes), step.c.tool.is_(None)).values(data=sa.null()))
+
+
+def _step_table() -> sa.TableClause:
+    return sa.table(
+        "step",
+        *(sa.column(name, sa.Uuid()) for name in ("id", "trace_id")),
+        *(sa.column(name, sa.Text()) for name in ("tool", "thought", "node")),
+        sa.column("data", sa.JSON(none_as_null=True)),
+        sa.column("position", sa.Integer()),
+        sa.column("removed_at", sa.DateTime(timezone=True)),
+    )
+
+
 def _pin_runs(connection: sa.Connection) -> None:
-    """Copy what the configuration of a run says of its model and options; the rest was not recorded."""
+    """Copy the model and the options from the configuration of each run; other values were not recorded."""
     columns = (sa.column("configuration", sa.JSON()), sa.column("model", sa.Text()), sa.column("options", sa.JSON()))
     run = sa.table("run", sa.column("id", sa.Uuid()), *columns)
     for run_id, configuration in connection.execute(sa.select(run.c.id, run.c.configuration)).all():
@@ -140,6 +195,7 @@ def _pinned_values(configuration: Any) -> dict[str, Any]:
 
 
 def downgrade() -> None:
+    _drop_fusion_answers(op.get_bind())
     op.drop_table("model_call")
     op.drop_table("prompt_message")
     for name in ("options", "tools", *reversed(RUN_COLUMNS)):

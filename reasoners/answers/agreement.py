@@ -1,6 +1,6 @@
-"""Agreement between the answers of several sources, HumanIQ's signal of how far an answer can be trusted.
+"""Agreement between the answers of several sources, which HumanIQ uses as a measure of confidence.
 
-Which answers are equal is decided in reasoners/answers/normalization.py.
+reasoners/answers/normalization.py decides which answers are equal.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ class Agreement:
     answers: Mapping[str, str | None]
     """By source; None for a source without an answer."""
     agreeing_sources: tuple[str, ...]
-    """The largest group of sources whose answers are equal; empty where no two are."""
+    """The largest group of sources with equal answers; empty if no two are equal."""
 
     @property
     def state(self) -> str:
-        """all agree, two agree, conflict, one only, or none."""
+        """One of: all agree, two agree, conflict, one only, none."""
         answering = [answer for answer in self.answers.values() if answer is not None]
         if len(self.agreeing_sources) == len(self.answers):
             return ALL_AGREE
@@ -34,7 +34,7 @@ class Agreement:
 
     @property
     def hedge(self) -> str:
-        """The sentence that a response opens with where sources disagree or only one answers; otherwise empty."""
+        """The opening sentence of a response if sources disagree or only one answers; otherwise empty."""
         statements = [
             f"{SOURCE_NAMES[name]} {_conjugate_say(name)} {answer}"
             for name, answer in self.answers.items()
@@ -52,18 +52,18 @@ class Agreement:
 
     @property
     def summary(self) -> str:
-        """The state in a sentence."""
+        """The state as a sentence."""
         if self.state == ALL_AGREE:
             return f"All {'three' if len(self.answers) == 3 else 'the'} sources agree."
         if self.state == TWO_AGREE:
             first, second = (SOURCE_NAMES[name] for name in self.agreeing_sources)
-            others = [name for name in self.answers if name not in self.agreeing_sources]
-            silent = all(self.answers[name] is None for name in others)
-            rest = ", ".join(SOURCE_NAMES[name] for name in others)
+            other_sources = [name for name in self.answers if name not in self.agreeing_sources]
+            no_answers = all(self.answers[name] is None for name in other_sources)
+            rest = ", ".join(SOURCE_NAMES[name] for name in other_sources)
             tail = (
-                f"{rest} {_conjugate_say(others[0])} nothing"
-                if silent
-                else f"{rest} {_conjugate_say(others[0])} otherwise"
+                f"{rest} {_conjugate_say(other_sources[0])} nothing"
+                if no_answers
+                else f"{rest} {_conjugate_say(other_sources[0])} otherwise"
             )
             sentence = f"{first} and {second} agree; {tail}."
             return sentence[0].upper() + sentence[1:]
@@ -80,7 +80,7 @@ class Agreement:
 
 
 def measure_agreement(answers: Mapping[str, str | None]) -> Agreement:
-    """Compare the answers by source."""
+    """Compare the answers of the sources; None stands for no answer."""
     groups = group_equal_answers({name: answer for name, answer in answers.items() if answer is not None})
     largest = max(groups, key=len, default=[])
     return Agreement(dict(answers), tuple(largest) if len(largest) > 1 else ())

@@ -1,4 +1,6 @@
-"""How a solution process ends: the answer, and below it what each kind of source says.
+"""Extracts answers from the last message of a solution process, and formats them for a demonstration.
+
+The last message has the final answer, and below it the answer of each kind of source:
 
 Final Answer: Lisbon
 Text says: Lisbon
@@ -7,10 +9,12 @@ Graph says: Lisbon (Q597)
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from db.models import Trace
 from db.recording import TraceAnswers
+from reasoners.answers.normalization import answers_equal
 
 NO_ANSWER = "none"
 FINAL_ANSWER_LABEL = "Final Answer:"
@@ -25,12 +29,36 @@ _UNKNOWN_PHRASES = (
     r"|n/?a|null|-|i (?:do not|don't) know"
 )
 _NO_FINAL_ANSWER = re.compile(rf"(?:{_UNKNOWN_PHRASES})?[.!]?", re.IGNORECASE)
-# That there is no answer may be the answer; what a source does not say is another thing.
+# "none" may be a final answer; as the answer of a source it means that the source has no answer.
 _NO_SOURCE_ANSWER = re.compile(
     rf"(?:(?:{_UNKNOWN_PHRASES}|none|nothing|no (?:results?|match(?:es)?))(?: found| given| returned)?(?: \([^()]*\))?"
     r"|(?:the )?(?:articles?|texts?|graph) (?:have|has|give|gives|gave) (?:none|nothing|no answer))?[.!]?",
     re.IGNORECASE,
 )
+_KNOWING = (
+    r"(?:know[ns]?|knowledge|information|data|answers?|evidence|find|found|determined?|confirm(?:s|ed)?|verif(?:y|ied)"
+    r"|identif(?:y|ied)|mention(?:s|ed)?|state[sd]?|specif(?:y|ied)|provided?|contains?|recall|remember|access|available"
+    r"|certain|sure|able to|established?|record(?:s|ed)?|say|said|tell|told|give[ns]?|included?|support(?:s|ed)?"
+    r"|clear)\b"
+)
+# A sentence that denies knowledge. Its verb is in lower case, unlike that of a title such as "You Don't Know Jack"; a
+# "no" that answers the question and is followed by a clause is an answer.
+_DENIAL = re.compile(
+    r"(?![Yy]es\b|[Nn]o[,.;:])(?:"
+    r"[^.!?\n]{0,200}?(?:\b(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|am)(?: not|n['\u2019]t)\b"
+    rf"|\bI['\u2019]m not\b|\bcan(?:not|['\u2019]t)\b|\bunable to\b|^Unable to\b)[^.!?\n]{{0,60}}?\b{_KNOWING}"
+    r"|(?:[^.!?\n]{0,80}[,:] )?(?:[Tt]here (?:is|are|was|were) )?(?:[Nn]o|[Ii]nsufficient|[Nn]ot enough)"
+    r"(?: [a-z]+){0,2} (?:information|data|evidence|knowledge|records?|mention|details)\b)"
+)
+_ANSWER_LABEL = re.compile(
+    r"^[ \t>#*_-]*(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:(?:final|short|correct|right) )?answer"
+    r"(?P<verb>[*_ \t]*:[*_]*|[ \t]+is:?)[ \t]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+_WHOLLY_BOLD = re.compile(r"\*\*((?:(?!\*\*).)+)\*\*[.!]?", re.DOTALL)
+_BOLD = re.compile(r"\*\*(\S(?:(?:(?!\*\*).)*\S)?)\*\*", re.DOTALL)
+_CODE_FENCE = re.compile(r"\A```\w*\n|\n?```\Z")
+_SENTENCE_END = re.compile(r"(?<=[a-z\d)\]*])\.$")
 _SOURCE_LABEL = r"^[ \t>*_-]*(Text|Graph) says[*_]*:[*_]*[ \t]*"
 _SOURCE_LINE = re.compile(
     rf"{_SOURCE_LABEL}(?:\n+(?!{_SOURCE_LABEL.replace('(Text', '(?:Text')}))?(.*)$", re.MULTILINE | re.IGNORECASE
@@ -38,55 +66,97 @@ _SOURCE_LINE = re.compile(
 
 
 def format_final_answer(trace: Trace, sources: str = "both") -> str | None:
-    """What a demonstration's last message says behind `Final Answer:`; None where it has no answer.
+    """Format the text after `Final Answer:` in a demonstration's last message; None if the trace has no answer.
 
-    Of the sources that may be asked it says what each told, if it says so of any.
+    If the trace has an answer of any of the allowed `sources`, a line for each of them follows.
     """
     if trace.final_answer is None:
         return None
     answers = {"text": trace.answer_text, "graph": trace.answer_graph}
-    asked = {name: answer for name, answer in answers.items() if sources in ("both", name)}
-    if not any(answer is not None for answer in asked.values()):
+    allowed = {name: answer for name, answer in answers.items() if sources in ("both", name)}
+    if not any(answer is not None for answer in allowed.values()):
         return trace.final_answer
-    lines = [f"{name.title()} says: {' '.join((answer or '').split()) or NO_ANSWER}" for name, answer in asked.items()]
+    lines = [
+        f"{name.title()} says: {' '.join((answer or '').split()) or NO_ANSWER}" for name, answer in allowed.items()
+    ]
     return "\n".join([trace.final_answer, *lines])
 
 
-def extract_answers(ending: str, thought: str, source: str | None, sources: str = "both") -> TraceAnswers:
-    """The answers of an ending, the final one empty where the model has none.
+def extract_answers(message: str, thought: str, source: str | None, sources: str = "both") -> TraceAnswers:
+    """Extract the answers from the last message; the final answer is empty if the model says that it has none.
 
-    Where neither it nor the thought before it says which source gave the answer, `source` (text, graph or model) did.
-    What it says of a source that is not one of those asked (`sources`) is from nowhere and does not count.
-    What is written behind the answer, or behind what the sources say, is remarked upon and joins the thought.
+    `source` (text, graph or model) gets the answer if neither the message nor the thought before it names a source.
+    Answers attributed to a source outside the allowed `sources` are ignored. Text after the answer or after the lines
+    of the sources is appended to the final thought.
     """
-    says = {
-        match[1].casefold(): strip_answer_markup(match[2]) for match in _SOURCE_LINE.finditer(f"{thought}\n{ending}")
+    answer_by_source = {
+        match[1].casefold(): strip_answer_markup(match[2]) for match in _SOURCE_LINE.finditer(f"{thought}\n{message}")
     }
-    says = {name: answer for name, answer in says.items() if sources in ("both", name)}
-    text, *remarks = [part.strip() for part in re.split(r"\n\s*\n", _SOURCE_LINE.sub("\n", ending).strip())]
+    answer_by_source = {name: answer for name, answer in answer_by_source.items() if sources in ("both", name)}
+    text, *remarks = [part.strip() for part in re.split(r"\n\s*\n", _SOURCE_LINE.sub("\n", message).strip())]
     final = strip_answer_markup(text)
-    final = "" if _NO_FINAL_ANSWER.fullmatch(final) else final
-    if not says and source is not None:
-        says[source] = final
+    final = final_or_empty(final)
+    if not answer_by_source and source is not None:
+        answer_by_source[source] = final
     remarks = [remark for remark in remarks if remark.strip("`* \n")]
     return TraceAnswers(
         final_answer=final,
-        answer_text=strip_or_none(says.get("text")),
-        answer_graph=strip_or_none(says.get("graph")),
-        answer_model=strip_or_none(says.get("model")),
+        answer_text=strip_or_none(answer_by_source.get("text")),
+        answer_graph=strip_or_none(answer_by_source.get("graph")),
+        answer_model=strip_or_none(answer_by_source.get("model")),
         final_thought="\n".join(filter(None, (_SOURCE_LINE.sub("", thought).strip(), *remarks))) or None,
     )
 
 
+def final_or_empty(answer: str) -> str:
+    """The final answer; empty if it says that the answer is not known."""
+    return "" if _NO_FINAL_ANSWER.fullmatch(answer) or _DENIAL.match(answer) else answer
+
+
 def strip_or_none(answer: str | None) -> str | None:
-    """What a source says, without the white space round it; None where it says nothing."""
+    """The answer of a source, stripped of white space; None if it says that there is no answer."""
     text = (answer or "").strip()
-    return None if _NO_SOURCE_ANSWER.fullmatch(text) else text
+    return None if _NO_SOURCE_ANSWER.fullmatch(text) or _DENIAL.match(text) else text
 
 
-def strip_answer_markup(written: str) -> str:
-    """The answer itself; several that stand in a JSON list come with commas between."""
-    text = re.sub(r"\A```\w*\n|\n?```\Z", "", written.strip()).strip().strip("*").strip()
+def find_labelled_answer(text: str) -> str | None:
+    """The text that a reply labels as its answer: `Answer: X`, `The answer is **X**` or JSON; None without a label.
+
+    It may say that there is no answer: see strip_or_none.
+    """
+    labels = list(_ANSWER_LABEL.finditer(text))
+    if labels:
+        value = text[labels[-1].end() :].strip().split("\n\n", 1)[0]
+        is_sentence = not labels[-1]["verb"].rstrip("*_ \t").endswith(":")
+        return strip_answer_markup(_SENTENCE_END.sub("", value) if is_sentence else value)
+    if _CODE_FENCE.sub("", text.strip()).lstrip()[:1] not in ("{", "["):
+        return None
+    unwrapped = strip_answer_markup(text)
+    return None if unwrapped[:1] in ("{", "[") else unwrapped
+
+
+def find_chosen_answer(text: str, candidates: Sequence[str]) -> str | None:
+    """The answer in a reply that was asked to choose: a labelled one, or a text that equals a candidate; else None."""
+    labelled = find_labelled_answer(text)
+    if labelled is not None:
+        return strip_or_none(labelled)
+    plain = strip_answer_markup(text)
+    return plain if any(answers_equal(plain, candidate) for candidate in candidates) else None
+
+
+def join_answers(answers: Sequence[str]) -> str:
+    """One text of a list of answers, from which evaluation/metrics reads the same list again."""
+    if len(answers) < 2:
+        return "".join(answers)
+    has_separator = any(re.search(r"[,;&\n]|\band\b", answer) for answer in answers)
+    return ("; " if has_separator else ", ").join(" ".join(answer.split()) for answer in answers)
+
+
+def strip_answer_markup(answer: str) -> str:
+    """The answer without code fences, bold, boxes, quotes and JSON; a JSON list is joined by commas."""
+    text = _CODE_FENCE.sub("", answer.strip()).strip()
+    text = _BOLD.sub(r"\1", _WHOLLY_BOLD.sub(r"\1", text, count=1) if _WHOLLY_BOLD.fullmatch(text) else text)
+    text = text.strip("*").strip()
     boxed = _BOXED.fullmatch(text)
     if boxed:
         text = boxed[1].strip()
@@ -97,7 +167,7 @@ def strip_answer_markup(written: str) -> str:
 
 
 def _parse_json_answer(text: str) -> str:
-    """The answer that a JSON object or list holds; the text as it stands where that cannot be told."""
+    """The answer in a JSON object or list; the unchanged text if it has no recognizable answer."""
     try:
         answer = _answer_from_value(json.loads(text))
     except (ValueError, RecursionError):
@@ -107,11 +177,11 @@ def _parse_json_answer(text: str) -> str:
 
 def _answer_from_value(value: Any) -> str | None:
     if isinstance(value, dict):
-        only = next(iter(value.values())) if len(value) == 1 else None
-        return _answer_from_value(next((value[name] for name in _ANSWER_KEYS if name in value), only))
+        only_value = next(iter(value.values())) if len(value) == 1 else None
+        return _answer_from_value(next((value[name] for name in _ANSWER_KEYS if name in value), only_value))
     if isinstance(value, list):
-        parts = [_answer_from_value(item) for item in value]
-        return ", ".join(filter(None, parts)) if all(parts) else None
+        answers = [_answer_from_value(element) for element in value]
+        return ", ".join(filter(None, answers)) if all(answers) else None
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value) if isinstance(value, str | int | float) else None

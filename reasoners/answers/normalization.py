@@ -1,8 +1,8 @@
-"""Compare answers whatever their notation: names, lists, entities, dates, numbers, units, yes and no.
+"""Answer normalization: compares answers whatever the notation of names, lists, dates, numbers, units, yes and no.
 
-`parse_answer` reads a text into parts; `AnswerMatcher` decides which answers are equal. A part has words, and
-qualifiers (a remark in brackets, a title, the noun of a count) that count only where both sides have one, or where two
-candidates differ by them alone: "John Smith (judge)" equals "John Smith", but not "John Smith (painter)".
+`parse_answer` parses a text into parts; `AnswerMatcher` decides which answers are equal. A part has words and
+qualifiers (a remark in brackets, a title, the noun of a count). Qualifiers are compared only if both sides have one, or
+if two candidates differ only by them: "John Smith (judge)" equals "John Smith", but not "John Smith (painter)".
 """
 
 import re
@@ -47,63 +47,65 @@ _TITLES = {
     **{"mister": "mr", "doctor": "dr", "professor": "prof", "reverend": "rev"},
 }
 _TITLES_IN_NAMES = frozenset({"doctor", "miss", "lady", "lord"})
-"""Titles that need a full name behind them: Doctor Who and Lady Gaga are names."""
+"""Titles that count only before a full name: Doctor Who and Lady Gaga are names."""
 _NOT_A_COUNT = frozenset({"or", "plus", "minus", "to"})
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart:
-    """One thing that an answer names."""
+    """One name, value or quantity in an answer."""
 
     words: Words
-    """All of its words in their normal form, without ids."""
+    """All of its normalized words, without ids."""
     name: Words = ()
-    """The words that identify it: without remark, title and the noun of a count."""
+    """The words that identify it, without remark, title and the noun of a count."""
     remark: Words = ()
     title: str = ""
     noun: Words = ()
-    """What a number counts: the children of "5 children"."""
+    """The noun that a number counts: children in "5 children"."""
     entity: str | None = None
-    """The Wikidata id that stands beside it."""
+    """The Wikidata id written beside it."""
 
     @property
     def qualifiers(self) -> tuple[Words, Words, Words]:
-        """What may distinguish two parts of one name."""
+        """The qualifiers that may distinguish two parts with the same name."""
         return self.remark, (self.title,) if self.title else (), self.noun
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """An answer as its distinct parts."""
+    """A parsed answer with its distinct parts."""
 
     parts: tuple[AnswerPart, ...]
     words: Words
     """The words of the whole text."""
     is_pair: bool = False
-    """Whether it is "X and Y" and may be one name, such as Trinidad and Tobago."""
+    """Whether it has the form "X and Y", which may be one name, such as Trinidad and Tobago."""
 
     @property
     def is_yes_or_no(self) -> bool:
-        """Whether it affirms or denies."""
+        """Whether the answer is yes or no."""
         return self.words in (("yes",), ("no",))
 
     @property
     def entities(self) -> frozenset[str]:
-        """The ids that it names."""
+        """The Wikidata ids in the answer."""
         return frozenset(part.entity for part in self.parts if part.entity is not None)
 
 
 def parse_answer(text: str, entity: str | None = None) -> ParsedAnswer:
-    """Read an answer; one that is known to name `entity` has a single part."""
-    plain = _fold_signs(text)
-    verdict = _read_yes_or_no(plain)
+    """Parse an answer; if its `entity` is known, it has a single part."""
+    normalized = _fold_signs(text)
+    verdict = _read_yes_or_no(normalized)
     if verdict is not None:
-        # The name of no other part has an empty word, so that "No" is not "Dr. No".
+        # The empty word keeps "No" apart from the name of "Dr. No"; no other name contains one.
         return ParsedAnswer((AnswerPart((verdict,), ("", verdict), entity=entity),), (verdict,))
-    plain = _SUFFIX_COMMA.sub(" ", _CITATION.sub("", normalize_quantities(_LIST_MARKER.sub("\n", plain).strip())))
-    pieces = _SEPARATOR.split(plain)
+    normalized = _SUFFIX_COMMA.sub(
+        " ", _CITATION.sub("", normalize_quantities(_LIST_MARKER.sub("\n", normalized).strip()))
+    )
+    pieces = _SEPARATOR.split(normalized)
     if entity is not None or len(pieces) == 1:
-        part = _parse_part(plain, entity)
+        part = _parse_part(normalized, entity)
         return ParsedAnswer((part,), part.words)
     parts = tuple(dict.fromkeys(part for part in map(_parse_part, pieces[::2]) if part.words))
     separators = [sign.lower() for sign in pieces[1::2]]
@@ -113,27 +115,30 @@ def parse_answer(text: str, entity: str | None = None) -> ParsedAnswer:
         and not any(part.entity for part in parts)
         and min(len(part.words) for part in parts) == 1
     )
-    whole = _parse_part(_SEPARATOR.sub(lambda match: " and " if match[0].lower() in ("&", "and") else " ", plain))
+    whole = _parse_part(_SEPARATOR.sub(lambda match: " and " if match[0].lower() in ("&", "and") else " ", normalized))
     if len(parts) <= 1:
-        # Separators alone, or a name such as Johnson & Johnson; "Ada, Ada" names one.
+        # Only separators, or a name such as Johnson & Johnson; "Ada, Ada" is one part.
         parts = (whole,) if not parts or "and" in separators or "&" in separators else parts
     return ParsedAnswer(parts, whole.words, is_pair)
 
 
 class AnswerMatcher:
-    """Equality of answers, where `candidates` are all the answers that are compared with each other."""
+    """Decides whether answers are equal; `candidates` are all the answers that are compared with each other."""
 
     def __init__(self, candidates: Iterable[ParsedAnswer] = ()) -> None:
-        values: dict[Words, tuple[set[Words], set[Words], set[Words]]] = {}
+        qualifiers_by_name: dict[Words, tuple[set[Words], set[Words], set[Words]]] = {}
         for part in {part for answer in candidates for part in answer.parts}:
-            for seen, qualifier in zip(
-                values.setdefault(part.name, (set(), set(), set())), part.qualifiers, strict=True
+            for qualifiers, qualifier in zip(
+                qualifiers_by_name.setdefault(part.name, (set(), set(), set())), part.qualifiers, strict=True
             ):
-                seen.update({qualifier} if qualifier else ())
-        self._decisive = {name: tuple(len(seen) > 1 for seen in kinds) for name, kinds in values.items()}
+                qualifiers.update({qualifier} if qualifier else ())
+        self._decisive = {
+            name: tuple(len(qualifiers) > 1 for qualifiers in qualifier_sets)
+            for name, qualifier_sets in qualifiers_by_name.items()
+        }
 
     def parts_match(self, first: AnswerPart, second: AnswerPart) -> bool:
-        """Whether two parts name the same thing."""
+        """Whether two parts are equal."""
         if first.entity is not None and second.entity is not None:
             return first.entity == second.entity
         if first.words == second.words:
@@ -142,12 +147,12 @@ class AnswerMatcher:
             return False
         decisive = self._decisive.get(first.name, (False, False, False))
         return all(
-            mine == other or not (is_decisive or (mine and other))
-            for mine, other, is_decisive in zip(first.qualifiers, second.qualifiers, decisive, strict=True)
+            own == other or not (is_decisive or (own and other))
+            for own, other, is_decisive in zip(first.qualifiers, second.qualifiers, decisive, strict=True)
         )
 
     def answers_match(self, first: ParsedAnswer, second: ParsedAnswer) -> bool:
-        """Whether two answers name the same things; the order of a list does not count, that of a name does."""
+        """Whether two answers are equal; the order of a list is ignored, the order of a name is not."""
         if len(first.parts) == len(second.parts) == 1:
             return self.parts_match(first.parts[0], second.parts[0])
         if first.entities and second.entities and first.entities != second.entities:
@@ -159,18 +164,18 @@ class AnswerMatcher:
         return self.contains_all(first, second) and self.contains_all(second, first)
 
     def contains_all(self, answer: ParsedAnswer, expected: ParsedAnswer) -> bool:
-        """Whether the answer names everything that `wanted` names."""
+        """Whether the answer has a match for every part of `expected`."""
         return all(any(self.parts_match(part, other) for part in answer.parts) for other in expected.parts)
 
 
 def answers_equal(first: str, second: str) -> bool:
-    """Whether two answers, with no others beside them, name the same things."""
+    """Whether two answers are equal, with no other candidates."""
     one, other = parse_answer(first), parse_answer(second)
     return AnswerMatcher((one, other)).answers_match(one, other)
 
 
 def group_equal_answers(answers: Mapping[str, str]) -> list[list[str]]:
-    """The names of answers, those of equal answers together."""
+    """Group the keys of `answers` by equal answers."""
     parsed = {name: parse_answer(answer) for name, answer in answers.items()}
     matcher = AnswerMatcher(parsed.values())
     groups: list[list[str]] = []
@@ -184,12 +189,12 @@ def group_equal_answers(answers: Mapping[str, str]) -> list[list[str]]:
 
 
 def normalize_answer(answer: str) -> frozenset[str]:
-    """The parts of an answer in their normal form, to look for them in a text."""
+    """The normalized parts of an answer, for searching them in a text."""
     return frozenset(" ".join(part.name + part.noun).strip() for part in parse_answer(answer).parts)
 
 
 def word_overlap(first: Words, second: Words) -> float:
-    """F1 over the words of two texts; the same words in another order are not a full match."""
+    """F1 over the words of two texts; the same words in another order score less than 1."""
     if first == second:
         return 1.0
     overlap = (Counter(first) & Counter(second)).total()
@@ -202,10 +207,10 @@ def _common_subsequence_length(first: Words, second: Words) -> int:
     lengths = [0] * (len(second) + 1)
     for word in first:
         diagonal = 0
-        for place, other in enumerate(second, start=1):
-            diagonal, lengths[place] = (
-                lengths[place],
-                diagonal + 1 if word == other else max(lengths[place], lengths[place - 1]),
+        for column, other in enumerate(second, start=1):
+            diagonal, lengths[column] = (
+                lengths[column],
+                diagonal + 1 if word == other else max(lengths[column], lengths[column - 1]),
             )
     return lengths[-1]
 
@@ -226,7 +231,7 @@ def _fold_signs(text: str) -> str:
 
 
 def _read_yes_or_no(text: str) -> str | None:
-    """yes or no, where the answer is that and perhaps a sentence that goes with it."""
+    """Return "yes" or "no" if the answer is one of them, with or without a sentence that agrees; otherwise None."""
     match = _YES_OR_NO.fullmatch(text)
     if match is None:
         return None
@@ -238,10 +243,10 @@ def _read_yes_or_no(text: str) -> str | None:
 
 
 def _parse_part(text: str, entity: str | None = None) -> AnswerPart:
-    found_id, text = _take_entity(text)
-    entity = entity or found_id
+    written_id, text = _take_entity(text)
+    entity = entity or written_id
     if not text.strip():
-        words: Words = (found_id.lower(),) if found_id else ()
+        words: Words = (written_id.lower(),) if written_id else ()
         return AnswerPart(words, words, entity=entity)
     words = _split_words(_REMARK.sub(r" \1 ", text))
     outside = _REMARK.sub(" ", text)
@@ -257,7 +262,7 @@ def _parse_part(text: str, entity: str | None = None) -> AnswerPart:
 
 
 def _take_entity(text: str) -> tuple[str | None, str]:
-    """The id in a text, and the text without it."""
+    """Split a text into its Wikidata id, if any, and the rest."""
     match = _BRACKETED_ID.search(text) or _BARE_ID.search(text)
     if match is None:
         return None, text
@@ -283,7 +288,7 @@ def _normalize_tokens(tokens: list[str]) -> Words:
 
 
 def _normalize_unit(words: list[str]) -> list[str]:
-    """The words behind a number, with their units by name: km2 and sq km are square kilometre."""
+    """Replace unit symbols after a number by unit names: km2 and sq km are square kilometre."""
     if words[:2] == ["per", "cent"]:
         return ["percent", *words[2:]]
     unit: list[str] = []

@@ -1,4 +1,4 @@
-"""Numbers, dates and units of measure, rewritten to one notation inside a text.
+"""Normalizes numbers, dates and units of measure inside a text.
 
 `normalize_quantities` writes "thirty" as 30, "first" as 1st, "12 May 1990" as 1990-05-12 and "2.5 million" as 2500000.
 """
@@ -32,7 +32,7 @@ _IRREGULAR_ORDINALS = {
 }
 _ORDINALS = {_IRREGULAR_ORDINALS.get(word) or re.sub("y$", "ie", word) + "th": word for word in (*_CARDINALS, *_SCALES)}
 _NUMBER_WORD = "|".join(sorted((*_CARDINALS, *_SCALES, *_ORDINALS), key=len, reverse=True))
-# "no one" is an answer of its own, not a number.
+# "no one" is not a number.
 _NUMBER_PHRASE = re.compile(rf"(?<!\bno )\b(?:{_NUMBER_WORD})\b(?:(?:[ -]| and )(?:{_NUMBER_WORD})\b)*", re.IGNORECASE)
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t)?\.?" for name in _MONTHS)
@@ -104,11 +104,11 @@ _UNIT_SYMBOLS = {
 UNITS = {
     spelling: name for name, symbols in _UNIT_SYMBOLS.items() for spelling in (name, f"{name}s", *symbols.split())
 } | {f"{symbol}s": name for name, symbols in _UNIT_SYMBOLS.items() for symbol in symbols.split() if len(symbol) > 3}
-"""Names of units by each way to write them: km, kilometer, kilometers, kilometre, kilometres."""
+"""Unit names by spelling: km, kilometer, kilometers, kilometre and kilometres all map to kilometre."""
 
 
 def normalize_quantities(text: str) -> str:
-    """The text with its numbers, dates, ranges and currencies in one notation; letters keep their case."""
+    """Rewrite numbers, dates, ranges and currencies to one notation; letters keep their case."""
     text = _MIDNIGHT_TIMESTAMP.sub(r"\1", _THOUSANDS.sub("", text))
     text = _SCALED_NUMBER.sub(lambda match: _format_decimal(Decimal(match[1]) * _SCALES[match[2].lower()]), text)
     text = _NUMBER_PHRASE.sub(lambda match: _read_phrase(match[0]), text)
@@ -122,7 +122,7 @@ def normalize_quantities(text: str) -> str:
 
 
 def format_number(number: str) -> str:
-    """A decimal number without the zeros that add nothing: 3.50 is 3.5."""
+    """A decimal number without trailing zeros: 3.50 is 3.5."""
     return number.rstrip("0").rstrip(".") if "." in number else number
 
 

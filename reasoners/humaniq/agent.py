@@ -1,28 +1,257 @@
-"""HumanIQ: a language model with tools imitates how people answered other questions."""
+"""The HumanIQ agent: a language model with tools that imitates few-shot demonstrations by people."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
 
+from db.models import Step
+from db.recording import TraceAnswers, apply_result, build_step
 from llm.client import ChatClient
-from llm.types import Message
-from reasoners.base import ReasonerError, ReasonerGenerator, Task
+from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted
+from llm.streaming import stream_reply
+from llm.types import ChatReply, Message
+from llm.usage import Usage
+from reasoners.answers.extraction import extract_answers
+from reasoners.base import Action, ReasonerError, ReasonerGenerator, Task, to_step_result
 from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.react_loop import ReActLoop, ReActResult
 from reasoners.humaniq.response import ResponseWriter
-from reasoners.humaniq.tool_order import restrict_to_sources
+from reasoners.humaniq.tool_order import PipelineStage, find_tool_source, next_stage, restrict_to_sources
+from reasoners.prompting.builder import PARALLEL_NODE_PREFIX, PromptBuilder
+from reasoners.prompting.call_parser import ParsedReply, ParsedToolCall
+from reasoners.prompting.chat_format import ChatFormat
+from reasoners.prompting.react_format import ReActFormat
+from reasoners.provenance import trace_argument_origins
+from tools.tool import ToolResult
+
+MAX_CONSECUTIVE_REJECTIONS = 3
+MAX_REJECTIONS = 6
+"""The rejected replies of a run after which it fails."""
+MAX_THOUGHT_CHARS = 2_000
+"""Longer thoughts are truncated."""
+_MAX_FAILED_REPEATS = 2
+
+
+class RunHistory:
+    """The steps of a run so far; `after` is the position of the last step before its own.
+
+    Tool calls that were begun but never finished are left out.
+    """
+
+    def __init__(self, question: str, prior_steps: Sequence[Step], after: int = 0) -> None:
+        self.question = question
+        self.steps = [
+            step for step in prior_steps if step.tool is None or step.observation is not None or step.error is not None
+        ]
+        self.last_position = prior_steps[-1].position if prior_steps else after
+        self._trace_id = prior_steps[0].trace_id if prior_steps else uuid4()
+        self._consecutive_rejections = 0
+        self._rejections = 0
+
+    def build_action(self, thought: str, call: ParsedToolCall, usage: dict[str, Any] | None) -> Action:
+        """Build the action of a call; a repeated call becomes an action with a rejection.
+
+        `thought` is that of the message, for a call without its own.
+        """
+        thought = call.thought or thought
+        if repetition := self._check_repetition(call):
+            return Action(truncate_thought(thought) or _format_call(call), usage=usage, rejection=repetition)
+        data_by_step = {step.position: step.data for step in self.steps}
+        origins = trace_argument_origins(call.arguments, self.question, data_by_step)
+        return Action(truncate_thought(thought), call.tool, call.arguments, origins, usage)
+
+    def _check_repetition(self, call: ParsedToolCall) -> str | None:
+        same_calls = [step for step in self.steps if (step.tool, step.arguments) == (call.tool, call.arguments)]
+        answered = next((step for step in same_calls if step.observation is not None), None)
+        if answered is not None:
+            return (
+                f"This very call was made in step {answered.position}, and what it returned stands there. "
+                f"Do something else, or give the answer."
+            )
+        if len(same_calls) >= _MAX_FAILED_REPEATS:
+            return (
+                f"This call failed {len(same_calls)} times already. "
+                "Use other arguments or another tool, or give the answer."
+            )
+        return None
+
+    @property
+    def last_source(self) -> str | None:
+        """The source of the last observation: text or graph, None for an external tool, model if there is none."""
+        tools = [step.tool for step in self.steps if step.tool is not None and step.observation is not None]
+        return find_tool_source(tools[-1]) if tools else "model"
+
+    def add_step(self, action: Action, outcome: ToolResult | None) -> None:
+        """Append the step with its result; ReasonerError after too many rejected replies."""
+        self.last_position += 1
+        step = build_step(self._trace_id, self.last_position, action.to_new_step())
+        if step.finished_at is None and outcome is not None:
+            apply_result(step, to_step_result(outcome))
+        self.steps.append(step)
+        self._count_rejections(action.rejection)
+
+    def _count_rejections(self, rejection: str | None) -> None:
+        if rejection is None:
+            self._consecutive_rejections = 0
+            return
+        self._consecutive_rejections += 1
+        self._rejections += 1
+        if self._consecutive_rejections >= MAX_CONSECUTIVE_REJECTIONS or self._rejections >= MAX_REJECTIONS:
+            count = (
+                f"{self._consecutive_rejections} in a row"
+                if self._consecutive_rejections >= MAX_CONSECUTIVE_REJECTIONS
+                else f"{self._rejections} in all"
+            )
+            raise ReasonerError(
+                f"The model wrote replies that cannot be run, {count}, the last because: {rejection} "
+                f"Try another model, or fork the trace at the step before and fix it."
+            )
+
+
+def truncate_thought(thought: str) -> str:
+    """The thought, truncated to MAX_THOUGHT_CHARS with a notice."""
+    omitted = len(thought) - MAX_THOUGHT_CHARS
+    return thought if omitted <= 0 else f"{thought[:MAX_THOUGHT_CHARS]} ... {omitted:,} more characters left out"
+
+
+def _format_call(call: ParsedToolCall) -> str:
+    return f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})"
+
+
+_TOOLS_UNSUPPORTED, _STOP_UNSUPPORTED = "refuses tools", "refuses stop sequences"
+"""Limitations of a server, learnt from a request that it refused and a second one that it accepted."""
+_MENTIONS_TOOLS, _MENTIONS_STOP = (
+    re.compile(r"\b(?:tool|function)", re.IGNORECASE),
+    re.compile(r"\bstop\b", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReActResult:
+    """The result of a loop; the final answer is empty if the model has none."""
+
+    answers: TraceAnswers
+    steps: Sequence[Step]
+    usage: Usage
+    """The usage of the last model call, which gave the answer."""
+    prompt_format: str
+    demonstration_count: int
+    """The number of demonstrations in the prompts."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """The answers as a list and the steps that show them, as a trace's configuration stores them."""
+
+
+class ReActLoop:
+    """One run of the loop; its steps are numbered from `after` + 1."""
+
+    def __init__(self, task: Task, options: AgentOptions, chat: ChatClient, *, after: int = 0) -> None:
+        self._task = task
+        self._options = options
+        self._chat = chat.with_purpose("step")
+        self._history = RunHistory(task.question, task.prior_steps, after)
+        as_text = options.form == "text" or (options.form == "auto" and _TOOLS_UNSUPPORTED in chat.known_limitations)
+        self._prompt_builder = PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, options)
+
+    @property
+    def last_position(self) -> int:
+        """The position of the last step."""
+        return self._history.last_position
+
+    def build_prompt(self) -> Sequence[Message]:
+        """Return the messages of the next request."""
+        return self._prompt_builder.build_messages(self._history.steps, self._current_stage().instruction)
+
+    def run(self) -> Generator[Action, ToolResult | None, ReActResult]:
+        """Yield actions until the model answers."""
+        while True:
+            stage = self._current_stage()
+            reply, usage = self._next_reply()
+            reply = stage.check_reply(reply)
+            if reply.ends_run:
+                return self._conclude(reply, usage)
+            if reply.rejection is not None:
+                rejected = Action(truncate_thought(reply.thought), usage=usage.to_json(), rejection=reply.rejection)
+                self._history.add_step(rejected, (yield rejected))
+            # Calls of one message share a node, so that the history retells them in one message.
+            node = f"{PARALLEL_NODE_PREFIX}{self.last_position + 1}" if len(reply.calls) > 1 else None
+            for index, call in enumerate(reply.calls):
+                thought = reply.thought if index == 0 else ""
+                action = self._history.build_action(thought, call, usage.to_json() if index == 0 else None)
+                action = replace(action, node=node if action.tool is not None else None)
+                self._history.add_step(action, (yield action))
+            if reply.notice is not None:
+                rejected = Action("", rejection=reply.notice)
+                self._history.add_step(rejected, (yield rejected))
+
+    def _conclude(self, reply: ParsedReply, usage: Usage) -> ReActResult:
+        steps, last_source, sources = self._history.steps, self._history.last_source, self._options.sources
+        details: dict[str, Any] = {}
+        if reply.finish is not None:
+            finish = replace(reply.finish, thought=truncate_thought(reply.finish.thought))
+            answers = finish.to_answers(last_source, sources)
+            observed = {step.position for step in steps if step.observation is not None}
+            cited = [position for position in reply.finish.steps if position in observed]
+            if reply.finish.answers:
+                details = {"answers": list(reply.finish.answers)} | ({"cited": cited} if cited else {})
+        else:
+            answers = extract_answers(reply.final_answer or "", reply.thought, last_source, sources)
+        builder = self._prompt_builder
+        name, count = builder.prompt_format.name, builder.demonstration_count
+        return ReActResult(answers, steps, usage, name, count, details)
+
+    def _next_reply(self) -> tuple[ParsedReply, Usage]:
+        try:
+            reply = self._request_reply()
+        except (ChatInterrupted, ChatEmptyReply) as error:
+            return ParsedReply("", rejection=str(error)), error.usage or Usage()
+        return self._prompt_builder.prompt_format.parse_reply(reply, self._task.question, self._task.tools), reply.usage
+
+    def _request_reply(self) -> ChatReply:
+        """Request a reply; on a bad request, retry without the features that the server does not support."""
+        limitations: set[str] = set()
+        while True:
+            prompt_format = self._prompt_builder.prompt_format
+            stop = (
+                () if _STOP_UNSUPPORTED in limitations | self._chat.known_limitations else prompt_format.stop_sequences
+            )
+            tools = self._prompt_builder.declared_tools
+            try:
+                reply = stream_reply(self._chat, self.build_prompt(), stop, tools, self._task.on_text)
+            except ChatBadRequest as error:
+                limitations |= self._disable_rejected_feature(error, stop)
+            else:
+                self._chat.known_limitations.update(limitations)
+                return reply
+
+    def _disable_rejected_feature(self, error: ChatBadRequest, stop: Sequence[str]) -> set[str]:
+        """Disable a feature that may have caused the error, and return the limitations that the error names.
+
+        Raises the error again if no feature is left to disable.
+        """
+        if self._options.form == "auto" and self._prompt_builder.prompt_format.name != ReActFormat.name:
+            self._prompt_builder = PromptBuilder(ReActFormat(), self._task, self._options)
+            return {_TOOLS_UNSUPPORTED} if _MENTIONS_TOOLS.search(str(error)) else set()
+        if stop and _MENTIONS_STOP.search(str(error)):
+            return {_STOP_UNSUPPORTED}
+        raise error
+
+    def _current_stage(self) -> PipelineStage:
+        return next_stage(self._options.pipeline, self._task.tools, self._history.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class HumanIQ:
-    """The agent with its options; one instance may serve many runs at once."""
+    """The agent; one instance can solve many tasks at the same time."""
 
     options: AgentOptions = field(default_factory=AgentOptions)
     chat: ChatClient | None = None
-    """The model that reasons, if it is not the one of the task's tools."""
+    """The model that reasons; None uses the model of the task's tools."""
     name: str = field(default="humaniq", init=False)
 
     def solve(self, task: Task) -> ReasonerGenerator:
-        """Think, act and observe until there is an answer, then write the response."""
+        """Run the ReAct loop until the model answers, then write the response."""
         chat = self.chat or require_model(task)
         task = restrict_to_sources(task, self.options.sources)
         result: ReActResult = yield from ReActLoop(task, self.options, chat).run()
@@ -30,18 +259,18 @@ class HumanIQ:
             result.answers, result.steps, result.usage
         )
         prompt = {"form": result.prompt_format, "demonstrations_shown": result.demonstration_count}
-        return replace(final, details={**prompt, **final.details})
+        return replace(final, details={**prompt, **result.details, **final.details})
 
     def build_prompt(self, task: Task) -> Sequence[Message]:
-        """The messages of the next request, after the task's prior steps."""
+        """Return the messages of the next request, after the task's prior steps."""
         task = restrict_to_sources(task, self.options.sources)
         return ReActLoop(task, self.options, self.chat or require_model(task)).build_prompt()
 
 
 def require_model(task: Task) -> ChatClient:
-    """The language model of the task; ReasonerError if it has none."""
+    """Return the task's language model; ReasonerError if it has none."""
     if task.context.chat is None:
         raise ReasonerError(
-            "This reasoner needs a language model: set SHOWHOW_MODEL, or follow a demonstration instead."
+            "This reasoner needs a language model: set SHOWHOW_MODEL, or use the reasoner replay instead."
         )
     return task.context.chat

@@ -1,4 +1,4 @@
-"""Late fusion, the paper's baseline: text and graph are asked in separate pipelines, then the answers are merged."""
+"""Late fusion, the paper's baseline: separate pipelines query text and graph, then their answers are merged."""
 
 import random
 from collections.abc import Generator, Sequence
@@ -11,41 +11,43 @@ from llm.usage import Usage
 from reasoners.answers.agreement import measure_agreement
 from reasoners.answers.extraction import NO_ANSWER
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
-from reasoners.humaniq.agent import require_model
+from reasoners.humaniq.agent import ReActLoop, ReActResult, require_model
 from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.react_loop import ReActLoop, ReActResult
 from reasoners.humaniq.response import ResponseWriter
 from reasoners.humaniq.tool_order import restrict_to_sources
+from reasoners.prompting.builder import PARALLEL_NODE_PREFIX
 from tools.tool import ToolResult
 
 FUSION_NAME = "fusion"
 PIPELINE_SOURCES = ("text", "graph")
 ANSWER_NODES = {"text": "text answer", "graph": "graph answer"}
-"""The node of the step that ends a pipeline; the node of its other steps is the source."""
+"""The node of the step that ends a pipeline; the node of its other steps begins with the source."""
 _ANSWER_PREFIXES = {"text": "From text only: ", "graph": "From the graph only: "}
 
 
 @dataclass(frozen=True, slots=True)
 class LateFusion:
-    """Two independent agents, one for each kind of source, and a merge of their answers."""
+    """Two independent agents, one for text and one for the graph, whose answers are merged."""
 
     options: AgentOptions = field(default_factory=AgentOptions)
     chat: ChatClient | None = None
-    """The model that reasons, if it is not the one of the task's tools."""
+    """The model that reasons; None uses the model of the task's tools."""
     name: str = field(default=FUSION_NAME, init=False)
 
     def solve(self, task: Task) -> ReasonerGenerator:
-        """Ask the texts, then the graph, then merge; each pipeline's answer is a step of its own."""
+        """Run the text pipeline, then the graph pipeline, then merge; each pipeline's answer is stored as a step."""
         chat = self.chat or require_model(task)
-        answer_of: dict[str, str | None] = {}
+        answer_by_source: dict[str, str | None] = {}
         last_position = 0
         for source in PIPELINE_SOURCES:
-            end = _find_answer_step(task.prior_steps, source)
-            if end is None:
-                answer_of[source], last_position = yield from self._run_pipeline(source, task, chat, last_position)
+            answer_step = _find_answer_step(task.prior_steps, source)
+            if answer_step is None:
+                answer_by_source[source], last_position = yield from self._run_pipeline(
+                    source, task, chat, last_position
+                )
             else:
-                answer_of[source], last_position = (end.data or {}).get("answer"), end.position
-        answers = TraceAnswers("", answer_text=answer_of["text"], answer_graph=answer_of["graph"])
+                answer_by_source[source], last_position = (answer_step.data or {}).get("answer"), answer_step.position
+        answers = TraceAnswers("", answer_text=answer_by_source["text"], answer_graph=answer_by_source["graph"])
         if self.options.merge == "random":
             return self._choose_randomly(task.question, answers)
         return (yield from ResponseWriter(self.options, task, chat).write_final_answer(answers, (), Usage()))
@@ -53,17 +55,17 @@ class LateFusion:
     def _run_pipeline(
         self, source: str, task: Task, chat: ChatClient, after: int
     ) -> Generator[Action, ToolResult | None, tuple[str | None, int]]:
-        """Return the answer of this source alone, which becomes a step, and that step's position."""
-        own_steps = [step for step in task.prior_steps if step.node == source]
+        """Run the pipeline of one source; return its answer and the position of the step that stores it."""
+        own_steps = [step for step in task.prior_steps if _belongs_to(step, source)]
         restricted = restrict_to_sources(replace(task, prior_steps=own_steps), source)
         loop = ReActLoop(restricted, replace(self.options, sources=source), chat, after=after)
         answer, usage, failure = None, Usage(), ""
         try:
             result: ReActResult = yield from _set_node(loop.run(), source)
             answer, usage = result.answers.final_answer or None, result.usage
-        except ReasonerError as failed:
-            # The other source may still answer.
-            failure = f"\n{failed}"
+        except ReasonerError as error:
+            # The pipeline of the other source may still answer.
+            failure = f"\n{error}"
         thought = f"{_ANSWER_PREFIXES[source]}{' '.join((answer or NO_ANSWER).split())}{failure}"
         yield Action(
             thought,
@@ -77,7 +79,7 @@ class LateFusion:
         candidates = [answer for answer in (answers.answer_text, answers.answer_graph) if answer is not None]
         if not candidates:
             raise QuestionRefused("Neither pipeline found an answer to this question.")
-        # The same question gets the same answer in every run.
+        # Seeded by the question, so that repeated runs choose the same answer.
         chosen = random.Random(f"{self.options.seed} {question}").choice(candidates)  # noqa: S311 - no secret
         agreement = measure_agreement({"text": answers.answer_text, "graph": answers.answer_graph})
         return FinalAnswer(replace(answers, final_answer=chosen), details={"agreement": agreement.to_json()})
@@ -87,10 +89,14 @@ def _find_answer_step(steps: Sequence[Step], source: str) -> Step | None:
     return next((step for step in steps if step.node == ANSWER_NODES[source]), None)
 
 
+def _belongs_to(step: Step, source: str) -> bool:
+    return step.node == source or (step.node or "").startswith(f"{source} {PARALLEL_NODE_PREFIX}")
+
+
 def _set_node(
-    actions: Generator[Action, ToolResult | None, ReActResult], node: str
+    actions: Generator[Action, ToolResult | None, ReActResult], source: str
 ) -> Generator[Action, ToolResult | None, ReActResult]:
-    """The same actions, each at this node."""
+    """Yield the same actions with the source as their node, before the node of calls that came in one message."""
     outcome: ToolResult | None = None
     while True:
         try:
@@ -98,4 +104,4 @@ def _set_node(
         except StopIteration as end:
             result: ReActResult = end.value
             return result
-        outcome = yield replace(action, node=node)
+        outcome = yield replace(action, node=" ".join(filter(None, (source, action.node))))

@@ -1,34 +1,44 @@
-"""The final response: from the question, the answers of the sources and the evidence, in the style that is wanted.
+"""The final response: the answer of the run, or the written response with links to the steps that it cites.
 
-The marks in a response that name the steps it rests on.
+A short response is the answer of the run, without a further call. The model is asked to decide only if the run has no
+answer of its own and its sources disagree, as in late fusion.
 """
 
 import re
 from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from hashlib import sha256
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from db.models import Step
 from db.recording import TraceAnswers
-from fewshot_library.formats.humaniq_tools import format_input_line
+from fewshot_library.formats.humaniq_record import format_input_line
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.streaming import stream_reply
-from llm.structured_output import split_reasoning
+from llm.structured_output import ReplyParseError, ReplyText, parse_reply, split_reasoning
 from llm.types import Message
 from llm.usage import Usage
 from reasoners.answers.agreement import Agreement, measure_agreement
-from reasoners.answers.extraction import strip_answer_markup, strip_or_none
+from reasoners.answers.extraction import (
+    find_chosen_answer,
+    find_labelled_answer,
+    join_answers,
+    strip_answer_markup,
+    strip_or_none,
+)
+from reasoners.answers.normalization import answers_equal
 from reasoners.base import Action, FinalAnswer, QuestionRefused, Task
 from reasoners.humaniq.options import AgentOptions
-from reasoners.prompting import truncation
-from reasoners.prompting.builder import MIN_OBSERVATION_TOKENS, PromptTooLong
-from reasoners.prompting.parts import render_prompt
-from reasoners.prompting.truncation import truncate_observation
+from reasoners.prompting.builder import PromptTooLong, render_prompt
+from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS
+from reasoners.prompting.truncation import count_message_tokens, truncate_observation
 from tools.tool import ToolResult
 from worlds.importers.articles import split_sentences
 
-# Models join several steps in one mark, and use brackets of other kinds.
+# Models cite several steps in one reference, and use other kinds of brackets.
 _STEP_REFERENCE = re.compile(r"\s*[\[(【]\s*steps?\s*(\d(?:[\d\s,;&–-]|and|to|steps?)*)[\])】]", re.IGNORECASE)
 _STEP_RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?", re.IGNORECASE)
 _MAX_RANGE_STEPS = 100
@@ -36,49 +46,83 @@ _MAX_RANGE_STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class LinkedResponse:
-    """A response whose marks all name a step that observed something."""
+    """A response with its step references; every reference names a step with an observation."""
 
     text: str
     links: tuple[dict[str, Any], ...]
-    """Of each mark the step and its place in the text."""
+    """For each reference, the step and the span in the text."""
     invalid_references: int
-    """Marks that named no such step."""
+    """The number of references removed because they name no such step."""
     unlinked_sentences: int
-    """Sentences that rest on no step."""
+    """The number of sentences without a reference."""
 
 
-def _parse_step_numbers(mark: str) -> Iterator[int]:
-    """The steps that a mark names, those of a range too."""
-    for first, last in _STEP_RANGE.findall(mark):
+def _parse_step_numbers(reference: str) -> Iterator[int]:
+    """Yield the steps that a reference names, including those inside a range."""
+    for first, last in _STEP_RANGE.findall(reference):
         end = int(last or first)
         yield from range(int(first), end + 1) if 0 <= end - int(first) < _MAX_RANGE_STEPS else (int(first), end)
 
 
 def link_evidence(text: str, steps: Collection[int]) -> LinkedResponse:
-    """The response with the marks that name one of these steps; the others are taken out and counted."""
-    dropped = 0
+    """Normalize the step references of a response; remove and count those that name none of `steps`."""
+    invalid = 0
 
-    def checked(match: re.Match[str]) -> str:
-        nonlocal dropped
-        named = list(dict.fromkeys(_parse_step_numbers(match[1])))
-        known = [number for number in named if number in steps]
-        dropped += len(named) - len(known)
-        return "".join(f" [step {number}]" for number in known)
+    def replace_reference(match: re.Match[str]) -> str:
+        nonlocal invalid
+        numbers = list(dict.fromkeys(_parse_step_numbers(match[1])))
+        valid = [number for number in numbers if number in steps]
+        invalid += len(numbers) - len(valid)
+        return "".join(f" [step {number}]" for number in valid)
 
-    plain = _STEP_REFERENCE.sub(checked, text).strip()
+    linked_text = _STEP_REFERENCE.sub(replace_reference, text).strip()
     links = tuple(
         {"step": int(match[1]), "start": match.start(), "end": match.end()}
-        for match in re.finditer(r"\[step (\d+)\]", plain)
+        for match in re.finditer(r"\[step (\d+)\]", linked_text)
     )
-    # A mark behind a full stop belongs to the sentence before it.
-    moved = re.sub(r"([.!?])((?: \[step \d+\])+)", r"\2\1", plain)
+    # A reference behind a full stop belongs to the sentence before it.
+    moved = re.sub(r"([.!?])((?: \[step \d+\])+)", r"\2\1", linked_text)
     unlinked = sum("[step " not in sentence for sentence in split_sentences(moved))
-    return LinkedResponse(plain, links, dropped, unlinked)
+    return LinkedResponse(linked_text, links, invalid, unlinked)
 
 
-_SECTION_LABEL = re.compile(r"^[ \t*]*(Answer|Response)[ \t*]*:[ \t*]*", re.MULTILINE | re.IGNORECASE)
+_RESPONSE_LABEL = re.compile(r"^[ \t>#*_-]*Response[ \t]*[*_]*:[*_]*[ \t]*", re.MULTILINE | re.IGNORECASE)
+_ANSWER_LINE = re.compile(r"\A[ \t>#*_-]*(?:(?:Final|Short) )?Answer[ \t]*[*_]*:[^\n]*\n*", re.IGNORECASE)
 MAX_SHORT_ANSWER_CHARS = 1_000
-"""Characters of a short answer; what is longer is none."""
+"""A longer text is not accepted as a short answer."""
+MAX_OWN_ANSWER_REQUESTS = 2
+"""The model's own answer is asked for again if the reply has not the requested form."""
+_FENCE_CHARS = 12
+
+
+def _to_list(value: object) -> object:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+class _OwnAnswerReply(BaseModel):
+    """The reply to own_answer.jinja."""
+
+    answers: Annotated[list[ReplyText], BeforeValidator(_to_list)] = Field(
+        validation_alias=AliasChoices("answers", "answer")
+    )
+    known: bool = True
+
+    @property
+    def text(self) -> str | None:
+        """The answers as one text; None if there is none."""
+        answers = [strip_or_none(strip_answer_markup(answer)) for answer in self.answers]
+        return join_answers([answer for answer in answers if answer]) or None if self.known else None
+
+
+def choose_fence(texts: Sequence[str]) -> str:
+    """A line to set around texts that none of them can contain: it depends on what all of them say.
+
+    Equal texts have equal fences, so that a request that is made again is the same request.
+    """
+    digest = sha256("\0".join(texts).encode()).hexdigest()
+    while any(digest[:_FENCE_CHARS] in text for text in texts):
+        digest = sha256(digest.encode()).hexdigest()
+    return f"===== {digest[:_FENCE_CHARS]} ====="
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,110 +136,152 @@ class ResponseWriter:
     def write_final_answer(
         self, answers: TraceAnswers, evidence: Sequence[Step], usage: Usage
     ) -> Generator[Action, ToolResult | None, FinalAnswer]:
-        """The conclusion with the response and how far the sources agree; Refused where none of them has an answer."""
+        """Return the final answer with the response and the agreement of the sources.
+
+        QuestionRefused if neither the sources nor the model have an answer.
+        """
         details: dict[str, Any] = {"style": self.options.response}
         if "model" in self.options.compared_sources:
-            # Asked apart from the steps, so that what it remembers is a source of its own.
-            own, took, failure = self._ask_without_tools()
-            answers, usage = replace(answers, answer_model=own), usage + took
+            # Asked without the steps, so that the model's memory is an independent source.
+            own_answer, call_usage, failure = self._ask_without_tools()
+            answers, usage = replace(answers, answer_model=own_answer), usage + call_usage
             details |= {"own_answer_failed": failure} if failure else {}
-        known = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
-        answers = replace(answers, final_answer=next(filter(None, known), ""))
+        must_decide = _needs_decision(answers)
+        candidates = (answers.final_answer, answers.answer_text, answers.answer_graph, answers.answer_model)
+        answers = replace(answers, final_answer=next(filter(None, candidates), ""))
         if not answers.final_answer:
-            # A step of its own, so that what these calls took is not lost.
+            # Stored as a step, so that the usage of these calls is not lost.
             yield Action(
                 answers.final_thought or "No answer was found.", usage=usage.to_json() if usage.calls else None
             )
             raise QuestionRefused("Neither the sources nor the model have an answer to this question.")
-        agreed = self._measure_agreement(answers)
-        details["agreement"] = agreed.to_json()
-        if self.options.response != "none":
+        agreement = self._measure_agreement(answers)
+        details["agreement"] = agreement.to_json()
+        if self.options.response == "normal" or (must_decide and self.options.response == "short"):
             try:
-                answers, written, took = self._write_response(answers, agreed, evidence)
-            except (ChatError, PromptTooLong) as failed:
-                # The answer is there already; only its wording is missing, which is told.
-                took = getattr(failed, "usage", None) or Usage()
-                written = {"response": None, "unwritten": str(failed)}
-            usage, details = usage + took, details | written
+                answers, response_details, call_usage = self._write_response(
+                    answers, agreement, evidence, must_decide=must_decide
+                )
+            except (ChatError, PromptTooLong) as error:
+                # The answer is known; only the written response is missing, and the trace stores why.
+                call_usage = getattr(error, "usage", None) or Usage()
+                response_details = {"response": None, "unwritten": str(error)}
+            usage, details = usage + call_usage, details | response_details
+        elif self.options.response == "short":
+            details |= {"response": answers.final_answer, "links": []}
         return FinalAnswer(answers, usage.to_json(), details)
 
     def _ask_without_tools(self) -> tuple[str | None, Usage, str | None]:
-        message = Message("user", render_prompt("own_answer", question=self.task.question))
-        try:
-            reply = stream_reply(self.chat.with_purpose("own answer"), [message])
-        except ChatError as failed:
-            return None, failed.usage or Usage(), str(failed)
-        if reply.stopped == "length":
-            return None, reply.usage, "The model's own answer was cut off, because it was too long."
-        said = split_reasoning(reply.text)[1]
-        return strip_or_none(strip_answer_markup(_split_sections(said).get("answer", said))), reply.usage, None
+        """Return the model's own answer, the usage, and the reason if there is no reply in the requested form."""
+        messages = [Message("user", render_prompt("own_answer", question=_to_single_line(self.task.question)))]
+        chat, usage, failure = self.chat.with_purpose("own answer"), Usage(), ""
+        for _ in range(MAX_OWN_ANSWER_REQUESTS):
+            try:
+                reply = stream_reply(chat, messages)
+            except ChatError as error:
+                return None, usage + (error.usage or Usage()), str(error)
+            usage += reply.usage
+            if reply.stopped == "length":
+                return None, usage, "The model's own answer was cut off, because it was too long."
+            try:
+                return parse_reply(reply.text, _OwnAnswerReply, chat.name).text, usage, None
+            except ReplyParseError as error:
+                failure = str(error)
+            text = split_reasoning(reply.text)[1]
+            labelled = find_labelled_answer(text)
+            if labelled is not None or strip_or_none(text) is None:
+                return strip_or_none(labelled), usage, None
+            messages += [Message("assistant", text), Message("user", f"{failure} Write the JSON object only.")]
+        return None, usage, failure
 
     def _measure_agreement(self, answers: TraceAnswers) -> Agreement:
-        said = {"text": answers.answer_text, "graph": answers.answer_graph, "model": answers.answer_model}
-        return measure_agreement({source: said[source] for source in self.options.compared_sources})
+        answer_by_source = {"text": answers.answer_text, "graph": answers.answer_graph, "model": answers.answer_model}
+        return measure_agreement({source: answer_by_source[source] for source in self.options.compared_sources})
 
     def _write_response(
-        self, answers: TraceAnswers, agreed: Agreement, evidence: Sequence[Step]
+        self, answers: TraceAnswers, agreement: Agreement, evidence: Sequence[Step], *, must_decide: bool
     ) -> tuple[TraceAnswers, dict[str, Any], Usage]:
-        seen = [step for step in evidence if step.observation is not None]
-        message = self._build_message(answers, agreed, seen)
+        observed = [step for step in evidence if step.observation is not None]
+        message = self._build_message(answers, agreement, observed, must_decide=must_decide)
         reply = stream_reply(self.chat.with_purpose("response"), [message], on_text=self.task.on_text)
         text = split_reasoning(reply.text)[1]
         if reply.stopped == "length" or not text:
-            why = "was cut off, because it was too long" if text else "says nothing"
-            return answers, {"response": None, "unwritten": f"What the model wrote as a response {why}."}, reply.usage
-        said = _split_sections(text)
-        short = strip_or_none(strip_answer_markup(said.get("answer") or ("" if said else text)))
-        if short is not None and len(short) <= MAX_SHORT_ANSWER_CHARS and (said or self.options.response == "short"):
-            answers = replace(answers, final_answer=short)
+            reason = "was cut off, because it was too long" if text else "says nothing"
+            details: dict[str, Any] = {"response": None, "unwritten": f"What the model wrote as a response {reason}."}
+            return answers, details, reply.usage
+        before, *rest = _RESPONSE_LABEL.split(text)
+        if must_decide:
+            chosen = find_chosen_answer(before, [*filter(None, (answers.answer_text, answers.answer_graph))])
+            if chosen is not None and len(chosen) <= MAX_SHORT_ANSWER_CHARS:
+                answers = replace(answers, final_answer=chosen)
         if self.options.response == "short":
             return answers, {"response": answers.final_answer, "links": []}, reply.usage
-        body, steps = said.get("response") or short or said.get("answer") or text, {step.position for step in seen}
-        linked = link_evidence(" ".join(filter(None, (agreed.hedge, body))), steps)
+        body = " ".join(rest).strip() or _ANSWER_LINE.sub("", before).strip() or answers.final_answer
+        steps = {step.position for step in observed}
+        linked = link_evidence(" ".join(filter(None, (agreement.hedge, body))), steps)
         details = {
             "response": linked.text,
             "links": list(linked.links),
             "dropped_links": linked.invalid_references,
-            # How sure the answer is rests on no step.
+            # The hedge is not counted, since it cites no step.
             "unlinked": link_evidence(body, steps).unlinked_sentences,
-            "hedge": agreed.hedge,
+            "hedge": agreement.hedge,
         }
         return answers, details, reply.usage
 
-    def _build_message(self, answers: TraceAnswers, agreed: Agreement, seen: Sequence[Step]) -> Message:
-        """The request; observations give way as in the other prompts, the oldest first, and are left out at last."""
-        room = self.options.context_tokens - self.options.reply_tokens
-        for given_way in range(2 * len(seen) + 1):
-            left_out = max(given_way - len(seen), 0)
-            shown = [self._format_evidence(step, cut=place < given_way) for place, step in enumerate(seen)]
+    def _build_message(
+        self, answers: TraceAnswers, agreement: Agreement, observed: Sequence[Step], *, must_decide: bool
+    ) -> Message:
+        """Build the request; if it is too long, truncate observations, the oldest first, then leave them out."""
+        token_limit = self.options.context_tokens - self.options.reply_tokens
+        for reductions in range(2 * len(observed) + 1):
+            omitted = max(reductions - len(observed), 0)
+            formatted = [self._format_evidence(step, cut=index < reductions) for index, step in enumerate(observed)]
+            shown = formatted[omitted:]
+            # Every value outside the fences is on one line, so that it cannot look like a line of the prompt.
             text = render_prompt(
                 "response",
-                question=self.task.question,
-                evidence=shown[left_out:],
-                text=answers.answer_text,
-                graph=answers.answer_graph,
-                own=answers.answer_model,
+                question=_to_single_line(self.task.question),
+                evidence=shown,
+                fence=choose_fence([text for step in shown for text in (step["text"], step["call"])]),
+                text=_to_single_line(answers.answer_text),
+                graph=_to_single_line(answers.answer_graph),
+                own=_to_single_line(answers.answer_model),
                 own_asked=self.options.own_answer,
-                agreement=agreed.summary,
-                hedge=agreed.hedge,
+                answer=_to_single_line(answers.final_answer),
+                agreement=_to_single_line(agreement.summary),
+                hedge=_to_single_line(agreement.hedge),
+                decide=must_decide,
                 style=self.options.response,
             )
-            if truncation.count_message_tokens([Message("user", text)]) <= room:
+            if count_message_tokens([Message("user", text)]) <= token_limit:
                 return Message("user", text)
-        raise PromptTooLong(f"The response was not written: its prompt does not fit into {room:,} tokens.")
+        raise PromptTooLong(f"The response was not written: its prompt does not fit into {token_limit:,} tokens.")
 
     def _format_evidence(self, step: Step, *, cut: bool) -> dict[str, Any]:
-        most = min(MIN_OBSERVATION_TOKENS, self.options.observation_tokens) if cut else self.options.observation_tokens
-        text = truncate_observation(step.observation or "", most, self.task.question, self.task.context.encode)
+        max_tokens = (
+            min(MIN_OBSERVATION_TOKENS, self.options.observation_tokens) if cut else self.options.observation_tokens
+        )
+        text = truncate_observation(step.observation or "", max_tokens, self.task.question, self.task.context.encode)
         call = (
             f"{step.tool}: {format_input_line(step.tool, step.arguments, self.task.question) or ''}"
             if step.tool
             else ""
         )
-        return {"position": step.position, "call": call, "text": text}
+        thought = "" if cut else step.thought
+        return {
+            "position": step.position,
+            "thought": _to_single_line(thought),
+            "call": _to_single_line(call),
+            "text": text,
+        }
 
 
-def _split_sections(text: str) -> dict[str, str]:
-    """The parts of a response by their marks, in lower case."""
-    _, *rest = _SECTION_LABEL.split(text)
-    return {name.casefold(): value.strip() for name, value in zip(rest[::2], rest[1::2], strict=True)}
+def _needs_decision(answers: TraceAnswers) -> bool:
+    """Whether the run has no answer of its own, and text and graph have different ones."""
+    text, graph = answers.answer_text, answers.answer_graph
+    return not answers.final_answer and text is not None and graph is not None and not answers_equal(text, graph)
+
+
+def _to_single_line(text: str | None) -> str:
+    return " ".join((text or "").split())

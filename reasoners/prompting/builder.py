@@ -1,40 +1,139 @@
-"""The prompts of one run, each within what the model can take.
+"""Builds the prompts of a run within the model's context window, in an order that servers can cache.
 
-The rule: observations longer than the options allow are always truncated. Then parts give way in this order until the
-prompt fits: the demonstrations' observations are cut to SHORT, the last demonstration's first; demonstrations are left
-out, the last first; the run's own observations are cut to SHORT, the oldest first. Instructions, tools, the question,
-thoughts and calls stay whole: where these alone are too long, PromptTooLong says so.
+Instructions, tools and demonstrations come first and are the same in every prompt of a run; the question and the steps
+so far come last. Demonstrations are fitted once, before the first step: their observations are truncated to
+MIN_OBSERVATION_TOKENS, those of the last demonstration first, then demonstrations are left out, the last one first. The
+run's own steps get the rest of the window (run_state.py). If a prompt is too long even so, PromptTooLong is raised.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from db.models import Step
+from db.trace_configuration import TraceConfiguration
+from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import step_outcome_text
-from llm.types import ChatReply, Message
+from llm.prompts import PromptTemplates
+from llm.types import ChatReply, Message, ToolSpec
+from reasoners.answers.extraction import format_final_answer, join_answers
+from reasoners.answers.normalization import answers_equal
 from reasoners.base import ReasonerError, Task
-from reasoners.prompting import truncation
 from reasoners.prompting.call_parser import ParsedReply
-from reasoners.prompting.parts import PromptExample, PromptParts, build_example, replace_observation
-from reasoners.prompting.truncation import truncate_observation
+from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS, STATE_RESERVE, RunState, replace_outcome
+from reasoners.prompting.truncation import count_message_tokens, count_tool_tokens, truncate_observation
 from tools.tool import EncodeFunction, Tool
 
-MIN_OBSERVATION_TOKENS = 60
-"""Tokens that an observation keeps at least, where it had as many."""
+render_prompt = PromptTemplates("reasoners.prompting")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptExample:
+    """One worked example in a prompt: a question with its steps and answer."""
+
+    question: str
+    steps: tuple[Step, ...]
+    final_thought: str = ""
+    """The thought before the answer."""
+    final_answer: str | None = None
+    """The answer and the lines of the sources; None for the question that the run is working on."""
+    finish: Mapping[str, Any] | None = None
+    """The arguments of the call of finish that gives the same answer."""
+
+
+def build_example(record: TraceRecord, tools: Collection[str] | None, sources: str = "both") -> PromptExample:
+    """Build the example of a demonstration, with only the steps of these tools and the answers of these sources.
+
+    `tools` holds the names of the tools to keep; None keeps all.
+    """
+    steps = tuple(step for step in record.steps if tools is None or step.tool is None or step.tool in tools)
+    final_answer = format_final_answer(record.trace, sources)
+    finish = _finish_arguments(record, steps, sources) if final_answer is not None else None
+    return PromptExample(record.question.text, steps, record.trace.final_thought or "", final_answer, finish)
+
+
+def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) -> dict[str, Any]:
+    trace = record.trace
+    stored = TraceConfiguration.from_json(trace.configuration)
+    # An answer that was edited since has another list and other evidence.
+    is_stored = bool(stored.answers) and join_answers(stored.answers) == trace.final_answer
+    answers = list(stored.answers) if is_stored else split_listed_answers(trace.final_answer or "", record)
+    says = {"text_says": trace.answer_text, "graph_says": trace.answer_graph}
+    cited = stored.cited_steps if is_stored else _steps_with_answers(steps, answers)
+    shown_positions = {step.position for step in steps}
+    return {
+        "thought": trace.final_thought or "",
+        "answers": answers,
+        **{
+            name: split_listed_answers(source_answer, record) if source_answer else []
+            for name, source_answer in says.items()
+            if sources in ("both", name.removesuffix("_says"))
+        },
+        "found": True,
+        "steps": [position for position in cited if position in shown_positions],
+    }
+
+
+def split_listed_answers(text: str, record: TraceRecord) -> list[str]:
+    """The answers in a text of several; only a text whose parts are gold answers of the question is split."""
+    golds = [str(gold.get("text", "")) for gold in record.question.gold_answers]
+    pieces = [piece.strip() for piece in re.split(r"[,;\n]", text) if piece.strip()]
+    is_list = len(golds) > 1 and len(pieces) > 1
+    if is_list and all(any(answers_equal(piece, gold) for gold in golds) for piece in pieces):
+        return pieces
+    return [text]
+
+
+def _steps_with_answers(steps: Sequence[Step], answers: Sequence[str]) -> list[int]:
+    folded_answers = [answer.casefold() for answer in answers]
+    return [
+        step.position
+        for step in steps
+        if step.observation is not None and any(answer in step.observation.casefold() for answer in folded_answers)
+    ]
+
+
+PARALLEL_NODE_PREFIX = "message "
+"""The node of steps whose calls came in one message begins so, and goes on with the position of the first one."""
+
+
+def group_parallel_steps(steps: Sequence[Step]) -> list[list[Step]]:
+    """Group the steps by message: calls of one message together, every other step alone, in order."""
+    groups: dict[object, list[Step]] = {}
+    for index, step in enumerate(steps):
+        message = (step.node or "").rpartition(PARALLEL_NODE_PREFIX)
+        key: object = message if message[1] and step.tool is not None else index
+        groups.setdefault(key, []).append(step)
+    return list(groups.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """The parts of one prompt, already within the token limits."""
+
+    example: PromptExample
+    """The question of the run with its steps so far."""
+    demonstrations: tuple[PromptExample, ...]
+    tools: Sequence[Tool]
+    """All tools of the run."""
+    sources: str
+    instruction: str = ""
+    """The instruction for the next step, if the model is not free to choose."""
 
 
 class PromptTooLong(ReasonerError):
-    """What cannot be left out is more than the model can take."""
+    """The parts of the prompt that cannot be left out exceed the context window."""
 
 
 class PromptFormat(Protocol):
-    """One way to write a prompt and to read the reply."""
+    """Writes prompts and parses replies in one format."""
 
     name: str
     stop_sequences: tuple[str, ...]
 
-    def messages(self, material: PromptParts) -> list[Message]: ...
-    def tool_declarations(self, tools: Sequence[Tool]) -> Sequence[Tool]: ...
+    def messages(self, parts: PromptParts) -> list[Message]: ...
+    def tool_declarations(self, tools: Sequence[Tool], sources: str) -> Sequence[ToolSpec]: ...
     def parse_reply(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply: ...
 
 
@@ -55,73 +154,91 @@ class PromptOptions(Protocol):
 
     @property
     def observation_tokens(self) -> int:
-        """The most tokens of one observation."""
+        """The token limit of one observation."""
+
+
+_MIN_DEMONSTRATION_SHARE, _MAX_DEMONSTRATION_SHARE = 1 / 3, 0.6
+"""The shares of the room behind instructions and tools that demonstrations may take in any window."""
 
 
 class PromptBuilder:
-    """Writes the prompts of one run in one form."""
+    """Builds the prompts of one run in one format."""
 
-    def __init__(self, form: PromptFormat, task: Task, options: PromptOptions) -> None:
-        self.prompt_format = form
+    def __init__(self, prompt_format: PromptFormat, task: Task, options: PromptOptions) -> None:
+        self.prompt_format = prompt_format
+        self.declared_tools = prompt_format.tool_declarations(task.tools, options.sources)
+        """The tools to declare in every request of the run."""
         self._question = task.question
+        self._tools = task.tools
         self._encode: EncodeFunction = task.context.encode
         self._options = options
-        only = None if options.sources == "both" else {tool.name for tool in task.tools}
-        shown = (build_example(record, only, options.sources) for record in task.demonstrations)
-        self._examples = [example for example in shown if example.steps]
-        self._examples_by_cuts: dict[int, tuple[PromptExample, ...]] = {}
-        # Steps are only ever added, so what gave way once would give way again.
-        self._cut_count = 0
+        tool_names = None if options.sources == "both" else {tool.name for tool in task.tools}
+        examples = (build_example(record, tool_names, options.sources) for record in task.demonstrations)
+        self._token_limit = options.context_tokens - options.reply_tokens
+        self._demonstrations = self._fit_demonstrations([example for example in examples if example.steps])
+        room = self._token_limit - self._count_tokens(self._demonstrations)
+        self._state = RunState(
+            room,
+            options.observation_tokens,
+            lambda step, max_tokens: self._cut_observation(step, self._question, max_tokens),
+        )
 
     @property
     def demonstration_count(self) -> int:
-        """How many demonstrations the last prompt had."""
-        return len(self._fit_examples(min(self._cut_count, 2 * len(self._examples))))
+        """The number of demonstrations in the prompts."""
+        return len(self._demonstrations)
 
-    def build_messages(self, steps: Sequence[Step], tools: Sequence[Tool], cue: str = "") -> list[Message]:
-        """The prompt for the next step."""
-        room = self._options.context_tokens - self._options.reply_tokens
-        beside = truncation.count_tool_tokens(self.prompt_format.tool_declarations(tools))
-        last = 2 * len(self._examples) + len(steps)
-        while True:
-            messages = self.prompt_format.messages(self._build_parts(steps, tools, cue))
-            taken = truncation.count_message_tokens(messages) + beside
-            if taken <= room:
-                return messages
-            if self._cut_count >= last:
-                raise PromptTooLong(
-                    f"The prompt takes about {taken:,} tokens with all left out that may be, and there is room for "
-                    f"{room:,}; raise context_tokens, lower reply_tokens, or give the run fewer steps."
-                )
-            self._cut_count += 1
+    def build_messages(self, steps: Sequence[Step], cue: str = "") -> list[Message]:
+        """Build the messages for the next step; PromptTooLong if they cannot fit.
 
-    def _build_parts(self, steps: Sequence[Step], tools: Sequence[Tool], cue: str) -> PromptParts:
-        own = self._cut_observations(
-            PromptExample(self._question, tuple(steps)), max(self._cut_count - 2 * len(self._examples), 0)
-        )
-        return PromptParts(
-            own, self._fit_examples(min(self._cut_count, 2 * len(self._examples))), tools, self._options.sources, cue
-        )
-
-    def _fit_examples(self, given_way: int) -> tuple[PromptExample, ...]:
-        """What is left of them after so many parts of theirs gave way."""
-        if given_way not in self._examples_by_cuts:
-            count = len(self._examples)
-            kept, uncut = count - max(given_way - count, 0), count - given_way
-            shown = enumerate(self._examples[:kept])
-            self._examples_by_cuts[given_way] = tuple(
-                self._cut_observations(example, 0 if place < uncut else len(example.steps)) for place, example in shown
+        `steps` are those of the former call and new ones behind them.
+        """
+        messages = self._write(self._demonstrations, self._state.fit(steps), cue)
+        prompt_tokens = count_message_tokens(messages) + count_tool_tokens(self.declared_tools)
+        if prompt_tokens > self._token_limit:
+            raise PromptTooLong(
+                f"The shortest prompt takes about {prompt_tokens:,} tokens, and the context window has room for "
+                f"{self._token_limit:,}; raise context_tokens, or lower reply_tokens."
             )
-        return self._examples_by_cuts[given_way]
+        return messages
 
-    def _cut_observations(self, shown: PromptExample, first: int) -> PromptExample:
-        """With its observations cut: the `first` ones to SHORT, the others to the limit of the options."""
-        most = self._options.observation_tokens
-        steps = tuple(
-            self._cut_observation(step, shown.question, min(MIN_OBSERVATION_TOKENS, most) if place < first else most)
-            for place, step in enumerate(shown.steps)
+    def _write(self, demonstrations: tuple[PromptExample, ...], steps: tuple[Step, ...], cue: str) -> list[Message]:
+        example = PromptExample(self._question, steps)
+        return self.prompt_format.messages(
+            PromptParts(example, demonstrations, self._tools, self._options.sources, cue)
         )
-        return PromptExample(shown.question, steps, shown.final_thought, shown.final_answer)
 
-    def _cut_observation(self, step: Step, question: str, most: int) -> Step:
-        return replace_observation(step, truncate_observation(step_outcome_text(step), most, question, self._encode))
+    def _count_tokens(self, demonstrations: tuple[PromptExample, ...]) -> int:
+        """The tokens of the first prompt."""
+        return count_message_tokens(self._write(demonstrations, (), "")) + count_tool_tokens(self.declared_tools)
+
+    def _fit_demonstrations(self, examples: Sequence[PromptExample]) -> tuple[PromptExample, ...]:
+        """Reduce the demonstrations until they leave enough room for the steps of the run."""
+        base = self._count_tokens(())
+        room = self._token_limit - base
+        budget = min(max(room - STATE_RESERVE, room * _MIN_DEMONSTRATION_SHARE), room * _MAX_DEMONSTRATION_SHARE)
+        for cut_count in range(2 * len(examples)):
+            fitted = self._cut_examples(examples, cut_count)
+            if self._count_tokens(fitted) - base <= budget:
+                return fitted
+        return ()
+
+    def _cut_examples(self, examples: Sequence[PromptExample], cut_count: int) -> tuple[PromptExample, ...]:
+        """The demonstrations after so many reductions."""
+        count = len(examples)
+        kept_count, uncut_count = count - max(cut_count - count, 0), count - cut_count
+        max_tokens = self._options.observation_tokens
+        min_tokens = min(MIN_OBSERVATION_TOKENS, max_tokens)
+        return tuple(
+            replace(
+                example,
+                steps=tuple(
+                    self._cut_observation(step, example.question, max_tokens if index < uncut_count else min_tokens)
+                    for step in example.steps
+                ),
+            )
+            for index, example in enumerate(examples[:kept_count])
+        )
+
+    def _cut_observation(self, step: Step, question: str, max_tokens: int) -> Step:
+        return replace_outcome(step, truncate_observation(step_outcome_text(step), max_tokens, question, self._encode))

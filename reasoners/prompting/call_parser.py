@@ -1,6 +1,6 @@
-"""From what a model wrote to a call that a tool takes; what cannot be one is told with how to do it right.
+"""Parses tool calls of a model and validates their arguments; ParsedReply is the result of parsing a whole reply.
 
-What a reply of the model comes to: calls of tools, an answer, or neither.
+A call that is not valid raises InvalidToolCall, whose message tells the model how to call the tool.
 """
 
 import ast
@@ -9,51 +9,68 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewshot_library.formats.humaniq_tools import SHOWHOW_TOOL_NAMES, parse_input_line
+from fewshot_library.formats.humaniq_record import SHOWHOW_TOOL_NAMES, parse_input_line
+from reasoners.prompting.tool_declarations import Finish, take_thought
 from tools.arguments import split_ids
 from tools.parameter import Parameter
 from tools.tool import Tool
 
 _MAX_QUOTED_CHARS = 200
 MAX_CALL_CHARS = 6_000
-"""Characters of a call's arguments; longer ones leave too little room in the prompts that follow."""
+"""The limit of a call's arguments in characters; longer ones leave too little room in later prompts."""
 _PLACEHOLDERS = {"text": "...", "number": 1, "whole number": 1, "yes/no": True, "list": ["..."], "json": {}}
 
 
 class InvalidToolCall(ValueError):
-    """What the model wrote is no call that can be run; the message says how to do it right."""
+    """The text is not a valid tool call; the message says how to call the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedToolCall:
-    """A tool with arguments that it takes."""
+    """A tool call with valid arguments."""
 
     tool: str
     arguments: dict[str, Any]
+    thought: str = ""
+    """The thought that came as an argument; it is not among the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """One reply, understood; where it is `refused`, the thought is all that was written."""
+    """A parsed reply: tool calls, a final answer (as text or as a call of finish), or a rejection.
+
+    If it was rejected, `thought` is the whole text of the reply.
+    """
 
     thought: str
+    """The thought beside the calls; a call may have its own."""
     calls: tuple[ParsedToolCall, ...] = ()
     final_answer: str | None = None
-    """The answer as it was written, behind `Final Answer:`."""
-    skipped_calls: int = 0
-    """Calls of the same reply that are not to be run."""
+    """The text after `Final Answer:`, unchanged."""
+    finish: Finish | None = None
+    notice: str | None = None
+    """Which calls of the reply are not run, and how to go on."""
     rejection: str | None = None
-    """Why nothing can be done with it, and how to do it right."""
+    """Why the reply is not valid, and how the model should go on."""
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether it answers the question."""
+        return self.final_answer is not None or self.finish is not None
 
 
 def parse_call(
-    name: str, given: Mapping[str, Any] | str | None, question: str, tools: Sequence[Tool]
+    name: str, arguments: Mapping[str, Any] | str | None, question: str, tools: Sequence[Tool]
 ) -> ParsedToolCall:
-    """The call of the tool of that name; `given` is an object, or one line as text prompts have it."""
+    """Parse a call of the named tool; `arguments` is a JSON object, or the input line of a text prompt.
+
+    Raises InvalidToolCall for an unknown tool and for arguments that the tool does not accept.
+    """
     tool = _find_tool(name, tools)
-    if isinstance(given, str):
-        given = _parse_line(tool, given, question)
-    return ParsedToolCall(tool.name, _validate_arguments(tool, given or {}))
+    if isinstance(arguments, str):
+        arguments = _parse_line(tool, arguments, question)
+    thought, own_arguments = take_thought(arguments or {}, [parameter.name for parameter in tool.parameters])
+    return ParsedToolCall(tool.name, _validate_arguments(tool, own_arguments), thought)
 
 
 def _find_tool(name: str, tools: Sequence[Tool]) -> Tool:
@@ -76,35 +93,35 @@ def _parse_line(tool: Tool, line: str, question: str) -> Mapping[str, Any]:
         return {}
     if line.startswith('{"') or (line.startswith("{") and line.endswith("}")):
         return parse_json_arguments(tool, line)
-    given = parse_input_line(tool.name, line, question)
-    if given.keys() <= {parameter.name for parameter in tool.parameters}:
-        return given
-    # A tool that is not the paper's takes a plain line where it needs one argument only.
-    needed = [parameter for parameter in tool.parameters if parameter.required] or list(tool.parameters[:1])
-    if len(needed) != 1:
+    arguments = parse_input_line(tool.name, line, question)
+    if arguments.keys() <= {parameter.name for parameter in tool.parameters}:
+        return arguments
+    # A tool that is not one of the paper's accepts a plain line if it needs only one argument.
+    required = [parameter for parameter in tool.parameters if parameter.required] or list(tool.parameters[:1])
+    if len(required) != 1:
         raise InvalidToolCall(f"{tool.name} takes more than a plain line. {format_usage_hint(tool)}")
-    return {needed[0].name: line}
+    return {required[0].name: line}
 
 
-def parse_json_arguments(tool: Tool, written: str) -> Mapping[str, Any]:
-    """The arguments that were written as a JSON object."""
+def parse_json_arguments(tool: Tool, text: str) -> Mapping[str, Any]:
+    """Parse arguments written as a JSON object; InvalidToolCall if they are none."""
     try:
-        value = json.loads(written)
+        arguments = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidToolCall(
-            f"The arguments of {tool.name} are no valid JSON: {_truncate_quote(written)}. {format_usage_hint(tool)}"
+            f"The arguments of {tool.name} are no valid JSON: {_truncate_quote(text)}. {format_usage_hint(tool)}"
         ) from None
-    if not isinstance(value, dict):
+    if not isinstance(arguments, dict):
         raise InvalidToolCall(
-            f"The arguments of {tool.name} are no JSON object: {_truncate_quote(written)}. {format_usage_hint(tool)}"
+            f"The arguments of {tool.name} are no JSON object: {_truncate_quote(text)}. {format_usage_hint(tool)}"
         )
-    return value
+    return arguments
 
 
-def parse_keyword_call(written: str) -> dict[str, Any] | None:
-    """The arguments of a call that is written as in Python, each with its name; None where it is no such call."""
+def parse_keyword_call(text: str) -> dict[str, Any] | None:
+    """Parse a call in Python syntax with keyword arguments only; None if the text is no such call."""
     try:
-        call = ast.parse(written, mode="eval").body
+        call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or call.args or not call.keywords:
             return None
         return {str(parameter.arg): ast.literal_eval(parameter.value) for parameter in call.keywords}
@@ -113,37 +130,39 @@ def parse_keyword_call(written: str) -> dict[str, Any] | None:
 
 
 def _strip_code_fence(line: str) -> str:
-    """The line without the fence that models put round code."""
+    """The line without a surrounding code fence."""
     first, _, rest = line.partition("\n")
     if first.startswith("```") and rest.rstrip().endswith("```"):
         return rest.rstrip().removesuffix("```").strip()
     return line.strip("`") if line.startswith("`") and line.endswith("`") else line
 
 
-def _validate_arguments(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
-    known = {parameter.name: parameter for parameter in tool.parameters}
-    wrong = [f"it has no argument {_truncate_quote(str(name))!r}" for name in given if name not in known]
-    wrong += [
+def _validate_arguments(tool: Tool, raw_arguments: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {parameter.name: parameter for parameter in tool.parameters}
+    problems = [
+        f"it has no argument {_truncate_quote(str(name))!r}" for name in raw_arguments if name not in parameters
+    ]
+    problems += [
         f"{parameter.name} is missing"
-        for parameter in known.values()
-        if parameter.required and given.get(parameter.name) is None
+        for parameter in parameters.values()
+        if parameter.required and raw_arguments.get(parameter.name) is None
     ]
     arguments: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in known and value is not None:
+    for name, value in raw_arguments.items():
+        if name in parameters and value is not None:
             try:
-                arguments[name] = _coerce_value(known[name], value)
-            except ValueError as bad:
-                wrong.append(f"{name}: {bad}")
-    if not wrong and (long := len(json.dumps(arguments, ensure_ascii=False))) > MAX_CALL_CHARS:
-        wrong.append(f"its arguments take {long:,} characters, and there is room for {MAX_CALL_CHARS:,}")
-    if wrong:
-        raise InvalidToolCall(f"{tool.name} cannot be run: {'; '.join(wrong)}. {format_usage_hint(tool)}")
+                arguments[name] = _coerce_value(parameters[name], value)
+            except ValueError as error:
+                problems.append(f"{name}: {error}")
+    if not problems and (length := len(json.dumps(arguments, ensure_ascii=False))) > MAX_CALL_CHARS:
+        problems.append(f"its arguments take {length:,} characters, and there is room for {MAX_CALL_CHARS:,}")
+    if problems:
+        raise InvalidToolCall(f"{tool.name} cannot be run: {'; '.join(problems)}. {format_usage_hint(tool)}")
     return arguments
 
 
 def _coerce_value(parameter: Parameter, value: Any) -> Any:
-    """The value as the argument wants it, where that can be told."""
+    """Convert the value to the parameter's type; ValueError if that is not possible."""
     if isinstance(value, str):
         return split_ids(value) if (parameter.kind, parameter.item_kind) == ("list", "id") else parameter.parse(value)
     if parameter.kind == "text":
@@ -156,7 +175,7 @@ def _coerce_value(parameter: Parameter, value: Any) -> Any:
 
 
 def format_usage_hint(tool: Tool) -> str:
-    """How a tool is called, in a sentence."""
+    """A sentence with a sample of the tool's arguments."""
     sample = {
         parameter.name: _PLACEHOLDERS.get(parameter.kind, "...") for parameter in tool.parameters if parameter.required
     }

@@ -1,4 +1,4 @@
-"""The prompt as plain ReAct text, for models without tool calls, and what is read out of their replies."""
+"""The ReAct text format for models without tool calls: prompts as plain text, and the parser of the replies."""
 
 import re
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from fewshot_library.formats.react import step_to_turn
 from fewshot_library.formats.react_text import MARKERS, ReactTranscript, ReactTurn, format_transcript, parse_transcript
 from llm.structured_output import split_reasoning
 from llm.types import ChatReply, Message
+from reasoners.prompting.builder import PromptExample, PromptParts, render_prompt
 from reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call, parse_keyword_call
-from reasoners.prompting.parts import PromptExample, PromptParts, render_prompt
 from tools.tool import Tool
 
 TEXT_FORMAT_NAME = "text"
 STOP_SEQUENCES: tuple[str, ...] = ("\nObservation:",)
-# Models set marks off in bold, as headings or items, number them, or write them in capitals.
+# Models write the labels in bold or capitals, number them, or make them headings or list items.
 _LOOSE_MARKER = re.compile(
     rf"^[ \t>]*(?:#+|-|\d+[.)])?[ \t]*[*_]*({'|'.join(MARKERS)})(?:[ \t]*\d+)?[*_]*:[*_]*"
     r"|^#+[ \t]*[*_]*(Final Answer)[*_]*[ \t]*$",
@@ -30,7 +30,7 @@ TEXT_RETRY_HINT = (
 
 
 class ReActFormat:
-    """Text with stop sequences."""
+    """Prompts as plain text with stop sequences; the system message describes the tools."""
 
     name = TEXT_FORMAT_NAME
     stop_sequences = STOP_SEQUENCES
@@ -39,72 +39,70 @@ class ReActFormat:
         self._cached_examples: tuple[PromptExample, ...] | None = None
         self._cached_texts: list[str] = []
 
-    def messages(self, material: PromptParts) -> list[Message]:
-        """The instructions with tools and demonstrations; the question and the steps, up to the next thought."""
-        if self._cached_examples is not material.demonstrations:
-            # Written once, as long as they are the same.
-            self._cached_examples, self._cached_texts = (
-                material.demonstrations,
-                [format_transcript(_convert_example(example)) for example in material.demonstrations],
-            )
-        system = render_prompt(
-            "react", sources=material.sources, tools=material.tools, demonstrations=self._cached_texts
-        )
-        so_far = format_transcript(_convert_example(material.example))
-        cue = f"({material.instruction})\n" if material.instruction else ""
-        return [Message("system", system), Message("user", f"{so_far}{cue}Thought:")]
+    def messages(self, parts: PromptParts) -> list[Message]:
+        """Write the instructions with tools and demonstrations, then the question with its steps so far."""
+        if self._cached_examples is not parts.demonstrations:
+            self._cached_examples = parts.demonstrations
+            self._cached_texts = [format_transcript(_convert_example(example)) for example in parts.demonstrations]
+        system = render_prompt("react", sources=parts.sources, tools=parts.tools, demonstrations=self._cached_texts)
+        transcript = format_transcript(_convert_example(parts.example))
+        cue = f"({parts.instruction})\n" if parts.instruction else ""
+        return [Message("system", system), Message("user", f"{transcript}{cue}Thought:")]
 
-    def tool_declarations(self, tools: Sequence[Tool]) -> Sequence[Tool]:  # noqa: ARG002 - the prompt names them
-        """No tool goes beside the messages."""
+    def tool_declarations(self, tools: Sequence[Tool], sources: str) -> Sequence[Tool]:  # noqa: ARG002 - the prompt names them
+        """The tools to declare in the request: none."""
         return ()
 
     def parse_reply(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply:
-        """What the model decided."""
+        """Parse the first action or the answer."""
         return parse_react_reply(reply, question, tools, TEXT_RETRY_HINT)
 
 
-def parse_react_reply(reply: ChatReply, question: str, tools: Sequence[Tool], how: str) -> ParsedReply:
-    """The first thought with its action, or the answer; where it has neither, the model is told `how` to go on.
+def parse_react_reply(reply: ChatReply, question: str, tools: Sequence[Tool], hint: str) -> ParsedReply:
+    """Parse the first thought with its action, or the answer; a reply without either is rejected with the `hint`.
 
-    What follows is left away: an observation or a next question that a model writes itself is made up.
+    Text after the action is ignored: an observation or a further question in a reply is made up by the model.
     """
-    thinking, said = split_reasoning(reply.text)
+    reasoning, text = split_reasoning(reply.text)
+    reasoning = reasoning or reply.thoughts
     if reply.stopped == "length":
-        refused = f"The reply was cut off, because it was too long. Think in a few words. {how}"
-        return ParsedReply(reply.text, rejection=refused)
-    transcript = parse_transcript(_truncate_at_observation(said))
-    acted = next((place for place, turn in enumerate(transcript.turns) if turn.action is not None), None)
-    turns = transcript.turns if acted is None else transcript.turns[: acted + 1]
+        rejection = f"The reply was cut off, because it was too long. Think in a few words. {hint}"
+        return ParsedReply(reply.text, rejection=rejection)
+    transcript = parse_transcript(_truncate_at_observation(text))
+    action_index = next((index for index, turn in enumerate(transcript.turns) if turn.action is not None), None)
+    turns = transcript.turns if action_index is None else transcript.turns[: action_index + 1]
     thought = "\n".join(filter(None, (transcript.preamble, *(turn.thought for turn in turns))))
-    if acted is not None and not _is_answer_without_action(transcript, transcript.turns[acted], tools):
+    if action_index is not None and not _is_answer_without_action(transcript, transcript.turns[action_index], tools):
         try:
-            return ParsedReply(thought or thinking, calls=(_parse_turn_call(transcript.turns[acted], question, tools),))
-        except InvalidToolCall as wrong:
-            return ParsedReply(reply.text, rejection=str(wrong))
+            return ParsedReply(
+                thought or reasoning, calls=(_parse_turn_call(transcript.turns[action_index], question, tools),)
+            )
+        except InvalidToolCall as error:
+            return ParsedReply(reply.text, rejection=str(error))
     if transcript.final_answer is not None:
         thought = "\n".join(filter(None, (thought, transcript.final_thought)))
-        return ParsedReply(thought or thinking, final_answer=transcript.final_answer)
-    return ParsedReply(reply.text, rejection=f"The reply has no action and no answer. {how}")
+        return ParsedReply(thought or reasoning, final_answer=transcript.final_answer)
+    return ParsedReply(reply.text, rejection=f"The reply has no action and no answer. {hint}")
 
 
-def _truncate_at_observation(said: str) -> str:
-    """What is said up to the first observation, and no further than the answer where that comes before any action."""
-    marked = _LOOSE_MARKER.sub(lambda match: f"{(match[1] or match[2]).title()}:", said)
-    marked = _OBSERVATION.split(marked, maxsplit=1)[0]
-    first = _ACTION_OR_ANSWER.search(marked)
-    if first is None or first[0] == "Action:":
-        return marked
-    goes_on = _NEXT_MARKER.search(marked, first.end())
-    return marked[: goes_on.start()] if goes_on else marked
+def _truncate_at_observation(text: str) -> str:
+    """The text up to the first observation; if an answer comes before any action, up to the end of the answer."""
+    labelled = _LOOSE_MARKER.sub(lambda match: f"{(match[1] or match[2]).title()}:", text)
+    labelled = _OBSERVATION.split(labelled, maxsplit=1)[0]
+    first_label = _ACTION_OR_ANSWER.search(labelled)
+    if first_label is None or first_label[0] == "Action:":
+        return labelled
+    next_label = _NEXT_MARKER.search(labelled, first_label.end())
+    return labelled[: next_label.start()] if next_label else labelled
 
 
 def _is_answer_without_action(transcript: ReactTranscript, turn: ReactTurn, tools: Sequence[Tool]) -> bool:
-    """Whether an action is none, such as `Action: none needed`, and an answer follows it."""
-    names = {tool.name.casefold() for tool in tools}
+    """Whether the action names no tool, such as `Action: none needed`, and an answer follows it."""
+    tool_names = {tool.name.casefold() for tool in tools}
     return (
         transcript.final_answer is not None
         and not turn.action_input
-        and not names & set(_split_words(turn.action or ""))
+        and not tool_names & set(_split_words(turn.action or ""))
     )
 
 
@@ -113,20 +111,20 @@ def _split_words(action: str) -> list[str]:
 
 
 def _parse_turn_call(turn: ReactTurn, question: str, tools: Sequence[Tool]) -> ParsedToolCall:
-    action, given = (turn.action or "").strip("` *"), turn.action_input
-    written = _CALL_SYNTAX.fullmatch(action)
-    if written and not given:
-        named = parse_keyword_call(action)
-        if named is not None:
-            return parse_call(written[1], named, question, tools)
-        action, given = written[1], written[2].strip().strip("\"'")
-    return parse_call(action, given or "", question, tools)
+    action, input_line = (turn.action or "").strip("` *"), turn.action_input
+    call = _CALL_SYNTAX.fullmatch(action)
+    if call and not input_line:
+        arguments = parse_keyword_call(action)
+        if arguments is not None:
+            return parse_call(call[1], arguments, question, tools)
+        action, input_line = call[1], call[2].strip().strip("\"'")
+    return parse_call(action, input_line or "", question, tools)
 
 
-def _convert_example(shown: PromptExample) -> ReactTranscript:
+def _convert_example(example: PromptExample) -> ReactTranscript:
     return ReactTranscript(
-        question=shown.question,
-        turns=[step_to_turn(step, shown.question) for step in shown.steps],
-        final_thought=shown.final_thought or None,
-        final_answer=shown.final_answer,
+        question=example.question,
+        turns=[step_to_turn(step, example.question) for step in example.steps],
+        final_thought=example.final_thought or None,
+        final_answer=example.final_answer,
     )

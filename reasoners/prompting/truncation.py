@@ -1,10 +1,7 @@
-"""Cutting a long observation down to what a question needs, telling what was left out.
+"""Truncate long observations to the rows or sentences most relevant to the question, and estimate token counts.
 
-How long a prompt is, without a model's own tokenizer.
-
-The rule: a token for every three bytes of UTF-8, rounded up, and four for each message and each call around them.
-English takes about four bytes a token and queries about three, so that prompts are rather taken for longer than they
-are.
+A token is estimated for every three bytes of UTF-8, rounded up, plus four for each message and each call. English has
+about four bytes a token and queries about three, so a prompt is rather overestimated than underestimated.
 """
 
 import json
@@ -22,17 +19,17 @@ MESSAGE_OVERHEAD = 4
 
 
 def estimate_tokens(text: str) -> int:
-    """The tokens of a text by the rule."""
+    """The estimated tokens of a text."""
     return -(-len(text.encode()) // BYTES_PER_TOKEN)
 
 
-def truncate_to_tokens(text: str, most: int) -> str:
-    """As much of the text's start as so many tokens hold."""
-    return text.encode()[: most * BYTES_PER_TOKEN].decode(errors="ignore")
+def truncate_to_tokens(text: str, max_tokens: int) -> str:
+    """The beginning of the text, at most `max_tokens` long."""
+    return text.encode()[: max_tokens * BYTES_PER_TOKEN].decode(errors="ignore")
 
 
 def count_message_tokens(messages: Iterable[Message]) -> int:
-    """The tokens of these messages with their calls."""
+    """The estimated tokens of the messages with their tool calls."""
     return sum(_count_one_message(message) for message in messages)
 
 
@@ -45,7 +42,7 @@ def _count_one_message(message: Message) -> int:
 
 
 def count_tool_tokens(tools: Iterable[ToolSpec]) -> int:
-    """The tokens of the tools as a model is told of them."""
+    """The estimated tokens of the tool declarations in a request."""
     return sum(
         MESSAGE_OVERHEAD
         + estimate_tokens(tool.name)
@@ -57,45 +54,56 @@ def count_tool_tokens(tools: Iterable[ToolSpec]) -> int:
 
 _CONTINUATION = re.compile(r"(?:\.\.\.|…) ")
 _NOTICE_TOKENS = 16
-"""Tokens that are kept free for telling what was left out."""
+"""Tokens reserved for the notice about what was left out."""
 
 
-def truncate_observation(text: str, most: int, question: str, encode: EncodeFunction) -> str:
-    """The text in at most so many tokens: of its rows or sentences those nearest to the question, in their order.
+def truncate_observation(text: str, max_tokens: int, question: str, encode: EncodeFunction) -> str:
+    """The text in at most `max_tokens`: the rows or sentences nearest to the question, in their original order.
 
-    The first row stays, since it may name the columns or the article; so do lines that tell of an earlier cut. What was
-    left out is counted in a last line.
+    The first row always stays, since it may hold the column names or the article's title; so do lines that report an
+    earlier truncation. A last line counts what was left out.
     """
-    if estimate_tokens(text) <= most:
+    if estimate_tokens(text) <= max_tokens:
         return text
-    return _truncate_cached(text, most, question, encode)  # type: ignore[arg-type]  # every encoder can be hashed
+    return _truncate_cached(text, max_tokens, question, encode)  # type: ignore[arg-type]  # every encoder is hashable
 
 
 @lru_cache(maxsize=4096)
-def _truncate_cached(text: str, most: int, question: str, encode: EncodeFunction) -> str:
+def _truncate_cached(text: str, max_tokens: int, question: str, encode: EncodeFunction) -> str:
+    pieces, noun = _split_pieces(text)
+    budget = max_tokens - _NOTICE_TOKENS
+    if len(pieces) < 2 or estimate_tokens(pieces[0]) > budget:
+        return _truncate_end(text, max_tokens)
+    ranked = _rank_pieces(text, question, encode)  # type: ignore[arg-type]  # as above
+    kept = _select_pieces(pieces, budget, ranked)
+    omitted = len(pieces) - len(kept)
+    shown = "\n".join(pieces[index] for index in sorted(kept))
+    return f"{shown}\n... {omitted} more {noun}{'s' if omitted > 1 else ''} left out" if omitted else shown
+
+
+def _split_pieces(text: str) -> tuple[list[str], str]:
+    """The rows or sentences of a text, and the noun for one."""
     rows = [line for line in text.splitlines() if line.strip()]
-    pieces, noun = (rows, "row") if len(rows) > 2 else (list(split_sentences(text)), "sentence")
-    room = most - _NOTICE_TOKENS
-    if len(pieces) < 2 or estimate_tokens(pieces[0]) > room:
-        return _truncate_end(text, most)
-    kept = _select_pieces(pieces, room, question, encode)
-    left = len(pieces) - len(kept)
-    shown = "\n".join(pieces[place] for place in sorted(kept))
-    return f"{shown}\n... {left} more {noun}{'s' if left > 1 else ''} left out" if left else shown
+    return (rows, "row") if len(rows) > 2 else (list(split_sentences(text)), "sentence")
 
 
-def _select_pieces(pieces: Sequence[str], room: int, question: str, encode: EncodeFunction) -> set[int]:
+@lru_cache(maxsize=4096)
+def _rank_pieces(text: str, question: str, encode: EncodeFunction) -> tuple[int, ...]:
+    """The indexes of the pieces, best first; cached, since a text may be truncated to several lengths."""
+    return tuple(index for index, _ in rank_sentences(_split_pieces(text)[0], question, encode))
+
+
+def _select_pieces(pieces: Sequence[str], budget: int, ranked: Sequence[int]) -> set[int]:
     kept: set[int] = set()
-    fixed = [0, *(place for place, piece in enumerate(pieces) if place and _CONTINUATION.match(piece))]
-    ranked = (place for place, _ in rank_sentences(list(pieces), question, encode))
-    for place in dict.fromkeys([*fixed, *ranked]):
-        cost = estimate_tokens(pieces[place]) + 1
-        if cost <= room:
-            kept.add(place)
-            room -= cost
+    required = [0, *(index for index, piece in enumerate(pieces) if index and _CONTINUATION.match(piece))]
+    for index in dict.fromkeys([*required, *ranked]):
+        cost = estimate_tokens(pieces[index]) + 1
+        if cost <= budget:
+            kept.add(index)
+            budget -= cost
     return kept
 
 
-def _truncate_end(text: str, most: int) -> str:
-    shown = truncate_to_tokens(text, max(most - _NOTICE_TOKENS, 0))
+def _truncate_end(text: str, max_tokens: int) -> str:
+    shown = truncate_to_tokens(text, max(max_tokens - _NOTICE_TOKENS, 0))
     return f"{shown} ... {len(text) - len(shown):,} more characters left out".lstrip()

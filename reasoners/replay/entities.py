@@ -1,4 +1,4 @@
-"""What is found on the way: things and values, compared by how they are called."""
+"""The entities and values found during a run, compared by id, title or name."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ from reasoners.replay.english import as_day, format_day, plain
 
 @dataclass(frozen=True, slots=True)
 class FoundEntity:
-    """Something that was found: its name or value, and its id where the graph gave one."""
+    """An entity or value: its name or text, and its id if the graph returned one."""
 
     text: str
     id: str | None = None
 
 
 def same_value(value: str) -> str:
-    """A value as it is compared."""
+    """A value normalized for comparison."""
     return as_day(value) or plain(value)
 
 
 def bare_name(name: str) -> str:
-    """A title without what tells it from others of that name."""
+    """A title without its disambiguation in brackets."""
     return name.partition(" (")[0]
 
 
 def ways_to_write(text: str) -> tuple[str, ...]:
-    """A value as graphs and as articles write it."""
+    """The spellings of a value in graphs and in articles."""
     day = as_day(text)
     return (text, bare_name(text), format_day(day)) if day else (text, bare_name(text))
 
 
 def is_same(one: FoundEntity, other: FoundEntity) -> bool:
-    """Whether two findings are of one thing: by id, else by title, else by name."""
+    """Whether two entities are the same: by id, or else by title, or else by name."""
     if one.id and other.id:
         return one.id == other.id
     if "(" in one.text and "(" in other.text:
@@ -40,14 +40,14 @@ def is_same(one: FoundEntity, other: FoundEntity) -> bool:
 
 
 def merge_entities(known: Iterable[FoundEntity], more: Iterable[FoundEntity]) -> list[FoundEntity]:
-    """All of them, each once, with the id and the title where these are known."""
-    results: list[FoundEntity] = []
-    for thing in (*known, *more):
-        place = next((place for place, item in enumerate(results) if is_same(item, thing)), None)
-        if place is None:
-            results.append(thing)
+    """Merge two lists of entities without duplicates; keep ids and titles that only one list has."""
+    merged: list[FoundEntity] = []
+    for entity in (*known, *more):
+        index = next((place for place, other in enumerate(merged) if is_same(other, entity)), None)
+        if index is None:
+            merged.append(entity)
         else:
-            there = results[place]
-            titled = thing if "(" in thing.text and "(" not in there.text else there
-            results[place] = FoundEntity(titled.text, there.id or thing.id)
-    return results
+            existing = merged[index]
+            titled = entity if "(" in entity.text and "(" not in existing.text else existing
+            merged[index] = FoundEntity(titled.text, existing.id or entity.id)
+    return merged

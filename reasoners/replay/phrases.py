@@ -1,4 +1,4 @@
-"""Noun phrases that lead from something named to what is asked: "the friend of the daughter of Ada Lund"."""
+"""Parses noun phrases that lead from a name to other entities: "the friend of the daughter of Ada Lund"."""
 
 import re
 from dataclasses import dataclass
@@ -19,34 +19,34 @@ _LEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NameReference:
-    """A name as it stands in the question."""
+    """A name in the question."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyReference:
-    """Everybody who has these values: (("occupation", "baker"), ("hobby", "chess"))."""
+    """All entities with these properties: (("occupation", "baker"), ("hobby", "chess"))."""
 
     facts: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """Who or what is meant: relations, the outermost first, that lead away from the start."""
+    """A parsed noun phrase: its start, and the relations that lead away from it, the outermost first."""
 
     relations: tuple[str, ...]
     start: NameReference | PropertyReference
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every relation and fact that it names."""
+        """The relations and properties in the phrase."""
         facts = self.start.facts if isinstance(self.start, PropertyReference) else ()
         return (*self.relations, *(fact for fact, _ in facts))
 
 
 def parse_phrase(text: str) -> NounPhrase | None:
-    """What a whole text means as a noun phrase; None where it is none."""
+    """Parse a text as a noun phrase; None if it is none."""
     relations, rest = [], text.strip()
     while match := _RELATION.match(rest):
         relations.append(match["relation"])
@@ -54,14 +54,14 @@ def parse_phrase(text: str) -> NounPhrase | None:
     start = _start(rest)
     if start is None:
         return None
-    several = [place for place in range(len(relations)) if place == 0 or parse_ranking(relations[place - 1])]
-    for place in several:
-        relations[place] = singular(relations[place])
+    plural_indexes = [index for index in range(len(relations)) if index == 0 or parse_ranking(relations[index - 1])]
+    for index in plural_indexes:
+        relations[index] = singular(relations[index])
     return NounPhrase(tuple(relations), start)
 
 
 def parse_ranking(relation: str) -> tuple[str, str] | None:
-    """The order and the event where a noun picks one of several: the latest-born, latest and born."""
+    """The order and the event of a superlative: (latest, born) for latest-born; None for any other noun."""
     match = _RANKED.fullmatch(relation)
     return (match["order"], match["event"]) if match else None
 
@@ -72,34 +72,34 @@ def _start(text: str) -> NameReference | PropertyReference | None:
     match = _HAVING.match(text)
     if match is None:
         return None
-    facts, place = [], match.end()
-    while results := _WHOSE.match(text, place):
-        facts.append((results["fact"], results["value"]))
-        place = results.end()
-    return PropertyReference(tuple(facts)) if facts and place == len(text) else None
+    facts, position = [], match.end()
+    while fact := _WHOSE.match(text, position):
+        facts.append((fact["fact"], fact["value"]))
+        position = fact.end()
+    return PropertyReference(tuple(facts)) if facts and position == len(text) else None
 
 
 def widen_phrase(question: str, start: int, end: int) -> tuple[int, int]:
-    """The widest noun phrase of a question that grows from a span: to its relations, or to all that somebody has."""
+    """Extend a span of the question to the widest noun phrase around it, with its relations or properties."""
     lead = re.search(r"(?:(?:the|a|an|those) )?(?:[a-z]+ )?whose [a-z][a-z '-]*? is $", question[:start])
     if lead:
         before = re.search(r"(?:(?:the|a|an|those) )?(?:person|people|one)? ?whose .* and $", question[: lead.start()])
         start = before.start() if before else _noun(question, lead.start())
         after = re.match(r" and whose [a-z][a-z '-]*? is [^?]+", question[end:])
         end += after.end() if after else 0
-    while results := _widen_once(question, start, end):
-        start = results
+    while wider_start := _widen_once(question, start, end):
+        start = wider_start
     return start, end
 
 
 def _noun(question: str, place: int) -> int:
-    """Where the noun before "whose" begins, which is none where another word stands there."""
+    """The start of the noun before "whose", or of "whose" if there is no such noun."""
     match = re.compile(r"(?:the |a |an |those )?(?:person|people|one|somebody|everybody) ").match(question, place)
     return place if match else question.index("whose ", place)
 
 
 def _widen_once(question: str, start: int, end: int) -> int | None:
-    """Where the phrase begins with one more relation before it."""
+    """The start of the phrase extended by one relation; None if there is none before it."""
     lead = _LEAD.search(question[:start])
     if lead is None:
         return None

@@ -1,4 +1,4 @@
-"""Verbs at work beside a server, really started."""
+"""Background jobs, started as real processes."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,80 +8,80 @@ import pytest
 
 from app.jobs import Job, JobError, JobRegistry
 from app.progress import parse_progress_event
+from app.uploads import create_upload_folder
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
 
 ISLE = Path(__file__).resolve().parents[1] / "worlds" / "isle.jsonl"
 
 
-def until(state: Callable[[], bool]) -> None:
+def wait_until(state: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not state():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def over(job: Job) -> Job:
-    until(lambda: job.state != "running")
+def wait_for_end(job: Job) -> Job:
+    wait_until(lambda: job.state != "running")
     return job
 
 
 @pytest.fixture
 def worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of worlds of a home of its own, which the jobs work in."""
+    """The folder of worlds of a temporary home, which the jobs use."""
     monkeypatch.setenv("SHOWHOW_HOME", str(tmp_path))
     return tmp_path / "worlds"
 
 
 @pytest.fixture
 def jobs() -> Iterator[JobRegistry]:
-    found = JobRegistry()
-    yield found
-    found.stop_all()
+    registry = JobRegistry()
+    yield registry
+    registry.stop_all()
 
 
-def test_a_job_does_its_verb_and_its_scratch_folder_goes(jobs, worlds, tmp_path):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    (scratch / "articles.jsonl").write_bytes(ISLE.read_bytes())
-    words = ["world", "import", "isle", f"--articles={scratch / 'articles.jsonl'}"]
-    job = jobs.start("world", "isle", "Importing", words, scratch)
+def test_a_job_runs_its_verb_and_removes_its_scratch_folder(jobs, worlds, tmp_path):
+    scratch = create_upload_folder(tmp_path / "uploads", "isle")
+    (scratch.path / "articles.jsonl").write_bytes(ISLE.read_bytes())
+    arguments = ["world", "import", "isle", f"--articles={scratch.path / 'articles.jsonl'}"]
+    job = jobs.start("world", "isle", "Importing", arguments, scratch)
     assert jobs.list_jobs("world") == [job]
-    assert over(job).state == "done"
+    assert wait_for_end(job).state == "done"
     assert read_world_metadata(worlds, "isle")["articles"] == 7
-    assert not scratch.exists()
-    took = job.seconds
+    assert list((tmp_path / "uploads").iterdir()) == []
+    seconds = job.seconds
     jobs.dismiss(job)
     assert jobs.list_jobs("world") == []
-    assert job.seconds == took
+    assert job.seconds == seconds
 
 
-def test_a_job_that_fails_says_why_in_one_sentence(jobs, worlds):
-    job = over(jobs.start("world", "isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"]))
+def test_a_failed_job_has_its_error_as_one_sentence(jobs, worlds):
+    job = wait_for_end(jobs.start("world", "isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"]))
     assert job.state == "failed"
     assert job.error.startswith("/nowhere: there is no such file or folder")
     assert list_world_names(worlds) == []
 
 
-def test_a_stopped_job_leaves_nothing_half_made(jobs, worlds):
+def test_a_stopped_job_removes_the_unfinished_world(jobs, worlds):
     job = jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=60000"])
-    # In the middle of its work: the folder that is being filled is there.
-    until(lambda: worlds.is_dir() and any(worlds.iterdir()))
-    with pytest.raises(JobError, match="in progress already"):
+    # The work has begun once the unfinished folder exists.
+    wait_until(lambda: worlds.is_dir() and any(worlds.iterdir()))
+    with pytest.raises(JobError, match="already running"):
         jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd"])
     jobs.dismiss(job)
     assert jobs.list_jobs("world") == [job], "a running job cannot be forgotten"
     job.stop()
     job.stop()
-    assert over(job).state == "stopped"
+    assert wait_for_end(job).state == "stopped"
     assert list(worlds.iterdir()) == []
-    again = over(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
+    again = wait_for_end(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
     assert again.state == "done", again.message
     assert jobs.list_jobs("world") == [again]
 
 
-def test_progress_is_read_from_json_lines_and_other_lines_are_no_progress(jobs, worlds):
-    job = over(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
+def test_progress_is_parsed_from_json_lines_and_other_lines_are_ignored(jobs, worlds):
+    job = wait_for_end(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
     assert job.last_event.event in {"progress", "note"}
     assert job.message == job.last_event.message
     for line, share in {
@@ -95,9 +95,9 @@ def test_progress_is_read_from_json_lines_and_other_lines_are_no_progress(jobs, 
         assert parse_progress_event(line) is None
 
 
-def test_a_registry_finds_a_job_again_by_kind_and_name(jobs, worlds):
+def test_the_registry_finds_a_job_by_kind_and_name(jobs, worlds):
     job = jobs.start("world", "isle", "Importing", ["world", "import", "isle", f"--articles={ISLE}"])
     assert jobs.find("world", "isle") is job
     assert jobs.find("usage", "isle") is None
-    assert over(job).state == "done"
+    assert wait_for_end(job).state == "done"
     assert jobs.find("world", "isle") is job

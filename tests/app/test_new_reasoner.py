@@ -1,11 +1,11 @@
-"""A reasoner that joins the registry is offered by the Ask form and by every verb that lists reasoners."""
+"""A new entry of the reasoner registry is offered by the Ask form and by every verb that lists reasoners."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-# The registry is read when the verbs are imported, so that each part runs in a process of its own.
+# The verbs read the registry when they are imported, so the script runs in a process of its own.
 FORM = """
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""A tool that joins the registry is offered by every page, verb, help text and prompt that lists tools."""
+"""A new entry of the tool registry is offered by every page, verb, help text and prompt that lists tools."""
 
 import os
 import subprocess

@@ -1,14 +1,40 @@
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import app.server
-from app.server import UNEXPECTED_ERROR
+from app.security_headers import SecurityHeadersMiddleware
+from app.server import UNEXPECTED_ERROR, report_failure
 from db.database import StoreError
 
 CONFIG = Path(app.server.__file__).parent / ".streamlit" / "config.toml"
+
+
+def test_no_folder_of_a_page_can_be_imported_in_place_of_a_room():
+    pages = Path(app.server.__file__).parent / "pages"
+    root = pages.parents[1]
+    rooms = [path.name for path in pages.iterdir() if path.is_dir() and (root / path.name / "__init__.py").is_file()]
+    assert {"tools", "worlds"} <= set(rooms)
+    # As Streamlit does when it runs the first page.
+    program = f"""
+import app.server, importlib, sys
+sys.path.insert(0, {str(pages)!r})
+print([importlib.import_module(room).__file__ for room in {rooms!r}])
+"""
+    output = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    assert output.strip() == str([str(root / room / "__init__.py") for room in rooms])
 
 
 def page_that_fails(failure: Exception) -> None:
@@ -21,13 +47,28 @@ def page_that_fails(failure: Exception) -> None:
     ("failure", "sentence"),
     [
         (KeyError("/root/secret/path.py"), UNEXPECTED_ERROR),
-        (StoreError("The database is locked; try again."), "The database is locked; try again."),
+        (StoreError("the database is locked; try again"), r"The database is locked; try again\."),
     ],
 )
 def test_a_failed_page_shows_one_sentence_without_a_traceback(failure: Exception, sentence: str):
     page = AppTest.from_function(page_that_fails, args=(failure,)).run(timeout=20)
     assert [error.value for error in page.error] == [sentence]
     assert not page.exception
+
+
+def test_a_request_that_fails_gets_one_sentence_with_the_headers_of_security():
+    def fail(_request: Request) -> Response:
+        raise KeyError("/root/secret/path.py")
+
+    failing = Starlette(
+        routes=[Route("/", fail)],
+        middleware=[Middleware(SecurityHeadersMiddleware)],
+        exception_handlers={Exception: report_failure},
+    )
+    with TestClient(failing, raise_server_exceptions=False) as client:
+        reply = client.get("/")
+    assert (reply.status_code, reply.text) == (500, UNEXPECTED_ERROR)
+    assert reply.headers["X-Frame-Options"] == "DENY"
 
 
 def test_streamlit_shows_no_details_of_errors_and_draws_no_bare_strings():

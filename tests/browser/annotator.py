@@ -1,4 +1,4 @@
-"""What a person does on the Annotate page, by keyboard and mouse."""
+"""Actions of a person on the Annotate page, by keyboard and mouse."""
 
 import re
 import time
@@ -8,28 +8,30 @@ from urllib.parse import quote
 from playwright.sync_api import Locator, Page, expect
 
 from app.pages.annotate.composer import FIELD_LABELS
-from tests.browser.settled import PATIENCE, settle
+from tests.browser.settled import CONFIRM_NAME, PATIENCE, settle
 
 
 class Annotator:
-    """A person with a browser; every act waits until the page shows what it led to."""
+    """A person with a browser; every action waits until the page shows its effect."""
 
     def __init__(self, page: Page, url: str, name: str, project: str) -> None:
         self.page = page
         page.set_default_timeout(PATIENCE)
+        # Also for a page outside the context of the fixture.
+        page.add_init_script(CONFIRM_NAME)
         expect.set_options(timeout=PATIENCE)
         self.open(f"{url}/?you={quote(name)}&project={quote(project)}")
 
     def open(self, address: str) -> None:
-        """Go to an address and wait for the form."""
+        """Open a URL and wait for the form."""
         self.page.goto(address)
         self.page.wait_for_selector(".st-key-acts")
-        # The parts of the page that listen for keys are fetched when they are first drawn.
+        # The components that listen for keys are loaded when they are first drawn.
         self.page.wait_for_load_state("networkidle")
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the page is drawn and nothing runs."""
+        """Wait until the page is drawn and no script runs."""
         settle(self.page)
 
     @property
@@ -43,7 +45,7 @@ class Annotator:
         return self.page.get_by_label("Thought", exact=True)
 
     def show(self, text: str) -> None:
-        """Wait until the question that holds the text is on the page, skipping others."""
+        """Wait until the page shows a question that contains the text."""
         self.page.wait_for_function("text => document.querySelector('h1')?.textContent.includes(text)", arg=text)
 
     def choose(self, key: str) -> None:
@@ -60,7 +62,7 @@ class Annotator:
         self.fill(FIELD_LABELS.get(name, name.replace("_", " ").capitalize()), text)
 
     def run(self) -> Locator:
-        """Run the step by its key; gives the new step."""
+        """Run the step by its key; returns the new step."""
         before = self.steps.count()
         self.page.keyboard.press("Control+Enter")
         expect(self.steps).to_have_count(before + 1, timeout=PATIENCE)
@@ -73,13 +75,13 @@ class Annotator:
         self.settle()
 
     def rate(self, stars: int) -> None:
-        """Rate the last observation by key, outside of the text fields."""
+        """Rate the last observation by key, with the focus outside of text fields."""
         self.page.evaluate("document.activeElement.blur()")
         self.page.keyboard.press(str(stars))
         expect(self.steps.last.locator(".stars button.on")).to_have_count(stars)
 
-    def saved(self, after: Callable[[], None]) -> None:
-        """Do something that is typed, and wait until the page says that it is saved."""
+    def wait_for_save(self, after: Callable[[], None]) -> None:
+        """Call `after`, which types text, and wait until the page reports that it is saved."""
         status = self.page.locator(".status")
         before = status.text_content()
         after()

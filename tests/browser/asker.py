@@ -1,4 +1,4 @@
-"""What a person does on the Ask page."""
+"""Actions of a person on the Ask page."""
 
 from urllib.parse import urlencode
 
@@ -18,19 +18,19 @@ class Asker:
         page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
 
-    def look(self, **place: str) -> None:
-        """Open the page, on a trace where one is named."""
-        self.page.goto(f"{self._url}/ask?{urlencode({'you': self._name, **place})}")
+    def open(self, **query: str) -> None:
+        """Open the page with these parameters, such as a trace."""
+        self.page.goto(f"{self._url}/ask?{urlencode({'you': self._name, **query})}")
         self.page.wait_for_selector(".st-key-masthead")
         self.page.wait_for_load_state("networkidle")
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the page is drawn and nothing runs."""
+        """Wait until the page is drawn and no script runs."""
         settle(self.page)
 
     def ask(self, question: str) -> None:
-        """Type the question and ask it by key; the address names another trace then."""
+        """Type the question, ask it by key, and wait until the URL has another trace."""
         before = self.page.url
         self.page.get_by_label("Question", exact=True).fill(question)
         self.page.keyboard.press("Control+Enter")
@@ -39,14 +39,14 @@ class Asker:
         )
 
     def choose(self, label: str, option: str) -> None:
-        """Choose an option of a box."""
+        """Choose an option of a select box."""
         self.page.get_by_label(label, exact=True).click()
         self.page.get_by_role("option", name=option).click()
         self.settle()
 
     @property
     def trace(self) -> str:
-        """The trace that the address names."""
+        """The trace in the URL."""
         return self.page.url.partition("trace=")[2].partition("&")[0]
 
     @property
@@ -59,7 +59,7 @@ class Asker:
         """The answer, once there is one."""
         return self.page.locator(".conclusion .answer")
 
-    def ended(self, word: str) -> None:
-        """Wait until the page says that the run ended so."""
+    def wait_for_ending(self, word: str) -> None:
+        """Wait until the page shows that ending of the run."""
         expect(self.page.get_by_text(f"{word}.", exact=True)).to_be_visible(timeout=LONG)
         self.settle()

@@ -1,4 +1,4 @@
-"""A real server and a real browser."""
+"""Fixtures: a real server and a real browser."""
 
 import json
 import shutil
@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.browser.server import Showhow
+from tests.browser.settled import CONFIRM_NAME
 
-# Without these a headless Chromium looks for Google's hosts, which a closed network answers late or never.
+# Without these a headless Chromium requests Google's hosts, which time out in a closed network.
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -25,7 +26,7 @@ HOSTILE = [
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Debian's Chromium, or the one that the machine calls by that name."""
+    """Start the Chromium of the machine."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     assert program, "the browser tests need Chromium: apt-get install chromium"
     return playwright.chromium.launch(executable_path=program, args=FLAGS)
@@ -47,6 +48,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     opened = browser.new_context(viewport={"width": 1440, "height": 900})
+    opened.add_init_script(CONFIRM_NAME)
     yield opened
     opened.close()
 
@@ -58,8 +60,9 @@ def page(context: BrowserContext) -> Page:
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Iterator[Showhow]:
-    """A server over the real world whose facts are split between texts and graph, with its 300 questions."""
+    """A server with the 2Wiki world, whose facts are split between text and graph, and its 300 questions."""
     showhow = Showhow(tmp_path_factory.mktemp("real"))
+    showhow.environment["SHOWHOW_IMPORT_FOLDER"] = str(showhow.home / "offered")
     source = shared_data / "world_2wiki"
     articles, graph = str(source / "paragraphs.jsonl"), str(source / "kg_half.ttl")
     showhow.run("world", "import", "real", "--articles", articles, "--where", "side=text", "--graph", graph)
@@ -67,10 +70,11 @@ def real(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Iterato
     hostile = showhow.home / "hostile.jsonl"
     hostile.write_text("\n".join(json.dumps(article) for article in HOSTILE), encoding="utf-8")
     showhow.run("world", "import", "hostile", "--articles", str(hostile))
-    asked = showhow.home / "hostile_questions.jsonl"
+    questions = showhow.home / "hostile_questions.jsonl"
     lines = [{"question": f"What is **{article['title']}**?", "answer": "<i>nothing</i>"} for article in HOSTILE]
-    asked.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    showhow.run("questions", "import", str(asked), "--project", "Hostile", "--world", "hostile")
+    questions.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    showhow.run("questions", "import", str(questions), "--project", "Hostile", "--world", "hostile")
+    showhow.appoint("grace", "joe", *("ann", "bea", "cleo", "dee", "eva", "fay", "gil"))
     showhow.start()
     yield showhow
     showhow.stop()

@@ -1,6 +1,7 @@
-"""Draws the README's pictures: `make screenshots` records a trace, reviews it, walks through a world, and asks."""
+"""Takes the screenshots of the README (`make screenshots`): each page with real data, in two sizes."""
 
 import json
+import os
 import re
 import tempfile
 from contextlib import suppress
@@ -17,7 +18,7 @@ from tests.browser.annotator import Annotator
 from tests.browser.asker import Asker
 from tests.browser.conftest import launch
 from tests.browser.librarian import Librarian
-from tests.browser.server import Showhow
+from tests.browser.server import PREPARED, Showhow
 from tests.browser.settled import settle
 from tests.browser.visitor import Visitor
 from tools.registry import BUILT_IN_TOOLS
@@ -28,10 +29,12 @@ SIZES = {"": (1440, 900), "-narrow": (1024, 1100)}
 
 
 def main() -> None:
-    """Record, submit and review one trace, with a picture of each page."""
+    """Record, submit and review one trace, and take a screenshot of each page."""
     DOCS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        showhow = Showhow(Path(folder))
+        os.environ[PREPARED] = folder
+        showhow = Showhow(Path(folder) / "shown")
+        showhow.appoint("ada", "grace")
         showhow.start()
         browser = launch(playwright)
         try:
@@ -40,20 +43,20 @@ def main() -> None:
             )
             gold = take_question(ada.page, showhow)
             record(ada, gold)
-            picture(ada, "annotate")
-            hand_in(ada, gold)
+            take_screenshot(ada, "annotate")
+            submit_answer(ada, gold)
             ada.page.goto(f"{showhow.url}/review?you=grace&project=Fictional+people")
             ada.page.get_by_role("button", name="Approve").wait_for()
             ada.settle()
-            picture(ada, "review")
-            walk(ada.page, showhow)
-            picture(ada, "worlds", tall=1240)
-            consult(ada.page, showhow, gold["question"]["text"])
-            picture(ada, "library", tall=1320)
-            Asker(ada.page, showhow.url, "ada").look(trace=answered(showhow))
-            picture(ada, "ask", tall=1240)
+            take_screenshot(ada, "review")
+            open_family(ada.page, showhow)
+            take_screenshot(ada, "worlds", tall=1240)
+            open_selection(ada.page, showhow, gold["question"]["text"])
+            take_screenshot(ada, "library", tall=1320)
+            Asker(ada.page, showhow.url, "ada").open(trace=find_replayed_trace(showhow))
+            take_screenshot(ada, "ask", tall=1240)
             verify(ada.page, showhow)
-            picture(ada, "verify")
+            take_screenshot(ada, "verify")
         finally:
             browser.close()
             showhow.stop()
@@ -62,10 +65,10 @@ def main() -> None:
 def take_question(page: Page, showhow: Showhow) -> Gold:
     """A question of the default world that needs an article and the graph, with the steps of its gold trace."""
     rows = json.loads(showhow.run("world", "questions", "default", "--kind", "comparison", "--limit", "1000", "--json"))
-    asked = re.compile(r"Who was born earlier, [A-Z]\w+ [A-Z]\w+ or [A-Z]\w+ [A-Z]\w+\?")
-    row = next(row for row in rows if asked.fullmatch(row["text"]) and row["needs"] == [["text", "graph"]])
+    pattern = re.compile(r"Who was born earlier, [A-Z]\w+ [A-Z]\w+ or [A-Z]\w+ [A-Z]\w+\?")
+    row = next(row for row in rows if pattern.fullmatch(row["text"]) and row["needs"] == [["text", "graph"]])
     ada = Visitor(page, showhow.url, "ada")
-    ada.look("default", view="questions", question=row["id"])
+    ada.open("default", view="questions", question=row["id"])
     ada.press("Alt+A")
     page.wait_for_selector(".st-key-acts")
     page.wait_for_load_state("networkidle")
@@ -75,7 +78,7 @@ def take_question(page: Page, showhow: Showhow) -> Gold:
 
 
 def record(ada: Annotator, gold: Gold) -> None:
-    """The steps of the gold trace by hand, and the thought of the answer."""
+    """Record the steps of the gold trace by hand, and the final thought."""
     for step in gold["steps"]:
         ada.choose(f"Alt+{list(BUILT_IN_TOOLS).index(step['tool']) + 1}")
         ada.thought.fill(step["thought"])
@@ -83,65 +86,65 @@ def record(ada: Annotator, gold: Gold) -> None:
             ada.fill_argument(name, ", ".join(value) if isinstance(value, list) else value)
         ada.run()
         ada.rate(4 if step["tool"] == "wikisearch" else 5)
-    ada.saved(lambda: ada.thought.fill(gold["trace"]["final_thought"]))
+    ada.wait_for_save(lambda: ada.thought.fill(gold["trace"]["final_thought"]))
 
 
-def hand_in(ada: Annotator, gold: Gold) -> None:
-    """Answer and submit."""
+def submit_answer(ada: Annotator, gold: Gold) -> None:
+    """Fill in the final answer and submit."""
     ada.page.keyboard.press("Control+Shift+Enter")
     ada.settle()
     ada.fill("Final answer", gold["trace"]["final_answer"])
     ada.page.keyboard.press("Control+Enter")
-    ada.page.get_by_text("Submitted.").wait_for()
+    ada.page.get_by_text("Submitted for review.").wait_for()
 
 
-def walk(page: Page, showhow: Showhow) -> None:
-    """A person of a world whose facts are spread over its sources, with grandparents and children."""
+def open_family(page: Page, showhow: Showhow) -> None:
+    """Open a person with grandparents and children, in a world whose facts are split over all sources."""
     showhow.run("world", "generate", "isles", "--people", "500", "--seed", "7", "--split", "text=50,graph=35,web=15")
     universe = Universe.load(showhow.home / "worlds" / "isles" / UNIVERSE_FILE)
-    everybody = (build_universe_family(universe, ItemCatalog(universe).person(row)) for row in range(len(universe)))
-    chosen = max((family for family in everybody if family and _fits(family)), key=lambda family: len(family.people))
+    families = (build_universe_family(universe, ItemCatalog(universe).person(row)) for row in range(len(universe)))
+    largest = max((family for family in families if family and _fits(family)), key=lambda family: len(family.people))
     ada = Visitor(page, showhow.url, "ada")
-    ada.look("isles", view="look", entity=chosen.centre)
+    ada.open("isles", view="look", entity=largest.centre)
 
 
 def _fits(family: Family) -> bool:
-    """Whether the tree is as wide as a narrow window."""
-    grown = family.children(family.centre)
-    return len(family.siblings) <= 2 and 1 <= len(grown) <= 2 and len(family.parents) > 3
+    """Whether the tree fits into a narrow window."""
+    children = family.children(family.centre)
+    return len(family.siblings) <= 2 and 1 <= len(children) <= 2 and len(family.parents) > 3
 
 
-def consult(page: Page, showhow: Showhow, question: str) -> None:
-    """What would be put before that question, of a version of the default demonstrations."""
+def open_selection(page: Page, showhow: Showhow, question: str) -> None:
+    """Open the selection for that question from a version of the default demonstrations."""
     showhow.run("library", "freeze", "people")
     ada = Librarian(page, showhow.url, "ada")
-    ada.look("people", view="choose")
-    ada.inquire(question)
+    ada.open("people", view="choose")
+    ada.select_for(question)
 
 
-def answered(showhow: Showhow) -> str:
-    """The trace of a question over several steps that is answered by following a demonstration."""
+def find_replayed_trace(showhow: Showhow) -> str:
+    """Find a question that replay answers in several steps; returns the id of its trace."""
     rows = json.loads(
         showhow.run("world", "questions", "default", "--kind", "comparative", "--limit", "1000", "--json")
     )
     for row in rows:
         with suppress(AssertionError):
-            told = json.loads(showhow.run("ask", row["text"], "--world", "default", "--json"))
-            if told["steps"] > 2:
-                return str(told["trace"])
+            result = json.loads(showhow.run("ask", row["text"], "--world", "default", "--json"))
+            if result["steps"] > 2:
+                return str(result["trace"])
     raise AssertionError("no question of the default world can be answered by following a demonstration")
 
 
 def verify(page: Page, showhow: Showhow) -> None:
-    """How well demonstrations can be followed on some of the default questions."""
+    """Open a verification of replay on some of the default questions."""
     showhow.run("verify", "--project", "Fictional people", "--limit", "60")
     page.goto(f"{showhow.url}/verify?you=ada&project=Fictional+people")
     page.locator(".st-key-verification_sizes").wait_for()
     settle(page)
 
 
-def picture(ada: Annotator, name: str, tall: int = 0) -> None:
-    """One picture a size, `tall` pixels high if more is to be seen."""
+def take_screenshot(ada: Annotator, name: str, tall: int = 0) -> None:
+    """Take a screenshot of each size, `tall` pixels high if that is given."""
     for suffix, (width, height) in SIZES.items():
         ada.page.set_viewport_size({"width": width, "height": tall or height})
         ada.page.wait_for_timeout(600)

@@ -1,4 +1,4 @@
-"""Showhow as its users run it: a home of its own, a free port, the real command line."""
+"""A real Showhow server with a home of its own on a free port, started by the command line."""
 
 import os
 import shutil
@@ -13,13 +13,18 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from db import users
+from db.database import Database
+from db.models import ROLES
+from tests.app.cli.in_process import run_in_process
+
 SHOWHOW = Path(sys.executable).with_name("showhow")
 PREPARED = "PREPARED_SHOWHOW_HOMES"
 """The environment variable that names a folder shared by all workers of a test run (tests/conftest.py)."""
 
 
 def copy_prepared_home(home: Path) -> None:
-    """Copy what `showhow setup` makes into an empty home; it is made once in a test run."""
+    """Copy the result of `showhow setup`, which runs once in a test run, into an empty home."""
     prepared = Path(os.environ[PREPARED]) / "home"
     with FileLock(f"{prepared}.lock"):
         if not prepared.exists():
@@ -42,14 +47,15 @@ def copy_prepared_home(home: Path) -> None:
 
 def _environment(home: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
-    return {**inherited, "SHOWHOW_HOME": str(home), "OMP_NUM_THREADS": "1", "SHOWHOW_AGENT_API": "true"}
+    return {**inherited, "SHOWHOW_HOME": str(home), "OMP_NUM_THREADS": "1"}
 
 
 class Showhow:
-    """One home, and a server on it while it is started; the default world is there unless the home is to be empty."""
+    """One home, with the default world unless `empty`, and its server, which opens at most `descriptors` files."""
 
-    def __init__(self, home: Path, *, empty: bool = False) -> None:
+    def __init__(self, home: Path, *, empty: bool = False, descriptors: int | None = None) -> None:
         self.home = home
+        self._descriptors = descriptors
         if not empty:
             copy_prepared_home(home)
         self.environment = _environment(home)
@@ -57,21 +63,30 @@ class Showhow:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, *words: str) -> str:
-        """What a verb prints; an AssertionError with its complaint when it fails."""
-        done = subprocess.run([SHOWHOW, *words], env=self.environment, capture_output=True, text=True, check=False)
+        """Run a verb in this process and return its stdout; raises AssertionError with its stderr if it fails."""
+        done = run_in_process(self.home, *words, **self.environment)
         assert done.returncode == 0, f"showhow {' '.join(words)}: {done.stderr}"
         return done.stdout
 
+    def appoint(self, *names: str) -> None:
+        """Store people with all roles; people who come later are annotators."""
+        database = Database(f"sqlite:///{self.home / 'showhow.db'}")
+        with database.begin() as session:
+            for name in names:
+                users.register_user(session, name)
+                users.set_roles(session, name, ROLES)
+        database.close()
+
     def start(self) -> float:
-        """Serve; gives the seconds until the server answered."""
+        """Start the server; returns the seconds until it responded."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         started = time.perf_counter()
-        command = [SHOWHOW, "run", "--port", str(self.port)]
+        command = [*self._limit_descriptors(), SHOWHOW, "run", "--port", str(self.port)]
         with (self.home / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.home)
-        # The first start makes the default world.
+        # The first start may build the default world.
         while time.perf_counter() - started < 240:
             try:
                 with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as reply:  # noqa: S310 - our own server
@@ -82,13 +97,17 @@ class Showhow:
                 time.sleep(0.05)
         raise AssertionError((self.home / "server.log").read_text())
 
+    def _limit_descriptors(self) -> list[str]:
+        """The start of a command that may open at most that many files."""
+        return ["bash", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "bash"] if self._descriptors else []
+
     @property
     def url(self) -> str:
-        """Where it serves."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> None:
-        """End the server."""
+        """Stop the server."""
         if self._process is not None:
             self._process.send_signal(with_signal)
             self._process.wait(timeout=20)

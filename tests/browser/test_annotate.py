@@ -13,12 +13,11 @@ from tests.browser.annotator import Annotator
 from tests.browser.conftest import HOSTILE, launch
 from tests.browser.server import Showhow
 
-pytestmark = pytest.mark.xdist_group("browser")
 QUESTION = "Where was the husband of Octavie Coudreau born?"
 
 
 def open_question(annotator: Annotator, text: str) -> None:
-    """Skip, with a reason, until the question is there."""
+    """Skip questions, with a reason, until the page shows the one with this text."""
     for _ in range(12):
         if text in (annotator.page.locator("h1").text_content() or ""):
             return
@@ -36,15 +35,15 @@ def trace_of(page: Page) -> str:
 
 
 def ask_the_text(ada: Annotator) -> None:
-    """The text tells who the husband was."""
-    ada.saved(lambda: ada.thought.fill("Who was her husband?"))
+    """Find the husband in the text: search, then read."""
+    ada.wait_for_save(lambda: ada.thought.fill("Who was her husband?"))
     ada.fill("Search for", "Octavie Coudreau")
-    found = ada.run()
-    expect(found).to_contain_text("(from the question)")
+    hits = ada.run()
+    expect(hits).to_contain_text("(from the question)")
     ada.rate(4)
     ada.choose("Alt+2")
-    ada.value(found, "Octavie Coudreau")
-    ada.saved(lambda: ada.thought.fill("Read about her."))
+    ada.value(hits, "Octavie Coudreau")
+    ada.wait_for_save(lambda: ada.thought.fill("Read about her."))
     article = ada.run()
     expect(article).to_contain_text("(from step 1)")
     expect(article.locator("mark").first).to_be_visible()
@@ -52,9 +51,9 @@ def ask_the_text(ada: Annotator) -> None:
 
 
 def reload_while_typing(ada: Annotator) -> None:
-    """A reload in the middle keeps the steps and what is being typed."""
+    """Reload the page; the steps and the typed text are kept."""
     ada.choose("Alt+3")
-    ada.saved(lambda: ada.thought.fill("Which entity is Henri Coudreau?"))
+    ada.wait_for_save(lambda: ada.thought.fill("Which entity is Henri Coudreau?"))
     ada.page.reload()
     ada.page.wait_for_selector("li.step")
     ada.settle()
@@ -66,7 +65,7 @@ def reload_while_typing(ada: Annotator) -> None:
 
 
 def undo_a_slip(ada: Annotator) -> None:
-    """A step that was a mistake is undone."""
+    """Run a wrong step and undo it."""
     ada.choose("Alt+6")
     ada.fill("Entities", "Q1365431")
     ada.run()
@@ -76,7 +75,7 @@ def undo_a_slip(ada: Annotator) -> None:
 
 
 def fork_and_ask_the_graph(ada: Annotator) -> str:
-    """A fork goes on from the third step: the graph tells where he was born; gives the fork, submitted."""
+    """Fork at the third step, query the birthplace and submit the answer; returns the id of the fork."""
     first = trace_of(ada.page)
     ada.steps.nth(2).get_by_role("button", name="Fork here").click()
     ada.page.wait_for_function("first => !location.search.includes(first)", arg=first)
@@ -101,13 +100,13 @@ def fork_and_ask_the_graph(ada: Annotator) -> str:
 
 
 def approve(page: Page, address: str) -> None:
-    """A reviewer approves it beside the gold answer."""
+    """Approve the trace as a reviewer."""
     page.goto(address)
     expect(page.get_by_text("Gold answer:")).to_contain_text("Sonnac")
     expect(page.get_by_role("button", name="Approve")).to_be_visible()
     page.wait_for_timeout(500)
     page.keyboard.press("Alt+A")
-    expect(page.get_by_text("Approved: it is a demonstration now.")).to_be_visible()
+    expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
 
 
 def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_imported_elsewhere(
@@ -136,7 +135,7 @@ def test_a_question_that_needs_both_sources_is_recorded_reviewed_exported_and_im
     assert all(step["active_seconds"] is not None and step["wall_seconds"] > 0 for step in trace["steps"][:2])
 
 
-def test_what_is_being_typed_survives_a_killed_browser_and_a_killed_server(
+def test_typed_text_survives_a_killed_browser_and_a_killed_server(
     playwright: Playwright, real: Showhow, tmp_path: Path
 ):
     first = launch(playwright)
@@ -144,7 +143,7 @@ def test_what_is_being_typed_survives_a_killed_browser_and_a_killed_server(
     bob.thought.fill("A step that is on disk.")
     bob.fill("Search for", "river")
     bob.run()
-    bob.saved(lambda: bob.thought.fill("Half a thought, not yet ru"))
+    bob.wait_for_save(lambda: bob.thought.fill("Half a thought, not yet ru"))
     address = bob.page.url
     first.close()
     port = real.port
@@ -159,23 +158,23 @@ def test_what_is_being_typed_survives_a_killed_browser_and_a_killed_server(
 
 
 def test_two_tabs_on_one_trace_do_not_overwrite_each_other(context: BrowserContext, real: Showhow):
-    one = Annotator(context.new_page(), real.url, "carol", "2Wiki")
-    two = Annotator(context.new_page(), real.url, "carol", "2Wiki")
-    assert trace_of(one.page) == trace_of(two.page)
-    one.thought.fill("from the first tab")
-    one.fill("Search for", "first")
-    one.run()
-    two.thought.fill("from the second tab")
-    two.fill("Search for", "second")
-    two.page.keyboard.press("Control+Enter")
-    expect(two.page.get_by_text("changed in another tab")).to_be_visible()
-    expect(two.steps).to_have_count(1)
-    expect(two.thought).to_have_value("from the second tab")
-    # A person looks at the newer state before doing it again; what comes within the blink of an eye is refused.
-    two.page.wait_for_timeout(1600)
-    two.run()
-    expect(two.steps).to_have_count(2)
-    expect(two.steps.first).to_contain_text("from the first tab")
+    first_tab = Annotator(context.new_page(), real.url, "carol", "2Wiki")
+    second_tab = Annotator(context.new_page(), real.url, "carol", "2Wiki")
+    expect(second_tab.page.locator("h1")).to_have_text(first_tab.page.locator("h1").text_content() or "")
+    first_tab.thought.fill("from the first tab")
+    first_tab.fill("Search for", "first")
+    first_tab.run()
+    second_tab.thought.fill("from the second tab")
+    second_tab.fill("Search for", "second")
+    second_tab.page.keyboard.press("Control+Enter")
+    expect(second_tab.page.get_by_text("changed in another tab")).to_be_visible()
+    expect(second_tab.steps).to_have_count(1)
+    expect(second_tab.thought).to_have_value("from the second tab")
+    # A retry within 1.5 seconds is refused, since the person cannot have seen the newer state.
+    second_tab.page.wait_for_timeout(1600)
+    second_tab.run()
+    expect(second_tab.steps).to_have_count(2)
+    expect(second_tab.steps.first).to_contain_text("from the first tab")
 
 
 def test_text_from_a_world_is_never_markup(page: Page, real: Showhow):
@@ -195,7 +194,7 @@ def test_text_from_a_world_is_never_markup(page: Page, real: Showhow):
     expect(article).to_contain_text("😀")
 
 
-def test_a_thought_of_a_megabyte_is_kept_exactly_and_the_page_lives(page: Page, real: Showhow, tmp_path: Path):
+def test_a_thought_of_a_megabyte_is_stored_exactly(page: Page, real: Showhow, tmp_path: Path):
     eve = Annotator(page, real.url, "eve", "Hostile")
     long = ("An endless thought; " * 52_500)[:1_048_576].strip()
     eve.thought.fill(long)
@@ -207,7 +206,7 @@ def test_a_thought_of_a_megabyte_is_kept_exactly_and_the_page_lives(page: Page, 
     assert long in [step["thought"] for line in lines for step in json.loads(line)["steps"]]
 
 
-def test_a_failing_tool_is_told_in_plain_words_and_the_trace_goes_on(page: Page, real: Showhow):
+def test_a_failed_tool_shows_its_error_and_the_trace_continues(page: Page, real: Showhow):
     finn = Annotator(page, real.url, "finn", "2Wiki")
     finn.choose("Alt+5")
     finn.fill("SPARQL query", "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
@@ -219,23 +218,24 @@ def test_a_failing_tool_is_told_in_plain_words_and_the_trace_goes_on(page: Page,
     expect(finn.run()).to_contain_text("Yes")
 
 
-def test_an_empty_form_is_refused_where_it_stands(page: Page, real: Showhow):
+def test_an_empty_form_is_refused_beside_its_button(page: Page, real: Showhow):
     gil = Annotator(page, real.url, "gil", "2Wiki")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Fill in “Search for”, then run.")).to_be_visible()
     expect(gil.steps).to_have_count(0)
     page.keyboard.press("Control+Shift+Enter")
+    expect(page.get_by_label("Final answer", exact=True)).to_be_visible()
     gil.settle()
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Enter a final answer, or say what could not be found.")).to_be_visible()
 
 
-def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):
+def test_shortcuts_are_unique_shown_and_listed(page: Page, real: Showhow):
     ida = Annotator(page, real.url, "ida", "2Wiki")
     expect(page.get_by_role("button", name="Run", exact=False).last).to_be_visible()
     expect(page.locator(".st-key-finish button")).to_contain_text("Shift")
-    shown = [button.text_content() or "" for button in page.get_by_role("button").all()]
-    keys = [found.group() for text in shown if (found := re.search(r"(?:Ctrl|Alt) \+ (?:Shift \+ )?\w+", text))]
+    labels = [button.text_content() or "" for button in page.get_by_role("button").all()]
+    keys = [match.group() for text in labels if (match := re.search(r"(?:Ctrl|Alt) \+ (?:Shift \+ )?\w+", text))]
     assert len(keys) >= 9
     assert len(set(keys)) == len(keys), keys
     page.evaluate("document.activeElement.blur()")
@@ -249,7 +249,7 @@ def test_keys_are_unique_shown_and_listed(page: Page, real: Showhow):
 
 
 def submit_and_return(jo: Annotator, url: str) -> str:
-    """Answer a question wrongly, and have a reviewer return it; gives the trace."""
+    """Submit a wrong answer and return it as a reviewer; returns the id of the trace."""
     jo.thought.fill("Anything may tell.")
     jo.fill("Search for", "anything")
     jo.run()
@@ -263,14 +263,14 @@ def submit_and_return(jo: Annotator, url: str) -> str:
     jo.page.goto(f"{url}/review?you=grace&project=2Wiki&trace={trace}")
     jo.settle()
     jo.page.get_by_role("button", name="Return").click()
-    expect(jo.page.get_by_text("say what is wrong with the trace")).to_be_visible()
+    expect(jo.page.get_by_text("Say what is wrong with the trace")).to_be_visible()
     jo.page.get_by_label("Comment").fill("Look at the second article.")
     jo.page.get_by_role("button", name="Return").click()
     expect(jo.page.get_by_text("Returned to its author.")).to_be_visible()
     return trace
 
 
-def test_returned_work_opens_first_with_the_comment_and_its_answers_are_filled_in_again(page: Page, real: Showhow):
+def test_returned_work_opens_first_with_its_comment_and_answers(page: Page, real: Showhow):
     jo = Annotator(page, real.url, "jo", "2Wiki")
     trace = submit_and_return(jo, real.url)
     jo = Annotator(page, real.url, "jo", "2Wiki")
@@ -280,7 +280,7 @@ def test_returned_work_opens_first_with_the_comment_and_its_answers_are_filled_i
     queue = page.locator(".st-key-queue button")
     expect(queue).to_contain_text("1 returned")
 
-    # What is postponed stays in the queue.
+    # A postponed trace stays in the queue.
     page.get_by_role("button", name="Next question").click()
     page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
     jo.settle()
@@ -338,10 +338,10 @@ def fresh(tmp_path: Path) -> Iterator[Showhow]:
     showhow.stop()
 
 
-def test_a_store_that_cannot_be_written_is_told_in_one_sentence_and_the_page_comes_back(page: Page, fresh: Showhow):
+def test_an_unusable_database_shows_one_sentence_and_the_page_recovers(page: Page, fresh: Showhow):
     kim = Annotator(page, fresh.url, "kim", "Fictional people")
     kim.thought.fill("This cannot be stored yet.")
-    kim.fill("Search for", "somebody")
+    kim.fill("Search for", "anything")
     with sqlite3.connect(fresh.home / "showhow.db", isolation_level=None) as other:
         other.execute("ALTER TABLE step RENAME TO hidden")
         page.keyboard.press("Control+Enter")

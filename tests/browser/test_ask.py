@@ -1,4 +1,4 @@
-"""The Ask page: asked without a model, refused, mended, approved, frozen and asked again; watched, stopped, gone on."""
+"""The Ask page: refusal, fix, approval and replay without a model; a run that is watched, stopped and continued."""
 
 import json
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from app.widgets.notebook import STEPS_PER_PAGE
 from db import projects
 from db.database import Database
 from tests.browser.asker import LONG, Asker
@@ -19,7 +20,6 @@ from tests.browser.settled import settle
 from tests.servers.model import ModelServer, Request, Says
 from worlds.open import open_world
 
-pytestmark = pytest.mark.xdist_group("browser")
 LIVES = re.compile(r"^(?P<who>.+) lives in (?P<where>\w+)\.$")
 PROJECT = "Asked of default"
 TOOLS = """
@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 
 def ask(question: str) -> str:
-    \"""Ask an oracle that takes its time.\"""
+    \"""Ask a slow oracle.\"""
     while not Path(__file__).with_name("awake").exists():
         time.sleep(0.1)
     return "at last"
@@ -42,116 +42,117 @@ HARBOUR = Path(__file__).parents[1] / "tools" / "harbour.jsonl"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
-    """A server as it is for whoever starts it first, without a model."""
+    """A server with the default world, without a model."""
     showhow = Showhow(tmp_path_factory.mktemp("ask"))
+    showhow.appoint("grace")
     showhow.start()
     yield showhow
     showhow.stop()
 
 
 def residents(home: Showhow) -> list[tuple[str, str]]:
-    """People whose articles say in the same words where they live."""
+    """People and towns, from articles that state the residence in the same words."""
     text = open_world(home.home / "worlds", "default").text
     assert text is not None
-    found: dict[str, str] = {}
+    town_by_person: dict[str, str] = {}
     for hit in text.search("lives in", 60):
         for sentence in text.article(hit.title).sentences:
-            said = LIVES.match(sentence)
-            if said and said["who"] == hit.title:
-                found[hit.title] = said["where"]
-    return list(found.items())
+            match = LIVES.match(sentence)
+            if match and match["who"] == hit.title:
+                town_by_person[hit.title] = match["where"]
+    return list(town_by_person.items())
 
 
-def is_refused(ida: Asker, question: str) -> str:
-    """Ask what no demonstration shows; gives the trace, which a reload shows again."""
+def ask_refused_question(ida: Asker, question: str) -> str:
+    """Ask a question that no demonstration matches; returns the refused trace, which a reload shows again."""
     page = ida.page
-    ida.look()
+    ida.open()
     expect(page.get_by_text("No model is set up. Replay runs the actions")).to_be_visible()
     ida.ask(question)
-    ida.ended("Refused")
+    ida.wait_for_ending("Refused")
     expect(page.get_by_text("I can't follow any demonstration here")).to_be_visible()
-    refused = ida.trace
-    ida.look(trace=refused)
-    ida.ended("Refused")
+    trace = ida.trace
+    ida.open(trace=trace)
+    ida.wait_for_ending("Refused")
     expect(page.get_by_label("Question", exact=True)).to_have_value(question)
-    return refused
+    return trace
 
 
-def mend(ida: Asker, who: str, where: str) -> str:
-    """Keep the step that finds who is asked about, read the article and answer by it; gives the mended trace."""
-    page, refused = ida.page, ida.trace
+def fix_run(ida: Asker, person: str, town: str) -> str:
+    """Fork after the first step, read the article and submit the answer; returns the id of the fixed trace."""
+    page, refused_trace = ida.page, ida.trace
     form = page.locator(".st-key-composer")
     ida.steps.nth(1).get_by_role("button", name="Fix this").click()
     form.wait_for()
     page.wait_for_load_state("networkidle")
     ida.settle()
-    assert refused not in page.url
+    assert refused_trace not in page.url
     expect(page.locator("li.step")).to_have_count(1)
     page.keyboard.press("Alt+2")
     ida.settle()
-    question = f"Where does {who} live?"
-    for label, text in {"Thought": f"{question} The article may tell.", "Title": who, "Question": question}.items():
+    question = f"Where does {person} live?"
+    for label, text in {"Thought": f"{question} The article may tell.", "Title": person, "Question": question}.items():
         form.get_by_label(label, exact=True).fill(text)
     page.keyboard.press("Control+Enter")
-    expect(page.locator("li.step").last).to_contain_text(f"{who} lives in {where}.")
+    expect(page.locator("li.step").last).to_contain_text(f"{person} lives in {town}.")
     ida.settle()
     page.keyboard.press("Control+Shift+Enter")
     ida.settle()
-    page.get_by_label("Final answer").fill(where)
-    mended = ida.trace
+    page.get_by_label("Final answer").fill(town)
+    trace = ida.trace
     page.keyboard.press("Control+Enter")
-    page.wait_for_function("mended => !location.search.includes(mended)", arg=mended)
-    return mended
+    page.wait_for_function("mended => !location.search.includes(mended)", arg=trace)
+    return trace
 
 
 def approve_and_freeze(page: Page, home: Showhow, trace: str) -> None:
-    """A reviewer makes the trace a demonstration and freezes the library's next version with it."""
+    """Approve the trace as a reviewer and freeze the next version of the library."""
     page.goto(f"{home.url}/review?you=grace&project={PROJECT.replace(' ', '+')}&trace={trace}")
     expect(page.get_by_text("forked at step")).to_be_visible()
     settle(page)
     page.keyboard.press("Alt+A")
-    expect(page.get_by_text("Approved: it is a demonstration now.")).to_be_visible()
+    expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
     grace = Librarian(page, home.url, "grace")
-    grace.look("default")
+    grace.open("default")
     grace.press("Alt+l")
     grace.dialog.get_by_role("button", name="Freeze").last.click()
     expect(page.locator("h1")).to_have_text("default, version 2", timeout=LONG)
 
 
-def test_what_no_demonstration_shows_is_refused_mended_approved_frozen_and_followed(page: Page, home: Showhow):
+def test_a_refused_question_is_fixed_approved_frozen_and_then_answered_by_replay(page: Page, home: Showhow):
     (first, town), (second, other_town), *_ = residents(home)
     ida = Asker(page, home.url, "ida")
-    is_refused(ida, f"Where does {first} live?")
-    approve_and_freeze(page, home, mend(ida, first, town))
+    ask_refused_question(ida, f"Where does {first} live?")
+    approve_and_freeze(page, home, fix_run(ida, first, town))
 
-    ida.look()
+    ida.open()
     expect(page.get_by_label("Library")).to_have_value("default:2")
     ida.ask(f"Where does {second} live?")
     expect(ida.answer).to_have_text(other_town, timeout=LONG)
     ida.settle()
     expect(page.get_by_role("button", name="step").first).to_be_visible()
     page.get_by_text("Demonstrations", exact=True).click()
-    followed = page.locator("[class*=st-key-pick_]").filter(has_text="This one was followed.")
+    followed = page.locator("[class*=st-key-pick_]").filter(has_text="Followed by the replay.")
     expect(followed).to_contain_text(f"Where does {first} live?", timeout=LONG)
     expect(followed).to_contain_text(f"{first} → {second}")
     expect(followed.locator("table.reasons")).to_contain_text("Relevance")
 
 
-def save(ida: Asker, project: str, told: str) -> None:
-    """Keep the question in a project, a new one called Kept or that one, and wait for what the page says of it."""
+def save(ida: Asker, project: str, message: str) -> None:
+    """Save the question in a project, a new one named Kept or that one, and wait for the message."""
     page, dialog = ida.page, ida.page.get_by_role("dialog")
     page.get_by_role("button", name="Save as question").click()
     dialog.wait_for()
-    # What the dialog showed the last time goes when it is drawn to its end.
+    # Elements of the previous dialog disappear once the new one is drawn completely.
     ida.settle()
-    dialog.get_by_label("Into the project").click()
+    dialog.get_by_label("Project", exact=True).click()
     page.get_by_role("option", name=project).click()
     ida.settle()
     if project != "Kept":
-        dialog.get_by_role("textbox", name="Its name").fill("Kept")
+        dialog.get_by_role("textbox", name="Name of the project").fill("Kept")
     dialog.get_by_role("textbox", name="Gold answer").fill("Nobody")
     page.keyboard.press("Control+Enter")
-    expect(dialog.get_by_text(told)).to_be_visible()
+    expect(dialog.get_by_text(message)).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     ida.settle()
@@ -159,42 +160,45 @@ def save(ida: Asker, project: str, told: str) -> None:
 
 def test_an_example_is_asked_shared_and_saved_as_a_question_once(page: Page, context: BrowserContext, home: Showhow):
     ida = Asker(page, home.url, "ida")
-    ida.look()
+    ida.open()
     page.locator(".st-key-examples_to_ask").get_by_role("button").last.click()
+    expect(page.get_by_label("Question", exact=True)).not_to_have_value("")
     ida.settle()
     question = page.get_by_label("Question", exact=True).input_value()
-    known = json.loads(home.run("world", "questions", "default", "--limit", "1000", "--json"))
-    assert question in [each["text"] for each in known]
+    questions = json.loads(home.run("world", "questions", "default", "--limit", "1000", "--json"))
+    assert question in [row["text"] for row in questions]
     ida.ask(question)
     share = page.get_by_role("button", name="Share")
     expect(share).to_be_visible(timeout=LONG)
     ida.settle()
 
-    # Whoever follows the link sees the same trace.
+    # The shared link shows the same trace.
     share.click()
     link = page.get_by_test_id("stPopoverBody").locator("code").text_content() or ""
     assert ida.trace in link
     other = context.new_page()
     other.goto(link)
     expect(other.get_by_label("Question", exact=True)).to_have_value(question)
-    expect(other.locator("li.step")).to_have_count(ida.steps.count())
+    steps = json.loads(home.run("traces", "show", ida.trace, "--json"))["steps"]
+    # A link opens the first page of a long trace.
+    expect(other.locator("li.step")).to_have_count(min(len(steps), STEPS_PER_PAGE))
     other.close()
     page.keyboard.press("Escape")
 
     save(ida, "a new project", "Saved into Kept.")
     save(ida, "Kept", "Kept has this question already.")
-    (kept,) = json.loads(home.run("questions", "list", "--project", "Kept", "--json"))
-    assert kept["text"] == question
-    assert [answer["text"] for answer in kept["answers"]] == ["Nobody"]
+    (stored,) = json.loads(home.run("questions", "list", "--project", "Kept", "--json"))
+    assert stored["text"] == question
+    assert [answer["text"] for answer in stored["answers"]] == ["Nobody"]
 
-    # Without a model none can be followed, and what to do about it stands beside the button.
-    page.get_by_text("Language model").click()
+    # Without a model the button is disabled, and the page says how to set one up.
+    page.get_by_role("radiogroup").get_by_text("Language model", exact=True).click()
     expect(page.get_by_text("No model is set up. Set SHOWHOW_MODEL")).to_be_visible()
     expect(page.locator(".st-key-ask button")).to_be_disabled()
 
 
 def slowly(request: Request) -> Says:
-    """Thinks aloud, then asks the oracle."""
+    """A slow streamed thought, then a call of the oracle."""
     if not request.tools:
         return Says("Answer: nowhere")
     if request.body["messages"][-1]["role"] == "user":
@@ -204,7 +208,7 @@ def slowly(request: Request) -> Says:
 
 @pytest.fixture(scope="module")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
-    """A server with a model that streams, and somebody else's tool that hangs."""
+    """A server with a streaming model, and an external tool that hangs."""
     showhow = Showhow(tmp_path_factory.mktemp("oracle"))
     (showhow.home / "tools.toml").write_text(TOOLS, encoding="utf-8")
     (showhow.home / "slow_oracle.py").write_text(ORACLE, encoding="utf-8")
@@ -222,20 +226,18 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
         showhow.stop()
 
 
-def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
-    page: Page, context: BrowserContext, oracle: Showhow
-):
+def test_two_people_watch_a_run_and_stop_it_while_its_tool_hangs(page: Page, context: BrowserContext, oracle: Showhow):
     ida = Asker(page, oracle.url, "ida")
-    ida.look()
+    ida.open()
     expect(page.get_by_text("Model: openai:scripted")).to_be_visible()
     ida.choose("World", "harbour")
     ida.ask("Where is it?")
     expect(page.locator(".saying")).to_contain_text("I think aloud.", timeout=LONG)
     expect(ida.steps.first).to_contain_text("The tool is running", timeout=LONG)
 
-    # Whoever opens the link meanwhile sees the same, and may ask something else.
+    # Another person opens the link, sees the same run, and asks another question.
     ben = Asker(context.new_page(), oracle.url, "ben")
-    ben.look(trace=ida.trace)
+    ben.open(trace=ida.trace)
     expect(ben.page.locator(".st-key-at_work")).to_be_visible()
     expect(ben.steps.first).to_contain_text("I think aloud.")
     ben.ask("And where is that?")
@@ -247,40 +249,41 @@ def test_a_run_is_watched_by_two_and_stopped_at_once_while_its_tool_hangs(
     assert time.monotonic() - began < 10
     expect(ben.page.locator(".st-key-at_work")).to_be_visible()
     ben.page.keyboard.press("Alt+s")
-    ben.ended("Stopped")
+    ben.wait_for_ending("Stopped")
 
-    # The same is asked again as a run of its own.
+    # Ask again starts a new run.
     before = ben.trace
     ben.page.keyboard.press("Alt+a")
     expect(ben.page.locator(".st-key-at_work")).to_be_visible()
     assert ben.trace != before
     ben.page.keyboard.press("Alt+s")
-    ben.ended("Stopped")
+    ben.wait_for_ending("Stopped")
 
-    # What was killed is known to be interrupted, and goes on with the step that was not finished.
+    # A killed run is shown as interrupted and can be continued.
     ida.settle()
     page.get_by_role("button", name="Continue").click()
     expect(page.locator(".st-key-at_work")).to_be_visible()
     killed = ida.trace
     oracle.stop(signal.SIGKILL)
     oracle.start()
+    assert "whose process was killed; continue it on the Ask page." in (oracle.home / "server.log").read_text()
     ida = Asker(page, oracle.url, "ida")
-    ida.look(trace=killed)
-    ida.ended("Interrupted")
+    ida.open(trace=killed)
+    ida.wait_for_ending("Interrupted")
     expect(ida.steps).to_have_count(1)
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     page.get_by_role("button", name="History").click()
     expect(page.locator(".st-key-list_asks").get_by_role("button")).to_have_count(3)
 
 
-def test_a_stopped_run_goes_on_to_its_end_once_its_tool_answers(page: Page, oracle: Showhow):
+def test_a_stopped_run_continues_to_its_end(page: Page, oracle: Showhow):
     ida = Asker(page, oracle.url, "ida")
-    ida.look()
+    ida.open()
     ida.choose("World", "harbour")
     ida.ask("Where was it?")
     expect(ida.steps.first).to_contain_text("The tool is running", timeout=LONG)
     page.keyboard.press("Alt+s")
-    ida.ended("Stopped")
+    ida.wait_for_ending("Stopped")
     stopped = ida.trace
     (oracle.home / "awake").touch()
     page.get_by_role("button", name="Continue").click()
@@ -291,3 +294,6 @@ def test_a_stopped_run_goes_on_to_its_end_once_its_tool_answers(page: Page, orac
     page.reload()
     expect(ida.answer).to_have_text("nowhere", timeout=LONG)
     expect(page.get_by_text("Answered by humaniq")).to_be_visible()
+    # Each request is shown with the version of its prompt.
+    page.get_by_text("Prompt", exact=True).click()
+    expect(page.get_by_text("as they were sent to")).to_contain_text("Prompt version")

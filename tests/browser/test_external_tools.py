@@ -1,4 +1,4 @@
-"""Tools of others on the Annotate page: typed forms, what they gave, and what is shown of them when they are gone."""
+"""External tools on the Annotate page: typed forms, results, and traces of tools that were removed."""
 
 import json
 import re
@@ -14,7 +14,6 @@ from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.servers.weather_started import WEATHER
 
-pytestmark = pytest.mark.xdist_group("browser")
 MODULE = '''
 from langchain_core.tools import tool
 
@@ -29,7 +28,7 @@ CHOSEN = "wikisearch,read,weather_forecast,weather_stations,shout,weather_die"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
-    """A server whose user has a LangChain tool and an MCP server besides."""
+    """A server with a LangChain tool and an MCP server."""
     showhow = Showhow(tmp_path_factory.mktemp("others"))
     (showhow.home / "my_tools_of_the_browser.py").write_text(MODULE)
     declare(showhow, weather=True)
@@ -49,7 +48,7 @@ def declare(showhow: Showhow, *, weather: bool) -> None:
 
 
 def steps_of(showhow: Showhow) -> list[tuple[str, dict[str, Any], dict[str, Any] | None, str | None]]:
-    """The steps that are stored, the oldest first."""
+    """The stored steps of people, oldest first."""
     with sqlite3.connect(showhow.home / "showhow.db") as store:
         rows = store.execute(
             "select s.tool, s.arguments, s.origins, s.error from step s join trace t on t.id = s.trace_id"
@@ -60,17 +59,17 @@ def steps_of(showhow: Showhow) -> list[tuple[str, dict[str, Any], dict[str, Any]
 
 
 def choose(ada: Annotator, field: str, option: str) -> None:
-    """Take one of the choices of a field."""
+    """Choose an option of a radio field."""
     ada.page.get_by_role("radiogroup", name=field).get_by_text(option, exact=True).click()
     ada.settle()
 
 
 def write(ada: Annotator, field: str, text: str) -> None:
-    """Write into a field that has its explanation beside it."""
+    """Type into a field that has a tooltip."""
     ada.page.get_by_role("textbox", name=field, exact=True).fill(text)
 
 
-def test_a_step_with_somebody_elses_tool_is_recorded_with_typed_arguments(page: Page, home: Showhow):
+def test_a_step_with_an_external_tool_is_recorded_with_typed_arguments(page: Page, home: Showhow):
     ada = Annotator(page, home.url, "ada", PROJECT)
     ada.choose("Alt+3")
     ada.thought.fill("What is the weather in Ghent?")
@@ -78,11 +77,11 @@ def test_a_step_with_somebody_elses_tool_is_recorded_with_typed_arguments(page: 
     expect(page.get_by_role("textbox", name="Days (optional)")).to_have_value("3")
     write(ada, "Days (optional)", "soon")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("alert")).to_contain_text("Days: 'soon' is no whole number")
+    expect(page.get_by_role("alert")).to_contain_text("Days: 'soon' is not a whole number")
     write(ada, "Days (optional)", "5")
     choose(ada, "Unit (optional)", "fahrenheit")
     choose(ada, "Warnings (optional)", "yes")
-    # From a choice, too, the key runs the step.
+    # The shortcut also runs the step while a radio button has the focus.
     step = ada.run()
     expect(step).to_contain_text("weather_forecast")
     expect(step.get_by_role("region", name="result")).to_contain_text("days: int")
@@ -91,13 +90,13 @@ def test_a_step_with_somebody_elses_tool_is_recorded_with_typed_arguments(page: 
     assert arguments == {"city": "Ghent", "days": 5, "unit": "fahrenheit", "warnings": True}
     assert origins["days"] == {"from": "typed"}
     ada.rate(4)
-    what_it_gave_fills_the_next_form(ada, home)
-    a_draft_of_choices_is_kept(ada)
-    a_server_that_dies_is_told_where_it_was_called(ada)
+    use_result_in_next_form(ada, home)
+    reload_draft_of_choices(ada)
+    restart_dead_server(ada)
 
 
-def what_it_gave_fills_the_next_form(ada: Annotator, home: Showhow) -> None:
-    """A table's titles can be clicked, and the next step remembers where its text came from."""
+def use_result_in_next_form(ada: Annotator, home: Showhow) -> None:
+    """Click a title in a table; the next step stores the origin of its argument."""
     ada.choose("Alt+4")
     write(ada, "Region", "<b>Öst</b>")
     write(ada, "Near (optional)", "the sea\nthe lake")
@@ -115,11 +114,11 @@ def what_it_gave_fills_the_next_form(ada: Annotator, home: Showhow) -> None:
     assert ada.page.locator(".st-key-composer img").count() == 0
 
 
-def a_draft_of_choices_is_kept(ada: Annotator) -> None:
-    """A reload in the middle keeps what was chosen and what was typed."""
+def reload_draft_of_choices(ada: Annotator) -> None:
+    """Reload the page; chosen options and typed text are kept."""
     ada.choose("Alt+3")
     choose(ada, "Unit (optional)", "fahrenheit")
-    ada.saved(lambda: write(ada, "Days (optional)", "7"))
+    ada.wait_for_save(lambda: write(ada, "Days (optional)", "7"))
     ada.page.reload()
     ada.page.wait_for_selector("li.step")
     ada.settle()
@@ -128,8 +127,8 @@ def a_draft_of_choices_is_kept(ada: Annotator) -> None:
     expect(unit.get_by_role("radio", name="fahrenheit")).to_be_checked()
 
 
-def a_server_that_dies_is_told_where_it_was_called(ada: Annotator) -> None:
-    """Its step has the reason, the page says that it is away, and the next call starts it again."""
+def restart_dead_server(ada: Annotator) -> None:
+    """Call a tool that kills its server: the error is shown, and the next call restarts the server."""
     ada.choose("Alt+6")
     expect(ada.run()).to_contain_text("the storm took the mast")
     expect(ada.page.get_by_text("it is started again at the next call").first).to_be_visible()
@@ -139,7 +138,7 @@ def a_server_that_dies_is_told_where_it_was_called(ada: Annotator) -> None:
     expect(ada.page.get_by_text("it is started again at the next call")).to_have_count(0)
 
 
-def test_a_tool_that_is_gone_shows_old_traces_unharmed(page: Page, home: Showhow):
+def test_traces_of_a_removed_tool_are_still_shown(page: Page, home: Showhow):
     ada = Annotator(page, home.url, "ben", PROJECT)
     ada.choose("Alt+4")
     write(ada, "Region", "Nord")
@@ -165,7 +164,7 @@ def test_a_tool_that_is_gone_shows_old_traces_unharmed(page: Page, home: Showhow
         assert trace is not None
         home.run("traces", "export", str(exported), "--format", "showhow", "--status", "draft")
         assert "weather_stations" in exported.read_text(encoding="utf-8")
-        told = json.loads(home.run("project", "show", PROJECT, "--json"))
-        assert set(told["problems"]) == {"weather_forecast", "weather_stations", "weather_die"}
+        project = json.loads(home.run("project", "show", PROJECT, "--json"))
+        assert set(project["problems"]) == {"weather_forecast", "weather_stations", "weather_die"}
     finally:
         declare(home, weather=True)

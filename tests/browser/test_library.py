@@ -1,5 +1,7 @@
+import contextlib
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,16 +10,15 @@ from playwright.sync_api import Page, expect
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 
-pytestmark = pytest.mark.xdist_group("browser")
 MARKUP = "<b>bold</b> **stars** $x^2$ <img src=x onerror=\"document.title='broken'\">"
 HOSTILE = "mark <b>up** $x^2$"
-ASKED = "Which mountain is the highest one in Alaska?"
+QUESTION = "Which mountain is the highest one in Alaska?"
 PROJECT = "HumanIQ Mintaka"
 
 
 @pytest.fixture(scope="module")
 def home(real: Showhow, shared_data: Path) -> Showhow:
-    """The server with the published demonstrations, a version of those for Mintaka, and one of a hostile trace."""
+    """The server with the published demonstrations, a version for Mintaka, and a version of a hostile trace."""
     published = shared_data / "humaniq"
     for name in ("mintaka", "compmix"):
         real.run("traces", "import", str(published / f"{name}.json"))
@@ -26,23 +27,26 @@ def home(real: Showhow, shared_data: Path) -> Showhow:
     hostile = real.home / "hostile_traces.json"
     hostile.write_text(json.dumps([record | {"Question": MARKUP, "Dataset": HOSTILE}]), encoding="utf-8")
     real.run("traces", "import", str(hostile))
-    real.run("library", "freeze", HOSTILE, "--project", f"HumanIQ {HOSTILE}", "--note", MARKUP)
+    real.run("library", "freeze", "former", "--project", f"HumanIQ {HOSTILE}", "--note", MARKUP)
+    # No library can be called so any more, but former versions of the program took any name.
+    with contextlib.closing(sqlite3.connect(real.home / "showhow.db")) as database, database:
+        database.execute("UPDATE library SET name = ? WHERE name = 'former'", [HOSTILE])
     return real
 
 
 def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showhow, tmp_path: Path):
     ida = Librarian(page, home.url, "ida")
-    ida.look("mintaka")
+    ida.open("mintaka")
     expect(page.locator("h1")).to_have_text("mintaka, version 1")
     expect(page.get_by_text("1 of 20", exact=True)).to_be_visible()
     first = page.locator("h2.question").text_content() or ""
     ida.press("Alt+n")
     expect(page.get_by_text("2 of 20", exact=True)).to_be_visible()
     expect(page.locator("h2.question")).not_to_have_text(first)
-    # The page of the list turns with the keys, both ways.
-    for place in range(3, 14):
+    # The shortcuts also turn the pages of the list.
+    for position in range(3, 14):
         ida.press("Alt+n")
-        expect(page.get_by_text(f"{place} of 20", exact=True)).to_be_visible()
+        expect(page.get_by_text(f"{position} of 20", exact=True)).to_be_visible()
     ida.press("Alt+p")
     expect(page.get_by_text("12 of 20", exact=True)).to_be_visible()
     ida.fill("Search", "ALASKA tallest")
@@ -53,8 +57,8 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     expect(tool).to_have_attribute("title", "wikisearch")
     ida.press("Alt+e")
     expect(ida.dialog).to_contain_text("1 demonstration of mintaka, version 1")
-    ida.take("Format", "openai")
-    expect(ida.dialog).to_contain_text("What this format cannot keep:")
+    ida.choose_option("Format", "openai")
+    expect(ida.dialog).to_contain_text("This format does not represent:")
     with page.expect_download() as download:
         ida.dialog.get_by_role("button", name="Download 1 trace").click()
     file = tmp_path / "by_verb.jsonl"
@@ -62,33 +66,33 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     assert download.value.path().read_bytes() == file.read_bytes()
 
 
-def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow):
+def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
     questions = home.home / "held_out.jsonl"
-    asked = {"question": "What is the tallest mountain in Alaska", "answer": "Denali", "split": "held-out"}
-    questions.write_text(json.dumps(asked), encoding="utf-8")
+    question = {"question": "What is the tallest mountain in Alaska", "answer": "Denali", "split": "held-out"}
+    questions.write_text(json.dumps(question), encoding="utf-8")
     home.run("questions", "import", str(questions), "--project", "Held out", "--world", "real")
     joe = Librarian(page, home.url, "joe")
-    joe.look()
+    joe.open()
     joe.press("Alt+l")
     joe.fill("Name", "peaks")
-    joe.take("Project", PROJECT)
+    joe.choose_option("Project", PROJECT)
     joe.fill("Keep out questions from split", "held-out")
     expect(joe.dialog).to_contain_text(re.compile(r"20 of \d+ approved traces match"))
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     alert = joe.dialog.get_by_role("alert")
-    expect(alert).to_contain_text("1 demonstration gives away questions of the split 'held-out'", timeout=60_000)
+    expect(alert).to_contain_text("1 demonstration leaks questions of the split 'held-out'", timeout=60_000)
     assert joe.rows("Test questions among the demonstrations") == [
-        ["What is the tallest mountain in alaska?", asked["question"], "1.000"]
+        ["What is the tallest mountain in alaska?", question["question"], "1.000"]
     ]
-    assert "peaks" not in {each["name"] for each in json.loads(home.run("library", "list", "--json"))}
+    assert "peaks" not in {version["name"] for version in json.loads(home.run("library", "list", "--json"))}
     joe.dialog.get_by_text("Freeze anyway: includes test questions").click()
     joe.settle()
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
     expect(page.locator("h1")).to_have_text("peaks, version 1", timeout=60_000)
     expect(page.get_by_role("region", name="The card of this version")).to_contain_text("of a test split")
-    shown = json.loads(home.run("library", "show", "peaks", "--json"))
-    assert (shown["card"]["by"], len(shown["demonstrations"])) == ("joe", 20)
-    # Without the one that leaks there is nothing to force, and the next version tells what went.
+    library = json.loads(home.run("library", "show", "peaks", "--json"))
+    assert (library["card"]["by"], len(library["demonstrations"])) == ("joe", 20)
+    # Without the leaking demonstration no force is needed, and the comparison lists what was removed.
     joe.press("Alt+l")
     joe.fill("Name", "peaks")
     joe.fill("Search", "mountain")
@@ -96,74 +100,76 @@ def test_a_leak_is_refused_as_it_is_and_can_be_forced(page: Page, home: Showhow)
     expect(page.locator("h1")).to_have_text("peaks, version 2")
     joe.press("Alt+5")
     lines = home.run("library", "compare", "peaks:1", "peaks:2").splitlines()
-    added, removed, kept = (part.split()[0] for part in lines[-1].split(", "))
-    expect(page.get_by_text(f"{added} added, {removed} removed, {kept} kept.")).to_be_visible()
+    added, removed, kept_count = (part.split()[0] for part in lines[-1].split(", "))
+    expect(page.get_by_text(f"{added} added, {removed} removed, {kept_count} kept.")).to_be_visible()
     assert len(joe.rows("Removed")) == int(removed)
     page.get_by_role("region", name="Removed").get_by_role("button").first.click()
     expect(joe.dialog.locator("h2.question")).to_be_visible()
 
 
-def test_a_choice_is_explained_and_drawn(page: Page, home: Showhow):
+def test_a_selection_is_explained_and_drawn(page: Page, home: Showhow):
     kim = Librarian(page, home.url, "kim")
-    kim.look(view="choose")
-    expect(page.get_by_text("Demonstrations are chosen from a frozen version")).to_be_visible()
-    kim.look("mintaka", view="choose")
-    picks = kim.inquire(ASKED)
-    told = json.loads(home.run("library", "select", "mintaka", ASKED, "--json"))["picks"]
+    kim.open(view="choose")
+    expect(page.get_by_text("Demonstrations are selected from a frozen version")).to_be_visible()
+    kim.open("mintaka", view="choose")
+    picks = kim.select_for(QUESTION)
+    expected = json.loads(home.run("library", "select", "mintaka", QUESTION, "--json"))["picks"]
     expect(picks).to_have_count(3)
-    for place, pick in enumerate(told):
-        card = picks.nth(place)
+    for index, pick in enumerate(expected):
+        card = picks.nth(index)
         expect(card.get_by_role("button").first).to_contain_text(pick["question"])
         numbers = card.locator("td.number").all_text_contents()
         assert [numbers[0], numbers[1]] == [f"{pick['relevance']:.2f}", f"{pick['novelty']:.2f}"]
         expect(card).to_contain_text(pick["runner_up"]["question"])
         assert card.locator("ol.actions li").all_text_contents() == pick["tools"]
     expect(page.locator(".st-key-drawings canvas, .st-key-drawings svg.marks")).to_have_count(2)
-    page.get_by_text("The candidates by their numbers").click()
+    page.get_by_text("Candidates by number").click()
     kim.settle()
-    listed = kim.rows("The candidates of the heat map")
-    assert len(listed) == 20
-    assert [row[2] for row in listed[:3]] == [pick["question"] for pick in told]
-    kim.take("Mode", "Relevance only")
+    candidates = kim.rows("The candidates of the heat map")
+    assert len(candidates) == 20
+    assert [row[2] for row in candidates[:3]] == [pick["question"] for pick in expected]
+    kim.choose_option("Mode", "Relevance only")
     expect(page.get_by_text("This mode")).to_be_visible()
-    near = [row[2] for row in sorted(listed, key=lambda row: -float(row[3]))[:3]]
-    for place, question in enumerate(near):
-        expect(picks.nth(place).get_by_role("button").first).to_contain_text(question)
+    most_relevant = [row[2] for row in sorted(candidates, key=lambda row: -float(row[3]))[:3]]
+    for index, question in enumerate(most_relevant):
+        expect(picks.nth(index).get_by_role("button").first).to_contain_text(question)
     picks.first.get_by_role("button").first.click()
-    expect(kim.dialog.locator("h2.question")).to_have_text(near[0])
+    expect(kim.dialog.locator("h2.question")).to_have_text(most_relevant[0])
     kim.dialog.get_by_role("button", name="Close").click()
-    kim.inquire("What is the tallest mountain in alaska?")
-    expect(page.get_by_text("Left out, since it asks the same")).to_be_visible()
+    kim.select_for("What is the tallest mountain in alaska?")
+    expect(page.get_by_text("Left out as the same question")).to_be_visible()
 
 
-def test_usage_is_counted_at_once_or_beside_the_server(page: Page, home: Showhow):
+def test_usage_is_counted_on_the_page_or_by_a_job(page: Page, home: Showhow):
     lou = Librarian(page, home.url, "lou")
-    lou.look("mintaka", view="usage")
-    lou.take("Selections for the questions of", "HumanIQ Compmix")
+    lou.open("mintaka", view="usage")
+    lou.choose_option("Questions of the project", "HumanIQ Compmix")
     lou.click("Count for 20 questions")
     page.locator(".st-key-usage_sizes").wait_for(timeout=60_000)
     lou.settle()
-    used = lou.rows("Demonstrations by how often they are chosen")
+    used = lou.rows("Demonstrations by how often they are selected")
     assert sum(int(row[2]) for row in used) == 20 * 3
     never = lou.rows("Demonstrations that are never used")
     expect(page.get_by_text(f"Never used ({len(never)})")).to_be_visible()
-    held = json.loads(home.run("library", "show", "mintaka:1", "--json"))["demonstrations"]
-    assert {row[1] for row in used} | {row[0] for row in never} == {each["question"] for each in held}
-    lou.take("Selections for the questions of", "2Wiki")
+    demonstrations = json.loads(home.run("library", "show", "mintaka:1", "--json"))["demonstrations"]
+    assert {row[1] for row in used} | {row[0] for row in never} == {
+        demonstration["question"] for demonstration in demonstrations
+    }
+    lou.choose_option("Questions of the project", "2Wiki")
     lou.click("Count for 300 questions")
     expect(page.locator(".st-key-usage_job")).to_contain_text("Counting mintaka:1 for 2Wiki")
     page.locator(".st-key-usage_sizes").wait_for(timeout=90_000)
     expect(page.locator(".st-key-usage_sizes")).to_contain_text("900")
 
 
-def test_demonstrations_are_run_again_and_what_has_moved_is_shown_beside_what_was(page: Page, home: Showhow):
+def test_demonstrations_are_run_again_and_differences_are_shown_side_by_side(page: Page, home: Showhow):
     home.run("library", "freeze", "made", "--project", "Fictional people")
     ned = Librarian(page, home.url, "ned")
-    ned.look("made", view="drift")
+    ned.open("made", view="drift")
     ned.click("Run 20 demonstrations again")
-    expect(page.get_by_text("Every observation is what it was.")).to_be_visible(timeout=90_000)
-    # The published demonstrations were recorded in a world that is not here.
-    ned.look("mintaka", view="drift")
+    expect(page.get_by_text("Every observation is the same as recorded.")).to_be_visible(timeout=90_000)
+    # The world of the published demonstrations does not exist here.
+    ned.open("mintaka", view="drift")
     ned.click("Run 20 demonstrations again")
     sizes = page.locator(".st-key-drift_sizes")
     sizes.wait_for(timeout=90_000)
@@ -177,10 +183,10 @@ def test_demonstrations_are_run_again_and_what_has_moved_is_shown_beside_what_wa
     expect(page.locator("h1")).to_have_text(rows[0][0])
 
 
-def test_text_of_people_is_never_markup(page: Page, home: Showhow):
+def test_texts_of_people_are_never_markup(page: Page, home: Showhow):
     mia = Librarian(page, home.url, "mia")
     reference = f"{HOSTILE}:1"
-    mia.look(reference)
+    mia.open(reference)
     main = page.get_by_test_id("stMain")
     expect(page.locator("h1")).to_have_text(f"{HOSTILE}, version 1")
     expect(page.locator("h2.question")).to_have_text(MARKUP)
@@ -189,11 +195,11 @@ def test_text_of_people_is_never_markup(page: Page, home: Showhow):
     expect(page.get_by_role("region", name="The card of this version")).to_contain_text(MARKUP)
     mia.press("Alt+3")
     expect(page.locator(".st-key-examples")).to_contain_text(MARKUP)
-    picks = mia.inquire("What?")
+    picks = mia.select_for("What?")
     expect(picks.first.get_by_role("button").first).to_contain_text(MARKUP)
     mia.press("Alt+5")
-    assert MARKUP in [row[0] for row in mia.rows("Added")]
+    expect(page.get_by_role("region", name="Added")).to_contain_text(MARKUP)
     assert main.locator("img, b, script").count() == 0
-    mia.look("<img src=x>")
+    mia.open("<img src=x>")
     expect(page.get_by_text("There is no library '<img src=x>'")).to_be_visible()
     assert "broken" not in page.title()

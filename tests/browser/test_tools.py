@@ -3,38 +3,36 @@ import json
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.annotator import Annotator
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 
-pytestmark = pytest.mark.xdist_group("browser")
 PROJECT = "Mechanics"
 
 
 class Mechanic(Librarian):
     """A person with a browser on the Tools page."""
 
-    def look(self, library: str = "", **place: str) -> None:
-        del library  # this page has none
-        self.page.goto(f"{self._url}/tools?{urlencode({'you': self._name, **place})}")
+    def open(self, library: str = "", **query: str) -> None:
+        del library  # The Tools page has no library.
+        self.page.goto(f"{self._url}/tools?{urlencode({'you': self._name, **query})}")
         self.page.wait_for_selector(".st-key-masthead")
         self.page.wait_for_load_state("networkidle")
         self.settle()
 
 
 def report(real: Showhow, *words: str) -> dict:
-    told: dict = json.loads(real.run("tools", "report", *words, "--json"))
-    return told
+    quality: dict = json.loads(real.run("tools", "report", *words, "--json"))
+    return quality
 
 
 def record(page: Page, real: Showhow) -> None:
-    """Two calls, one of which fails, both rated low; of a question that nobody else holds."""
-    asked = real.home / "tools_at_work.jsonl"
-    asked.write_text(json.dumps({"question": "What is an article about?", "answer": "nothing"}), encoding="utf-8")
-    real.run("questions", "import", str(asked), "--project", PROJECT, "--world", "hostile")
+    """Record two calls with low ratings, one of which fails, for a question of a separate project."""
+    questions = real.home / "tools_at_work.jsonl"
+    questions.write_text(json.dumps({"question": "What is an article about?", "answer": "nothing"}), encoding="utf-8")
+    real.run("questions", "import", str(questions), "--project", PROJECT, "--world", "hostile")
     max_ = Annotator(page, real.url, "max", PROJECT)
     max_.thought.fill("Is there anything?")
     max_.choose("Alt+1")
@@ -49,49 +47,49 @@ def record(page: Page, real: Showhow) -> None:
     max_.rate(1)
 
 
-def test_what_was_recorded_is_counted_and_a_link_leads_to_its_step(page: Page, real: Showhow):
+def test_recorded_calls_are_counted_and_a_rating_links_to_its_step(page: Page, real: Showhow):
     record(page, real)
     max_ = Mechanic(page, real.url, "max")
-    max_.look()
-    max_.take("Project", PROJECT)
+    max_.open()
+    max_.choose_option("Project", PROJECT)
     assert f"of_project={PROJECT}" in page.url
-    told = report(real, "--project", PROJECT)
+    quality = report(real, "--project", PROJECT)
     rows = {row[0]: row for row in max_.rows("Tool quality")}
-    assert {name: row[1] for name, row in rows.items()} == {t["tool"]: f"{t['calls']:,}" for t in told["tools"]}
-    (read,) = [each for each in told["tools"] if each["tool"] == "read"]
+    assert {name: row[1] for name, row in rows.items()} == {t["tool"]: f"{t['calls']:,}" for t in quality["tools"]}
+    (read,) = [row for row in quality["tools"] if row["tool"] == "read"]
     assert read["failures"]["not found"] >= 1
     assert rows["read"][2].startswith(f"{read['failed']} (")
     with page.expect_download() as download:
         page.get_by_role("button", name="All as CSV").click()
     lines = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
-    assert {each["tool"]: each["not found"] for each in lines}["read"] == str(read["failures"]["not found"])
-    # One tool by a click on its name; a reload keeps it.
+    assert {row["tool"]: row["not found"] for row in lines}["read"] == str(read["failures"]["not found"])
+    # A click on a tool selects it; a reload keeps the selection.
     max_.click("read")
     expect(page.get_by_role("heading", name="read", exact=True)).to_be_visible()
     page.reload()
     expect(page.get_by_role("region", name="Failures")).to_contain_text("not found")
     max_.settle()
     worst = [w for w in report(real, "--project", PROJECT, "--tool", "read")["worst"] if w["rating"] < 5]
-    shown = max_.rows("Observations rated worst")
-    assert [(row[0].count("★"), row[1]) for row in shown] == [(each["rating"], "read") for each in worst]
+    shown_rows = max_.rows("Observations with the lowest ratings")
+    assert [(row[0].count("★"), row[1]) for row in shown_rows] == [(row["rating"], "read") for row in worst]
     assert page.get_by_text("Read <b>it</b>.").first.is_visible()
-    # The link leads to the trace with its step in view and marked.
-    page.get_by_role("region", name="Observations rated worst").get_by_role("button").first.click()
-    marked = page.locator("li.step.focus")
-    expect(marked).to_be_in_viewport()
-    expect(marked.locator(".number")).to_have_text(str(worst[0]["position"]))
-    expect(marked.locator(".stars button.on")).to_have_count(worst[0]["rating"])
+    # The link opens the trace with its step in view and highlighted.
+    page.get_by_role("region", name="Observations with the lowest ratings").get_by_role("button").first.click()
+    focused_step = page.locator("li.step.focus")
+    expect(focused_step).to_be_in_viewport()
+    expect(focused_step.locator(".number")).to_have_text(str(worst[0]["position"]))
+    expect(focused_step.locator(".stars button.on")).to_have_count(worst[0]["rating"])
     assert worst[0]["trace_id"] in page.url
 
 
-def test_filters_that_nothing_fits_say_so(page: Page, real: Showhow):
-    Mechanic(page, real.url, "max").look(since=f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%d}")
+def test_filters_without_matches_show_a_hint(page: Page, real: Showhow):
+    Mechanic(page, real.url, "max").open(since=f"{datetime.now(UTC) + timedelta(days=9):%Y-%m-%d}")
     expect(page.get_by_text("No matches. Try fewer filters.")).to_be_visible()
 
 
-def test_the_second_view_has_what_a_project_offers(page: Page, real: Showhow):
+def test_the_second_view_lists_the_tools_of_a_project(page: Page, real: Showhow):
     olga = Mechanic(page, real.url, "olga")
-    olga.look()
+    olga.open()
     olga.press("Alt+2")
     expect(page.get_by_text("The tools that people and models can use")).to_be_visible()
     assert "view=offered" in page.url

@@ -10,7 +10,6 @@ from tests.browser.conftest import HOSTILE
 from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
 
-pytestmark = pytest.mark.xdist_group("browser")
 MARKUP = "<b>bold</b> **stars** $x^2$ <img src=x onerror=\"document.title='broken'\">"
 NASTY = {
     "id": "nasty",
@@ -35,7 +34,7 @@ NASTY = {
 
 @pytest.fixture(scope="module")
 def home(real: Showhow, shared_data: Path) -> Iterator[Showhow]:
-    """The server over real texts, with a published instance of PhantomWiki and a world that tries to be mark-up."""
+    """The server with a published instance of PhantomWiki, and a world whose questions contain markup."""
     folder = shared_data / "phantomwiki" / "depth_20_size_50_seed_1"
     real.run("world", "import", "phantom", "--format", "phantomwiki", "--articles", str(folder))
     file = real.home / "worlds" / "hostile" / "questions.jsonl"
@@ -48,9 +47,9 @@ def worlds_of(home: Showhow) -> set[str]:
     return {path.name for path in (home.home / "worlds").iterdir()}
 
 
-def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page, home: Showhow):
+def test_a_world_is_generated_while_the_page_is_reloaded(page: Page, home: Showhow):
     ann = Visitor(page, home.url, "ann")
-    ann.look()
+    ann.open()
     ann.press("Alt+G")
     expect(ann.dialog).to_contain_text("Number of people.")
     ann.fill("Name", "no name!")
@@ -58,7 +57,7 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     expect(ann.dialog).to_contain_text("cannot name a world")
     ann.fill("Name", "hostile")
     ann.dialog.get_by_role("button", name="Generate").click()
-    expect(ann.dialog).to_contain_text("There is a world 'hostile' already")
+    expect(ann.dialog).to_contain_text("There is already a world 'hostile'")
     ann.fill("Name", "townsfolk")
     ann.fill("People", "120")
     ann.dialog.get_by_text("More options").click()
@@ -66,7 +65,7 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     ann.dialog.get_by_role("button", name="Generate").click()
     expect(ann.dialog).to_have_count(0)
     page.reload()
-    # The work goes on in the server, whoever looks.
+    # The job runs in the server, independently of the page.
     expect(page.get_by_text("townsfolk is ready")).to_be_visible(timeout=60_000)
     ann.click("Open")
     expect(page.locator("h1")).to_have_text("townsfolk")
@@ -75,7 +74,7 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     assert (about["people"], about["seed"], about["per_template"]) == (120, 1, 1)
     expect(page.locator(".st-key-sizes")).to_contain_text(f"{about['triples']:,}")
     expect(page.get_by_role("region", name="Facts by source")).to_contain_text("birthplace")
-    ann.click(f"See the {about['questions']:,} questions")
+    ann.click(f"Show the {about['questions']:,} questions")
     row = json.loads(home.run("world", "questions", "townsfolk", "--limit", "1", "--json"))[0]
     expect(page.locator("h2.question")).to_have_text(row["text"])
     page.get_by_role("tab", name="Atomic tree").click()
@@ -86,17 +85,17 @@ def test_a_world_is_generated_by_the_form_while_the_page_is_reloaded(page: Page,
     expect(page.locator(".answers")).to_contain_text(row["answers"][0]["text"])
 
 
-def test_a_world_that_is_stopped_in_the_middle_leaves_nothing(page: Page, home: Showhow):
+def test_a_stopped_generation_leaves_no_world(page: Page, home: Showhow):
     before = worlds_of(home)
     bea = Visitor(page, home.url, "bea")
-    bea.look()
+    bea.open()
     bea.press("Alt+G")
     bea.fill("Name", "metropolis")
     bea.fill("People", "150000")
     bea.dialog.get_by_role("button", name="Generate").click()
     panel = page.locator(".st-key-job_metropolis")
     expect(panel).to_contain_text("Generating metropolis")
-    # A stage with its rate: it is in the middle of the work.
+    # The panel shows the progress of a stage, so the work has begun.
     expect(panel).to_contain_text(re.compile(r"\d a second"), timeout=60_000)
     assert len(worlds_of(home)) > len(before)
     panel.get_by_role("button", name="Stop").click()
@@ -106,14 +105,13 @@ def test_a_world_that_is_stopped_in_the_middle_leaves_nothing(page: Page, home: 
     expect(panel).to_have_count(0)
 
 
-def test_a_world_is_imported_from_an_upload_and_a_bad_file_is_told(page: Page, home: Showhow):
+def test_a_world_is_imported_from_an_upload_and_a_malformed_file_is_reported(page: Page, home: Showhow):
     cleo = Visitor(page, home.url, "cleo")
-    cleo.look()
+    cleo.open()
     cleo.press("Alt+I")
     cleo.fill("Name", "mended")
     cleo.dialog.get_by_role("button", name="Import").click()
-    expect(cleo.dialog).to_contain_text("Name what to import")
-    cleo.choose("Upload")
+    expect(cleo.dialog).to_contain_text("Choose what to import")
     article = {"title": "A lamp", "text": "A lamp gives light."}
     uploads = cleo.dialog.locator("input[type=file]")
     uploads.first.set_input_files({"name": "x.jsonl", "mimeType": "", "buffer": b'{"title": "A lamp"}\n'})
@@ -126,24 +124,66 @@ def test_a_world_is_imported_from_an_upload_and_a_bad_file_is_told(page: Page, h
     cleo.settle()
     cleo.press("Alt+I")
     cleo.fill("Name", "mended")
-    cleo.choose("Upload")
     buffer = json.dumps(article).encode()
     cleo.dialog.locator("input[type=file]").first.set_input_files({"name": "x.jsonl", "mimeType": "", "buffer": buffer})
     cleo.settle()
     cleo.dialog.get_by_role("button", name="Import").click()
     expect(panel).to_contain_text("mended is ready", timeout=30_000)
-    cleo.look("mended", view="look", title="A lamp")
+    cleo.open("mended", view="look", title="A lamp")
     expect(page.locator(".article")).to_contain_text("A lamp gives light.")
     expect(page.get_by_text("This world has no graph.")).to_be_visible()
     cleo.press("Alt+3")
     expect(page.get_by_text("no graph to query")).to_be_visible()
     cleo.press("Alt+4")
-    expect(page.get_by_text("no questions of its own")).to_be_visible()
+    expect(page.get_by_text("This world has no questions")).to_be_visible()
 
 
-def test_an_article_leads_through_the_graph_to_others_and_to_a_family(page: Page, home: Showhow):
+def test_files_of_the_import_folder_are_offered_to_administrators_and_errors_shown_to_them_only(
+    page: Page, home: Showhow
+):
+    offered = home.home / "offered"
+    (offered / "deep").mkdir(parents=True)
+    (offered / "good.jsonl").write_text('{"title": "An anchor", "text": "An anchor holds a ship."}\n')
+    (offered / "deep" / "bad.jsonl").write_text("secret beginning\n")
+    (offered / "link.jsonl").symlink_to(home.home / "hostile.jsonl")
+    home.appoint("ivy")
+    ivy = Visitor(page, home.url, "ivy")
+    ivy.open()
+    panel = page.locator(".st-key-job_offered")
+    for file in ("deep/bad.jsonl", "good.jsonl"):
+        ivy.press("Alt+I")
+        ivy.fill("Name", "offered")
+        ivy.choose("Files on the server")
+        expect(ivy.dialog).to_contain_text(f"From the folder {offered} of the server.")
+        ivy.dialog.get_by_label("Articles", exact=True).click()
+        expect(page.get_by_role("option")).to_have_text(["deep/", "deep/bad.jsonl", "good.jsonl"])
+        page.get_by_role("option", name=file, exact=True).click()
+        ivy.settle()
+        ivy.dialog.get_by_role("button", name="Import").click()
+        if file == "good.jsonl":
+            break
+        expect(panel).to_contain_text("bad.jsonl, line 1: invalid JSON", timeout=30_000)
+        kim = Visitor(page, home.url, "kim")
+        kim.open()
+        expect(panel).to_contain_text("was not made; an administrator can see why.")
+        expect(panel).not_to_contain_text("bad.jsonl")
+        expect(page.get_by_role("button", name="Import a world")).to_have_count(0)
+        ivy.open()
+        panel.get_by_role("button", name="Dismiss").click()
+        ivy.settle()
+    expect(panel).to_contain_text("offered is ready", timeout=30_000)
+    # An administrator who is none any more when the button is pressed imports nothing.
+    ivy.press("Alt+I")
+    ivy.fill("Name", "later")
+    home.run("users", "role", "ivy", "annotator")
+    ivy.dialog.get_by_role("button", name="Import").click()
+    expect(ivy.dialog).to_contain_text("showhow users role ivy")
+    assert "later" not in worlds_of(home)
+
+
+def test_an_article_links_to_graph_facts_and_to_a_family_tree(page: Page, home: Showhow):
     dee = Visitor(page, home.url, "dee")
-    dee.look("phantom", view="look")
+    dee.open("phantom", view="look")
     expect(page.get_by_text("start with one of these")).to_be_visible()
     dee.fill("Search", "physician")
     dee.choose("entities")
@@ -171,9 +211,9 @@ def test_an_article_leads_through_the_graph_to_others_and_to_a_family(page: Page
     expect(page.locator(".article h3")).to_have_text(name)
 
 
-def test_the_console_has_the_limits_and_the_words_of_the_tool(page: Page, home: Showhow):
+def test_the_console_has_the_limits_and_messages_of_the_tool(page: Page, home: Showhow):
     eva = Visitor(page, home.url, "eva")
-    eva.look("real", view="query")
+    eva.open("real", view="query")
     eva.click("some names")
     eva.press("Control+Enter")
     result = page.get_by_role("region", name="Result of the query")
@@ -184,7 +224,7 @@ def test_the_console_has_the_limits_and_the_words_of_the_tool(page: Page, home: 
     eva.ask("SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
     expect(page.get_by_role("alert")).to_contain_text("stopped at its limit of 2 s")
     eva.ask("SELEKT nonsense")
-    expect(page.get_by_role("alert")).to_contain_text("no valid SELECT or ASK")
+    expect(page.get_by_role("alert")).to_contain_text("not a valid SELECT or ASK")
     eva.ask("DELETE WHERE { ?a ?b ?c }")
     expect(page.get_by_role("alert")).to_be_visible()
     eva.ask("ASK { wd:Q1365431 wdt:P19 ?place }")
@@ -195,9 +235,9 @@ def test_the_console_has_the_limits_and_the_words_of_the_tool(page: Page, home: 
     expect(page.get_by_role("group", name="Graph facts of Sonnac")).to_be_visible()
 
 
-def test_a_question_is_found_opened_and_annotated(page: Page, home: Showhow):
+def test_a_question_is_searched_opened_and_annotated(page: Page, home: Showhow):
     fay = Visitor(page, home.url, "fay")
-    fay.look("phantom", view="questions")
+    fay.open("phantom", view="questions")
     expect(page.get_by_text("Question 1 of 500")).to_be_visible()
     first = page.locator("h2.question").text_content()
     fay.press("Alt+N")
@@ -218,28 +258,28 @@ def test_a_question_is_found_opened_and_annotated(page: Page, home: Showhow):
     listed = json.loads(home.run("questions", "list", "--project", "phantom", "--json"))
     assert [question["text"] for question in listed] == [text]
     assert listed[0]["answers"]
-    # Once more is the same draft, and no second question.
-    here = page.url
-    fay.look("phantom", view="questions")
+    # Annotating again opens the same draft and adds no second question.
+    url = page.url
+    fay.open("phantom", view="questions")
     fay.fill("Search", "occupation is theatre manager")
     fay.press("Alt+A")
     page.wait_for_selector(".st-key-acts")
     expect(page.locator("h1")).to_have_text(text)
-    assert page.url == here
+    assert page.url == url
     assert len(json.loads(home.run("questions", "list", "--project", "phantom", "--json"))) == 1
 
 
-def test_text_of_a_world_and_its_questions_is_never_markup(page: Page, home: Showhow):
+def test_texts_of_a_world_and_its_questions_are_never_markup(page: Page, home: Showhow):
     gil = Visitor(page, home.url, "gil")
-    gil.look("hostile", view="look")
+    gil.open("hostile", view="look")
     gil.fill("Search", "title")
     hits = page.locator(".st-key-hits")
     expect(hits).to_contain_text(HOSTILE[0]["title"])
     expect(hits).to_contain_text("<b>mark-up</b> & **stars** in it.")
-    gil.look("hostile", view="look", title=HOSTILE[0]["title"])
+    gil.open("hostile", view="look", title=HOSTILE[0]["title"])
     expect(page.locator(".article h3")).to_have_text(HOSTILE[0]["title"])
     expect(page.locator(".article")).to_contain_text("<b>mark-up</b> & **stars**")
-    gil.look("hostile", view="questions")
+    gil.open("hostile", view="questions")
     main = page.get_by_test_id("stMain")
     expect(page.locator("h2.question")).to_have_text(NASTY["text"])
     for part in ("Query", "Atomic tree", "Triples", "Sub-questions", "Everything"):
@@ -249,17 +289,17 @@ def test_text_of_a_world_and_its_questions_is_never_markup(page: Page, home: Sho
     gil.press("Alt+1")
     expect(page.get_by_role("region", name="Sources that a question needs")).to_contain_text(MARKUP)
     assert main.locator("img, b, script").count() == 0
-    gil.look("<img src=x>")
+    gil.open("<img src=x>")
     expect(page.get_by_text("There is no world '<img src=x>'")).to_be_visible()
     assert "broken" not in page.title()
 
 
-def test_a_page_opened_by_its_address_is_dressed_on_a_server_that_nobody_has_seen_yet(page: Page, tmp_path: Path):
+def test_a_page_opened_by_its_url_has_its_styles_as_first_page_of_a_new_server(page: Page, tmp_path: Path):
     fresh = Showhow(tmp_path)
     fresh.start()
     try:
         hal = Visitor(page, fresh.url, "hal")
-        hal.look()
+        hal.open()
         expect(page.get_by_role("link", name="Annotate")).to_be_visible()
         expect(page.locator("h1")).to_have_text("default")
         assert (
@@ -268,5 +308,10 @@ def test_a_page_opened_by_its_address_is_dressed_on_a_server_that_nobody_has_see
         page.evaluate("document.activeElement.blur()")
         hal.press("?")
         expect(hal.dialog).to_contain_text("Annotate the open question")
+        hal.press("Escape")
+        hal.press("Alt+I")
+        expect(hal.dialog).to_contain_text("Articles, a graph, or both.")
+        # No folder is named to import from.
+        expect(hal.dialog.get_by_text("Files on the server")).to_have_count(0)
     finally:
         fresh.stop()

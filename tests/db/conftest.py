@@ -16,13 +16,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from db import projects
+from db import projects, users
 from db.database import Database
 from db.maintenance import check_database
 from db.models import Project, Question, User
 from db.schema import upgrade
 
-KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))]
+KINDS = ["sqlite", "postgresql"]
 
 
 def _program(name: str) -> str:
@@ -131,7 +131,7 @@ class SampleQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Two people, and a project with three questions."""
+    """An administrator, a reviewer, and a project with three questions."""
 
     database: Database
     project: Project
@@ -152,6 +152,24 @@ def scene(database: Database) -> Scene:
     with database.begin() as session:
         project = projects.create_project(session, "harbours", "harbour")
         projects.add_questions(session, project.id, [SampleQuestion(f"Who built quay {n}?") for n in (1, 2, 3)])
-        ada = projects.get_or_create_user(session, "ada")
-        ben = projects.get_or_create_user(session, "ben")
+        ada = users.register_user(session, "ada")
+        users.register_user(session, "ben")
+        ben = users.set_roles(session, "ben", [users.ANNOTATOR, users.REVIEWER])
         return Scene(database, project, projects.list_questions(session, project.id), ada, ben)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = (
+        os.geteuid() == 0
+        and not subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False, capture_output=True
+        ).returncode
+    )
+    if not mounted:
+        pytest.skip("a small disk cannot be mounted here: run as root in a container that may mount")
+    yield folder
+    subprocess.run(["umount", folder], check=True)

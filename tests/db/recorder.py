@@ -21,7 +21,7 @@ LONGEST_LIFE = 0.04
 
 
 def record(url: str, trace_id: UUID, acknowledged: int, opened: int) -> None:
-    """Record without end; a line is written once the transaction is on disk."""
+    """Record steps until killed; a line, and a byte to `opened`, follow once each transaction is on disk."""
     store = Database(url)
     with store.read() as session:
         traces.load_trace(session, trace_id)
@@ -31,30 +31,36 @@ def record(url: str, trace_id: UUID, acknowledged: int, opened: int) -> None:
             trace = traces.load_trace(session, trace_id).trace
         new = recording.NewStep("a thought " * 50, "read", {"title": "Quay"})
         with store.begin() as session:
-            step = recording.begin_step(session, trace_id, new, seen=trace.version)
+            step = recording.begin_step(session, trace_id, new, seen=trace.version, by=trace.author_id)
         os.write(acknowledged, f"begun {step.id} {step.position}\n".encode())
+        os.write(opened, b"x")
         with store.begin() as session:
-            recording.complete_step(session, step.id, recording.StepResult("found " * 500, {"n": 1}, None, 0.01))
+            result = recording.StepResult("found " * 500, {"n": 1}, None, 0.01)
+            recording.complete_step(session, step.id, result, by=trace.author_id)
         os.write(acknowledged, f"completed {step.id} {step.position}\n".encode())
+        os.write(opened, b"x")
 
 
 def main(url: str, trace_id: UUID, file: Path, rounds: int) -> None:
-    """Let one recorder live at a time, each for a random moment."""
+    """Run one recorder after another and kill each after a random time."""
     chance = random.Random(20261121)  # noqa: S311 - moments of death, no secrets
     acknowledged = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    ready, opened = os.pipe()
     for number in range(rounds):
+        ready, opened = os.pipe()
         child = os.fork()
         if child == 0:
             record(url, trace_id, acknowledged, opened)
-        # One in five may die while it opens the database; the others are at work, however slow the machine is.
-        if number % 5:
+        # It is killed while it opens the database, or once it is open, has begun, completed, begun again: the machine's
+        # speed does not decide how much is at stake.
+        for _ in range(number % 5):
             os.read(ready, 1)
         time.sleep(chance.uniform(0, LONGEST_LIFE))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
             sys.exit("a recorder ended by itself")
+        os.close(ready)
+        os.close(opened)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """The connection: accepted addresses, error messages, and failures that change nothing."""
 
+import shutil
 import sqlite3
 import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from db import drafts, projects, recording
+from db import drafts, projects, recording, users
 from db.database import Conflict, Database, RowNotFound, StoreError, StoreUnavailable
 from db.models import Project, User
+from db.schema import upgrade
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://me@here/x", "sqlite://", "sqlite:///:memory:"])
@@ -33,7 +38,7 @@ def test_the_error_names_a_folder_that_cannot_be_created(tmp_path):
         Database(f"sqlite:///{tmp_path / 'a' / 'showhow.db'}")
 
 
-def test_sqlite_writes_survive_a_loss_of_power(tmp_path):
+def test_sqlite_writes_survive_a_power_failure(tmp_path):
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     with store.begin() as session:
         connection = session.connection()
@@ -60,7 +65,7 @@ def test_the_error_of_a_database_without_tables_says_to_upgrade(empty_database):
 
 def test_a_server_that_does_not_answer_is_reported():
     store = Database("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
-    with pytest.raises(StoreUnavailable, match="does not answer"), store.read() as session:
+    with pytest.raises(StoreUnavailable, match="does not respond"), store.read() as session:
         projects.list_projects(session)
     store.close()
 
@@ -79,8 +84,8 @@ def test_a_change_that_fails_leaves_nothing_behind(database):
 
 def test_a_violated_constraint_is_a_conflict_and_a_missing_row_is_not_found(database):
     with database.begin() as session:
-        user = projects.get_or_create_user(session, "ada")
-    with pytest.raises(Conflict, match="does not fit"), database.begin() as session:
+        user = users.register_user(session, "ada")
+    with pytest.raises(Conflict, match="contradicts the stored data"), database.begin() as session:
         session.add(User(name="ada"))
     with pytest.raises(RowNotFound), database.read() as session:
         session.get_one(Project, user.id)
@@ -109,21 +114,21 @@ def test_objects_stay_usable_after_their_transaction(database):
 
 def test_fifty_people_write_at_once_and_nothing_is_lost(scene):
     with scene.database.begin() as session:
-        people = [projects.get_or_create_user(session, f"p{n}").id for n in range(50)]
-        traces = [recording.start_trace(session, scene.questions[0].id, person).id for person in people]
+        people = [users.register_user(session, f"p{n}").id for n in range(50)]
+        traces = {person: recording.start_trace(session, scene.questions[0].id, person).id for person in people}
     failures: list[Exception] = []
 
-    def work(trace_id):
+    def work(person, trace_id):
         try:
             for number in range(3):
                 with scene.database.begin() as session:
-                    drafts.save_draft(session, trace_id, {"n": number})
+                    drafts.save_draft(session, trace_id, {"n": number}, by=person)
                 with scene.database.begin() as session:
-                    recording.begin_step(session, trace_id, recording.NewStep(f"{number}"), seen=number + 1)
+                    recording.begin_step(session, trace_id, recording.NewStep(f"{number}"), seen=number + 1, by=person)
         except StoreError as failed:
             failures.append(failed)
 
-    threads = [threading.Thread(target=work, args=(trace_id,)) for trace_id in traces]
+    threads = [threading.Thread(target=work, args=own) for own in traces.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -139,3 +144,163 @@ def test_the_database_file_is_at_the_address_of_the_settings(tmp_path):
         session.connection().exec_driver_sql("CREATE TABLE x (y)")
     store.close()
     assert Path(tmp_path / "name with spaces & ümläuts.db").stat().st_size > 0
+
+
+def _remove(file: Path) -> None:
+    file.unlink()
+
+
+def _replace_by_a_copy(file: Path) -> None:
+    shutil.copy(file, file.with_name("copy"))
+    file.with_name("copy").rename(file)
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _remove_folder(file: Path) -> None:
+    shutil.rmtree(file.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "suffix"),
+    [
+        *((change, suffix) for change in (_remove, _replace_by_a_copy) for suffix in ("", "-wal", "-shm")),
+        (_empty, ""),
+        (_remove_folder, ""),
+    ],
+)
+def test_no_write_is_acknowledged_after_a_file_of_the_database_is_gone(tmp_path, change, suffix):
+    file = tmp_path / "home" / "showhow.db"
+    store = Database(f"sqlite:///{file}")
+    upgrade(store)
+    with store.begin() as session:
+        projects.create_project(session, "before", "w")
+    change(file.with_name(file.name + suffix))
+    for number in range(3):
+        with pytest.raises(StoreUnavailable, match=r"removed or replaced .* not stored; .* restart"):
+            create_project(store, f"after {number}")
+    with store.read() as session:  # what the page shows stays readable
+        assert [project.name for project in projects.list_projects(session)] == ["before"]
+    assert change is not _remove_folder or not file.parent.exists()
+    store.close()
+
+
+def test_no_write_is_acknowledged_after_the_log_beside_a_linked_database_is_gone(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link, file = tmp_path / "showhow.db", tmp_path / "disk" / "real.db"
+    link.symlink_to(file)
+    store = Database(f"sqlite:///{link}")
+    upgrade(store)
+    create_project(store, "before")
+    file.with_name("real.db-wal").unlink()
+    with pytest.raises(StoreUnavailable, match="removed or replaced"):
+        create_project(store, "after")
+    store.close()
+
+
+def test_no_write_is_acknowledged_after_the_log_was_emptied(tmp_path):
+    store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    upgrade(store)
+    create_project(store, "before")
+    _empty(tmp_path / "showhow.db-wal")
+    for number in range(3):
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            create_project(store, f"after {number}")
+    store.close()
+
+
+def test_a_log_that_another_program_has_emptied_into_the_database_is_no_loss(tmp_path):
+    store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    upgrade(store)
+    create_project(store, "before")
+    with closing(sqlite3.connect(tmp_path / "showhow.db")) as other:
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    assert (tmp_path / "showhow.db-wal").stat().st_size == 0
+    create_project(store, "after")
+    with store.read() as session:
+        assert [project.name for project in projects.list_projects(session)] == ["before", "after"]
+    store.close()
+
+
+def create_project(store: Database, name: str, during: Callable[[], object] = lambda: None) -> None:
+    with store.begin() as session:
+        projects.create_project(session, name, "w")
+        during()
+
+
+def test_a_write_during_which_the_file_is_removed_is_not_acknowledged(tmp_path):
+    file = tmp_path / "showhow.db"
+    store = Database(f"sqlite:///{file}")
+    upgrade(store)
+    with pytest.raises(StoreUnavailable, match="removed or replaced"):
+        create_project(store, "lost", file.unlink)
+    assert not file.exists()
+    store.close()
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_no_write_is_acknowledged_while_the_server_of_the_database_is_gone(database, postgresql):
+    create_project(database, "before")
+    with psycopg.connect(f"{postgresql}/postgres", autocommit=True) as administrator:
+
+        def take_away() -> None:
+            administrator.execute(f"ALTER DATABASE {database.url.database} ALLOW_CONNECTIONS false")
+            administrator.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database.url.database]
+            )
+
+        for during in (take_away, lambda: None):
+            with pytest.raises(StoreUnavailable):
+                create_project(database, "lost", during)
+        administrator.execute(f"ALTER DATABASE {database.url.database} ALLOW_CONNECTIONS true")
+    create_project(database, "after")
+    with database.read() as session:
+        assert [project.name for project in projects.list_projects(session)] == ["before", "after"]
+
+
+def test_writing_continues_once_a_moved_file_is_back(tmp_path):
+    file = tmp_path / "showhow.db"
+    store = Database(f"sqlite:///{file}")
+    upgrade(store)
+    file.rename(tmp_path / "moved")
+    with pytest.raises(StoreUnavailable, match="put the file back"):
+        create_project(store, "refused")
+    (tmp_path / "moved").rename(file)
+    create_project(store, "stored")
+    store.close()
+    with store.read() as session:
+        assert [project.name for project in projects.list_projects(session)] == ["stored"]
+    store.close()
+
+
+def test_a_new_connection_makes_no_new_file_in_place_of_a_removed_one(tmp_path):
+    file = tmp_path / "showhow.db"
+    store = Database(f"sqlite:///{file}")
+    upgrade(store)
+    file.unlink()
+    with store.read() as first:
+        projects.list_projects(first)  # holds the pooled connection
+        with pytest.raises(StoreUnavailable, match="removed or replaced"), store.read() as second:
+            projects.list_projects(second)
+    assert not file.exists()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me@here:port/x",
+        "sqlite+aiosqlite:///x.db",
+        "postgresql+asyncpg://me@here/x",
+        "sqlite:///x.db?mode=memory",
+        "sqlite:///x.db?timeout=long",
+        "sqlite://host/x.db",
+        "sqlite:////",
+    ],
+)
+def test_an_address_that_no_driver_can_open_is_refused_without_its_password(url):
+    with pytest.raises(StoreUnavailable, match="SHOWHOW_DATABASE_URL") as refused:
+        Database(url.replace("me@", "me:secret-word@"))
+    assert "secret-word" not in str(refused.value)

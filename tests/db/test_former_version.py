@@ -10,15 +10,16 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import insert, inspect, select
 
-from db import libraries, projects, queue, review, traces, verifications
+from db import libraries, projects, queue, review, traces, users, verifications
 from db.database import Database
 from db.maintenance import check_database
 from db.merge import merge_trace
-from db.models import Base, Run, Trace
+from db.models import Base, Run, Step, Trace
 from db.schema import downgrade, upgrade
 from db.tool_report import ToolCallFilter, build_tool_report
 from db.trace_configuration import DemonstrationReference, TraceConfiguration
@@ -68,7 +69,7 @@ def former_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 @pytest.fixture
 def former(empty_database: Database, former_rows: Rows) -> Database:
-    """A database of both kinds as the former version left it."""
+    """The former version's database, on SQLite and on PostgreSQL."""
     upgrade(empty_database, REVISION)
     with empty_database.begin() as session:
         for table in Base.metadata.sorted_tables:
@@ -98,7 +99,7 @@ def test_traces_are_exported_byte_for_byte_as_the_former_version_did(upgraded, n
     assert export(upgraded, name) == (FORMER / f"traces.{name}").read_bytes()
 
 
-def test_showhows_own_export_is_equal_but_for_the_kinds_of_errors_and_the_pins_of_runs(upgraded):
+def test_showhows_export_differs_only_by_error_kinds_and_run_pins(upgraded):
     was = [json.loads(line) for line in (FORMER / "traces.showhow").read_text(encoding="utf-8").splitlines()]
     now = [json.loads(line) for line in export(upgraded, "showhow").decode().splitlines()]
     kinds = [kind for trace in now for step in trace["steps"] if (kind := step.pop("error_kind", None))]
@@ -108,7 +109,7 @@ def test_showhows_own_export_is_equal_but_for_the_kinds_of_errors_and_the_pins_o
     assert now == was
 
 
-def test_what_the_former_version_exported_is_the_same_as_what_is_here(upgraded):
+def test_exports_of_the_former_version_merge_as_equal(upgraded):
     with upgraded.begin() as session:
         assert {merge_trace(session, record) for record in read_records(FORMER / "traces.showhow")} == {"same"}
 
@@ -120,7 +121,7 @@ def test_failures_of_old_calls_are_counted_by_their_kinds(upgraded):
     assert tools["nope"].failures == {"other": 1}
 
 
-def test_runs_pin_what_their_configuration_says_and_nothing_else(upgraded):
+def test_runs_pin_only_the_values_of_their_configuration(upgraded):
     with upgraded.read() as session:
         runs = {run.name: run for run in session.scalars(select(Run))}
     ask_run, verified = runs["ask"], runs["verify"]
@@ -133,7 +134,7 @@ def test_runs_pin_what_their_configuration_says_and_nothing_else(upgraded):
 def test_lists_and_the_library_open_as_before(upgraded):
     with upgraded.read() as session:
         (project,) = projects.list_projects(session)
-        ada = projects.get_or_create_user(session, "ada")
+        ada = users.register_user(session, "ada")
         assert review.count_by_status(session, project.id) == {"approved": 1, "draft": 1, "rejected": 1}
         assert queue.measure_progress(session, project.id, ada.id).completed_by_user == 1
         (demonstration,) = libraries.load_demonstrations(session, libraries.find_version(session, "default:1").id)
@@ -157,7 +158,50 @@ def test_the_configuration_of_every_trace_and_run_is_read_and_written_without_a_
     assert configuration.extra == {}
 
 
-def test_going_back_to_the_former_revision_leaves_its_rows_as_they_were(former, former_rows):
+FUSION_STEPS = [
+    ("wikisearch", "I look."),
+    (None, "The reply could not be read."),
+    (None, "From text only: Cora"),
+    ("getWikiDataID", "From text only: nothing yet."),
+    (None, "From the graph only: none\nThe model failed 3 times in a row."),
+]
+FUSION_NODES = ["text", "text", "text answer", "graph", "graph answer"]
+FUSION_DATA = [{"title": "Quay 0"}, None, {"answer": "Cora"}, {"title": "Quay 0"}, {"answer": None}]
+
+
+def insert_fusion_trace(database: Database, former_rows: Rows, count: int) -> UUID:
+    """Insert a trace of late fusion with these first steps, as the former version wrote it."""
+    trace = next(row for row in former_rows["trace"] if row["reasoner"] == "humaniq")
+    called = next(row for row in former_rows["step"] if row["observation"] is not None)
+    trace_id = uuid4()
+    steps = [
+        {**called, "id": uuid4(), "trace_id": trace_id, "position": place, "tool": tool, "thought": thought}
+        | ({} if tool else {"data": None, "observation": None, "arguments": {}, "origins": {}})
+        for place, (tool, thought) in enumerate(FUSION_STEPS[:count], start=1)
+    ]
+    tables = Base.metadata.tables
+    with database.begin() as session:
+        session.execute(insert(tables["trace"]), [{**trace, "id": trace_id, "reasoner": "fusion"}])
+        session.execute(insert(tables["step"]), steps)
+    return trace_id
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_steps_of_late_fusion_get_the_nodes_by_which_it_resumes(former: Database, former_rows: Rows, count: int):
+    trace_id = insert_fusion_trace(former, former_rows, count)
+    before = read_rows(former)
+    upgrade(former)
+    with former.read() as session:
+        steps = traces.load_trace(session, trace_id).steps
+        others = session.scalars(select(Step).where(Step.trace_id != trace_id)).all()
+    assert [(step.node, step.data) for step in steps] == list(zip(FUSION_NODES, FUSION_DATA, strict=True))[:count]
+    assert {step.node for step in others} == {None}
+    downgrade(former, REVISION)
+    assert read_rows(former) == before
+    upgrade(former)
+
+
+def test_a_downgrade_restores_the_rows_of_the_former_revision(former, former_rows):
     upgrade(former)
     downgrade(former, REVISION)
     assert read_rows(former) == former_rows

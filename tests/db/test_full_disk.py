@@ -1,36 +1,14 @@
 """The disk fills up during recording: a clear error, nothing is lost, and recording continues when there is room."""
 
-import os
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import event
 
-from db import projects, recording, traces
+from db import projects, recording, traces, users
 from db.database import Database, StoreFull
 from db.maintenance import check_database
 from db.schema import upgrade
 
 STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = (
-        os.geteuid() == 0
-        and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False, capture_output=True
-        ).returncode
-    )
-    if not mounted:
-        pytest.skip("a small disk cannot be mounted here: run as root in a container that may mount")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def prepared(store: Database, sample_question) -> recording.Trace:
@@ -39,18 +17,18 @@ def prepared(store: Database, sample_question) -> recording.Trace:
         project = projects.create_project(session, "p", "w")
         projects.add_questions(session, project.id, [sample_question("who?")])
         (question,) = projects.list_questions(session, project.id)
-        return recording.start_trace(session, question.id, projects.get_or_create_user(session, "ada").id)
+        return recording.start_trace(session, question.id, users.register_user(session, "ada").id)
 
 
 def record_until_full(store: Database, trace_id) -> list[str]:
-    """Record until the store refuses; gives the acknowledged steps."""
+    """Record until the store refuses; returns the acknowledged steps."""
     acknowledged: list[str] = []
 
     def record() -> None:
         while True:
             with store.begin() as session:
-                seen = session.get_one(recording.Trace, trace_id).version
-                step = recording.begin_step(session, trace_id, STEP, seen=seen)
+                trace = session.get_one(recording.Trace, trace_id)
+                step = recording.begin_step(session, trace_id, STEP, seen=trace.version, by=trace.author_id)
             acknowledged.append(str(step.id))
 
     with pytest.raises(StoreFull, match=r"disk is full .* free some space .* nothing stored is lost"):
@@ -74,7 +52,7 @@ def test_a_full_disk_loses_nothing_and_recording_continues_when_there_is_room(sm
     ballast.unlink()
     with store.begin() as session:
         seen = session.get_one(recording.Trace, trace.id).version
-        acknowledged.append(str(recording.begin_step(session, trace.id, STEP, seen=seen).id))
+        acknowledged.append(str(recording.begin_step(session, trace.id, STEP, seen=seen, by=trace.author_id).id))
     assert stored(store, trace.id) == acknowledged
     assert check_database(store) == []
     store.close()
@@ -91,7 +69,7 @@ def test_a_database_at_its_size_limit_is_reported_as_a_full_disk(tmp_path, sampl
     limit[0] = 10_000
     with store.begin() as session:
         seen = session.get_one(recording.Trace, trace.id).version
-        recording.begin_step(session, trace.id, STEP, seen=seen)
+        recording.begin_step(session, trace.id, STEP, seen=seen, by=trace.author_id)
     assert len(stored(store, trace.id)) == len(acknowledged) + 1
     assert check_database(store) == []
     store.close()

@@ -20,19 +20,23 @@ from db.libraries import (
     load_demonstrations,
     store_version,
 )
-from db.models import Question, Trace
+from db.models import Library, Question, Trace
 
 
 def recorded(scene, question, tools, *, stars=(), status="approved"):
-    """A trace of ada's that used the tools, with stars for its first steps."""
+    """A trace of ada's with calls of these tools, with ratings of its first steps."""
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, scene.ada.id)
     for number, tool in enumerate(tools):
         with scene.database.begin() as session:
             seen = session.get_one(Trace, trace.id).version
-            step = recording.begin_step(session, trace.id, recording.NewStep("why", tool, {}), seen=seen)
+            step = recording.begin_step(
+                session, trace.id, recording.NewStep("why", tool, {}), seen=seen, by=trace.author_id
+            )
         with scene.database.begin() as session:
-            done = recording.complete_step(session, step.id, recording.StepResult("seen", None, None, 0.1))
+            done = recording.complete_step(
+                session, step.id, recording.StepResult("seen", None, None, 0.1), by=scene.ada.id
+            )
         if number < len(stars):
             with scene.database.begin() as session:
                 seen = session.get_one(Trace, trace.id).version
@@ -49,7 +53,7 @@ def recorded(scene, question, tools, *, stars=(), status="approved"):
 
 @pytest.fixture
 def three(scene):
-    """Two approved traces with stars and one draft."""
+    """Two approved traces with ratings, and one draft."""
     first, second, third = scene.questions
     with scene.database.begin() as session:
         session.get_one(Question, first.id).kind = "count"
@@ -112,10 +116,24 @@ def test_an_unknown_library_version_is_not_found(scene, three, reference):
         find_version(session, reference)
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a/b", "a:1"])
-def test_a_library_name_with_a_separator_is_refused(scene, three, name):
-    with pytest.raises(Conflict, match="name"), scene.database.begin() as session:
+@pytest.mark.parametrize("name", ["", "  ", "a/b", "a:1", "..", "x" * 300, "con", "Quays", "quay5 ", "\x00"])
+def test_a_library_name_follows_the_rule_of_names_of_worlds(scene, three, name):
+    with scene.database.begin() as session:
+        store_version(session, "quays", three[:1], {})
+    with pytest.raises(Conflict, match="cannot be called") as refused, scene.database.begin() as session:
         store_version(session, name, three[:1], {})
+    assert len(str(refused.value)) < 250
+    with scene.database.read() as session:
+        assert [version.name for version in list_versions(session)] == ["quays"]
+
+
+def test_a_library_with_a_former_name_can_be_read_and_continued(scene, three):
+    with scene.database.begin() as session:
+        session.add(Library(name="../My library", number=1, card={}))
+    with scene.database.begin() as session:
+        assert store_version(session, "../My library", three[:1], {}).number == 2
+    with scene.database.read() as session:
+        assert find_version(session, "../My library:1").number == 1
 
 
 def test_an_empty_library_is_not_frozen(scene):
@@ -137,7 +155,7 @@ def test_words_of_the_question_match_in_any_case_and_order(scene, three):
             assert three[0] in [
                 candidate.trace_id for candidate in list_candidates(session, DemonstrationFilter(text=text))
             ]
-        # What a pattern would read as "anything" is a character like any other.
+        # Wildcards of SQL patterns are ordinary characters here.
         assert (
             list_candidates(session, DemonstrationFilter(text="%"))
             == list_candidates(session, DemonstrationFilter(text="_"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from db import projects, queue, recording, review, traces
+from db import projects, queue, recording, review, traces, users
 from db.database import Database, StoreError
 from db.merge import merge_trace
 from db.models import Question
@@ -26,12 +26,14 @@ def recorded(scene: Any) -> Any:
     """A trace with everything: a rated, a rerun and an undone step, edits, a fork's parent, a judgement."""
     with scene.database.begin() as session:
         first = recording.start_trace(session, scene.questions[1].id, scene.ada.id)
-        recording.begin_step(session, first.id, NewStep("one"), seen=1)
+        recording.begin_step(session, first.id, NewStep("one"), seen=1, by=first.author_id)
         trace = traces.fork_trace(session, first.id, 1, scene.ada.id)
-        step = recording.begin_step(session, trace.id, NewStep("two", "read", {"title": "é"}), seen=1)
-        recording.complete_step(session, step.id, StepResult("found", {"hits": []}, None, 0.5))
+        step = recording.begin_step(
+            session, trace.id, NewStep("two", "read", {"title": "é"}), seen=1, by=trace.author_id
+        )
+        recording.complete_step(session, step.id, StepResult("found", {"hits": []}, None, 0.5), by=scene.ada.id)
         recording.rate_step(session, step.id, 4, seen=3, by=scene.ada.id)
-        recording.begin_step(session, trace.id, NewStep("three"), seen=4)
+        recording.begin_step(session, trace.id, NewStep("three"), seen=4, by=trace.author_id)
         recording.undo_step(session, trace.id, seen=5, by=scene.ada.id)
         recording.submit_trace(session, trace.id, TraceAnswers("Ada"), seen=6, by=scene.ada.id)
         review.approve_trace(session, trace.id, by=scene.ben.id, comment="good")
@@ -42,8 +44,8 @@ def recorded(scene: Any) -> Any:
 def test_a_trace_is_merged_completely_and_a_second_merge_changes_nothing(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
-        # Here ben has another key, and the project another question in the same place.
-        projects.get_or_create_user(session, "ben")
+        # In this store ben has another key, and the project has another question at this position.
+        users.register_user(session, "ben")
         assert merge_trace(session, record) == "added"
     with elsewhere.begin() as session:
         arrived = traces.load_trace(session, record.trace.id)
@@ -95,7 +97,7 @@ def test_a_trace_with_steps_of_another_trace_is_not_merged_at_all(scene, elsewhe
     stolen.trace.id = scene.ben.id
     for part in (*stolen.steps, *stolen.removed, *stolen.edits, *stolen.judgements):
         part.trace_id = stolen.trace.id
-    with pytest.raises(StoreError, match="does not fit"), elsewhere.begin() as session:
+    with pytest.raises(StoreError, match="contradicts the stored data"), elsewhere.begin() as session:
         merge_trace(session, stolen)
     with elsewhere.read() as session:
         assert len(list(traces.iterate_traces(session))) == 1

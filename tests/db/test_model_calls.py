@@ -56,7 +56,7 @@ def prompt(scene: Any, call: ModelCall) -> list[dict[str, Any]]:
         return load_prompt(session, call.id)
 
 
-def test_a_call_is_there_before_it_is_answered_and_holds_everything_after(scene, trace):
+def test_a_call_is_stored_before_its_reply_and_completed_after(scene, trace):
     call = begin(scene, trace)
     with scene.database.read() as session:
         (stored,) = list_model_calls(session, trace.id)
@@ -71,7 +71,7 @@ def test_a_call_is_there_before_it_is_answered_and_holds_everything_after(scene,
     assert stored.answered_at >= stored.created_at
 
 
-def test_the_exact_messages_come_back(scene, trace):
+def test_messages_are_loaded_exactly(scene, trace):
     assert prompt(scene, begin(scene, trace)) == [SYSTEM, ASKED]
     assert prompt(scene, begin(scene, None, {"role": "user", "content": ""})) == [{"role": "user", "content": ""}]
 
@@ -92,7 +92,7 @@ def test_the_beginning_of_one_message_that_grows_from_call_to_call_is_stored_onc
     assert [prompt(scene, call)[0]["content"] for call in calls] == [text[:length] for length in lengths]
 
 
-def test_keys_are_not_stored(scene, trace):
+def test_keys_are_redacted(scene, trace):
     key = 'sk-"quoted"\\1234'
     call = begin(scene, trace, {"role": "user", "content": f"my key is {key}, again {key}"}, secrets=[key, ""])
     assert prompt(scene, call) == [{"role": "user", "content": f"my key is {REDACTED}, again {REDACTED}"}]
@@ -126,14 +126,14 @@ def test_a_call_is_answered_once_and_a_failed_one_never(scene, trace):
     )
 
 
-def test_resuming_a_run_gives_up_the_calls_that_its_dead_process_left_open(scene, trace):
+def test_resuming_a_run_marks_open_calls_of_its_dead_process_as_lost(scene, trace):
     answered, left = complete(scene, begin(scene, trace)), begin(scene, trace)
     with scene.database.begin() as session:
         runs.reopen_run_trace(session, trace.id)
     with scene.database.read() as session:
         states = {call.id: call.state for call in list_model_calls(session, trace.id)}
     assert states == {answered.id: "answered", left.id: "lost"}
-    with pytest.raises(Conflict, match="lost already; its reply came too late and is not used"):
+    with pytest.raises(Conflict, match="already lost; its reply came too late and is not used"):
         complete(scene, left)
     with scene.database.begin() as session:
         assert mark_lost_model_calls(session, trace.id) == 0
@@ -143,7 +143,7 @@ def test_a_step_is_linked_to_the_calls_that_decided_it_and_not_to_those_of_its_t
     retried, decided = complete(scene, begin(scene, trace)), complete(scene, begin(scene, trace))
     with scene.database.begin() as session:
         seen = runs.trace_version(session, trace.id)
-        step = recording.begin_step(session, trace.id, NewStep("look", "query"), seen=seen)
+        step = recording.begin_step(session, trace.id, NewStep("look", "query"), seen=seen, by=trace.author_id)
     own = complete(scene, begin(scene, trace, {"role": "user", "content": "SPARQL"}, step_id=step.id))
     after = complete(scene, begin(scene, trace))
     with scene.database.read() as session:
@@ -155,9 +155,11 @@ def test_a_step_is_linked_to_the_calls_that_decided_it_and_not_to_those_of_its_t
 def test_a_copied_step_was_decided_by_the_call_of_the_step_it_was_copied_from(scene, trace):
     decided = complete(scene, begin(scene, trace))
     with scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep("look"), seen=runs.trace_version(session, trace.id))
+        recording.begin_step(
+            session, trace.id, NewStep("look"), seen=runs.trace_version(session, trace.id), by=trace.author_id
+        )
         fork = traces.fork_trace(session, trace.id, 1, scene.ada.id)
-        step = recording.begin_step(session, fork.id, NewStep("by hand"), seen=fork.version)
+        step = recording.begin_step(session, fork.id, NewStep("by hand"), seen=fork.version, by=fork.author_id)
     with scene.database.read() as session:
         copied = traces.load_trace(session, fork.id).steps[0]
         assert model_call_of_step(session, copied.id).id == decided.id
@@ -171,7 +173,7 @@ def test_a_message_that_no_database_stores_exactly_is_refused(scene, trace):
         assert list_model_calls(session, trace.id) == []
 
 
-def test_a_call_that_is_not_there_is_named(scene):
+def test_the_error_names_a_missing_call(scene):
     with pytest.raises(RowNotFound, match=f"no model call {scene.ada.id}"), scene.database.read() as session:
         load_prompt(session, scene.ada.id)
 

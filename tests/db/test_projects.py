@@ -2,7 +2,7 @@
 
 import pytest
 
-from db import projects
+from db import projects, users
 from db.database import Conflict, RowNotFound
 
 
@@ -56,7 +56,7 @@ def test_project_names_are_unique(database):
         made = projects.create_project(session, "p", "w")
         assert projects.get_or_create_project(session, "p", world="w").id == made.id
         assert projects.get_or_create_project(session, "p").id == made.id
-        assert projects.get_or_create_user(session, "ada").id == projects.get_or_create_user(session, "ada").id
+        assert users.register_user(session, "ada").id == users.register_user(session, "ada").id
         assert [project.name for project in projects.list_projects(session)] == ["p"]
         with pytest.raises(Conflict, match="already"):
             projects.create_project(session, "p", "w")

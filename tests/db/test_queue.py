@@ -2,25 +2,35 @@
 
 import threading
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
-from db import projects, queue, recording, review, traces
-from db.assignments import find_assignment
+from db import projects, queue, recording, review, traces, users
+from db.assignments import find_assignment, reserve_question
 from db.database import Conflict
-from db.models import Assignment, Project, Question, utc_now
+from db.models import Assignment, Project, Question, Trace, utc_now
 from db.recording import TraceAnswers
 
 
-def next_of(scene, person):
-    with scene.database.begin() as session:
+def look(scene, person):
+    with scene.database.read() as session:
         return queue.next_question(session, scene.project.id, person.id)
+
+
+def next_of(scene, person):
+    """Look at the next question and reserve it."""
+    question = look(scene, person)
+    if question is not None:
+        with scene.database.begin() as session:
+            reserve_question(session, question.id, person.id)
+    return question
 
 
 def answer(scene, question, person):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, person.id)
-        recording.begin_step(session, trace.id, recording.NewStep("so"), seen=trace.version)
+        recording.begin_step(session, trace.id, recording.NewStep("so"), seen=trace.version, by=trace.author_id)
         return recording.submit_trace(session, trace.id, TraceAnswers("yes"), seen=trace.version, by=person.id)
 
 
@@ -40,17 +50,58 @@ def test_sixteen_threads_get_sixteen_questions(scene, sample_question):
         projects.add_questions(
             session, scene.project.id, [sample_question(f"Which lock is number {n}?") for n in range(20)]
         )
-        people = [projects.get_or_create_user(session, f"person {n}") for n in range(16)]
+        people = [users.register_user(session, f"person {n}") for n in range(16)]
     taken_questions = []
-    threads = [
-        threading.Thread(target=lambda p=person: taken_questions.append(next_of(scene, p).position))
-        for person in people
-    ]
+
+    def take(person):
+        while True:
+            question = look(scene, person)
+            try:
+                with scene.database.begin() as session:
+                    queue.begin_question(session, question.id, person.id)
+            except Conflict:
+                continue
+            taken_questions.append(question.position)
+            return
+
+    threads = [threading.Thread(target=take, args=(person,)) for person in people]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sorted(taken_questions) == list(range(1, 17))
+
+
+def test_looking_reserves_no_question(scene):
+    for person in (scene.ada, scene.ben, users.User(name="visitor")):
+        for _ in range(20):
+            assert look(scene, person).position == 1
+    with scene.database.read() as session:
+        assert session.query(Assignment).count() == session.query(Trace).count() == 0
+
+
+def test_the_first_act_reserves_a_question_that_was_offered_to_others_too(scene):
+    question = look(scene, scene.ada)
+    assert look(scene, scene.ben).id == question.id
+    with scene.database.begin() as session:
+        trace = queue.begin_question(session, question.id, scene.ada.id, trace_id=uuid4())
+    assert look(scene, scene.ada).id != question.id  # it is a draft of hers now
+    with pytest.raises(Conflict, match="somebody else has begun it"), scene.database.begin() as session:
+        queue.begin_question(session, question.id, scene.ben.id)
+    with scene.database.begin() as session:
+        assert queue.begin_question(session, question.id, scene.ada.id, trace_id=uuid4()).id == trace.id
+    assert look(scene, scene.ben).position == 2
+
+
+def test_a_new_trace_began_when_its_question_was_opened(scene):
+    opened_at = utc_now() - timedelta(minutes=3)
+    with scene.database.begin() as session:
+        trace = queue.begin_question(session, scene.questions[0].id, scene.ada.id, opened_at=opened_at)
+        assert trace.started_at == opened_at
+        late = queue.begin_question(
+            session, scene.questions[1].id, scene.ada.id, opened_at=utc_now() + timedelta(days=9)
+        )
+        assert late.started_at <= utc_now()
 
 
 def test_an_answered_question_is_completed_and_a_rejected_one_is_open_to_others_only(scene):
@@ -61,7 +112,7 @@ def test_an_answered_question_is_completed_and_a_rejected_one_is_open_to_others_
         review.reject_trace(session, trace.id, by=scene.ben.id, comment="no")
     assert completed(scene, scene.questions[0]) == 0
     with scene.database.begin() as session:
-        cleo = projects.get_or_create_user(session, "cleo")
+        cleo = users.register_user(session, "cleo")
     assert next_of(scene, cleo).position == 1
     assert next_of(scene, scene.ada).position == 3
 
@@ -77,7 +128,7 @@ def test_a_reservation_expires_and_a_question_that_others_took_meanwhile_is_not_
 def test_a_question_is_offered_to_as_many_people_as_the_overlap(scene):
     with scene.database.begin() as session:
         session.get_one(Project, scene.project.id).overlap = 2
-        cleo = projects.get_or_create_user(session, "cleo")
+        cleo = users.register_user(session, "cleo")
     assert {next_of(scene, person).position for person in (scene.ada, scene.ben)} == {1}
     assert next_of(scene, cleo).position == 2
     answer(scene, scene.questions[0], scene.ada)
@@ -121,7 +172,7 @@ def test_a_skipped_question_is_offered_to_others_and_can_be_resumed(scene):
 def test_a_skipped_draft_with_steps_is_stored_but_not_listed(scene):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
-        recording.begin_step(session, trace.id, recording.NewStep("a thought"), seen=trace.version)
+        recording.begin_step(session, trace.id, recording.NewStep("a thought"), seen=trace.version, by=trace.author_id)
         queue.skip_question(session, scene.questions[0].id, scene.ada.id, "later")
     with scene.database.begin() as session:
         assert queue.list_drafts(session, scene.project.id, scene.ada.id) == []
@@ -154,7 +205,7 @@ def test_recording_a_step_renews_the_reservation(scene):
         trace = recording.start_trace(session, question.id, scene.ada.id)
         find_assignment(session, question.id, scene.ada.id).until = utc_now() - timedelta(seconds=1)
     with scene.database.begin() as session:
-        recording.begin_step(session, trace.id, recording.NewStep("at work"), seen=trace.version)
+        recording.begin_step(session, trace.id, recording.NewStep("at work"), seen=trace.version, by=trace.author_id)
     with scene.database.read() as session:
         place = session.query(Assignment).one()
         assert place.until > utc_now() + timedelta(hours=1)

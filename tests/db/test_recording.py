@@ -30,7 +30,7 @@ def add(scene: Any, trace: Trace, thought: str = "look", tool: str | None = "wik
         step = recording.begin_step(session, trace.id, new, seen=seen, by=scene.ada.id)
     if tool is not None:
         with scene.database.begin() as session:
-            step = recording.complete_step(session, step.id, FOUND)
+            step = recording.complete_step(session, step.id, FOUND, by=scene.ada.id)
     return step
 
 
@@ -71,7 +71,7 @@ def test_starting_twice_gives_the_same_draft(scene):
 def test_a_step_is_stored_before_its_tool_has_run(scene):
     trace = start(scene)
     with scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep("try", "read", {}), seen=trace.version)
+        recording.begin_step(session, trace.id, NewStep("try", "read", {}), seen=trace.version, by=trace.author_id)
     (step,) = opened(scene, trace).steps
     assert step.finished_at is None
     with pytest.raises(Conflict, match="step 1 was never finished"):
@@ -104,7 +104,7 @@ def test_every_change_adds_one_to_the_version_and_a_stale_change_is_refused_with
         assert version(scene, trace) == seen + 1, name
     seen = version(scene, trace)
     with scene.database.begin() as session:
-        recording.complete_step(session, step.id, FOUND)
+        recording.complete_step(session, step.id, FOUND, by=scene.ada.id)
     assert version(scene, trace) == seen + 1
     submit(scene, trace)
     assert version(scene, trace) == seen + 2
@@ -115,10 +115,10 @@ def test_two_tabs_on_one_trace_cannot_overwrite_each_other(scene):
     add(scene, trace)
     seen = version(scene, trace)
     with scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep("from the first tab"), seen=seen)
+        recording.begin_step(session, trace.id, NewStep("from the first tab"), seen=seen, by=trace.author_id)
     reason = r"step 2 was (written|completed) at .* what you typed is still here"
     with pytest.raises(Conflict, match=reason), scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep("from the second tab"), seen=seen)
+        recording.begin_step(session, trace.id, NewStep("from the second tab"), seen=seen, by=trace.author_id)
     assert [step.thought for step in opened(scene, trace).steps] == ["look", "from the first tab"]
 
 
@@ -162,8 +162,8 @@ def test_an_unchanged_thought_is_no_edit(scene):
 def test_a_step_is_completed_once(scene):
     trace = start(scene)
     step = add(scene, trace)
-    with pytest.raises(Conflict, match="finished or removed already"), scene.database.begin() as session:
-        recording.complete_step(session, step.id, FOUND)
+    with pytest.raises(Conflict, match="already finished or removed"), scene.database.begin() as session:
+        recording.complete_step(session, step.id, FOUND, by=scene.ada.id)
 
 
 def test_an_observation_after_the_submission_is_refused(scene):
@@ -171,7 +171,7 @@ def test_an_observation_after_the_submission_is_refused(scene):
     step = add(scene, trace)
     submit(scene, trace)
     with pytest.raises(Conflict, match="came too late"), scene.database.begin() as session:
-        recording.complete_step(session, step.id, FOUND)
+        recording.complete_step(session, step.id, FOUND, by=scene.ada.id)
 
 
 def test_only_the_last_step_can_be_run_again(scene):
@@ -179,7 +179,7 @@ def test_only_the_last_step_can_be_run_again(scene):
     first = add(scene, trace)
     add(scene, trace)
     seen = version(scene, trace)
-    with pytest.raises(Conflict, match="later steps that rest on it"), scene.database.begin() as session:
+    with pytest.raises(Conflict, match="later steps that depend on it"), scene.database.begin() as session:
         recording.restart_step(session, first.id, seen=seen, by=scene.ada.id)
 
 
@@ -253,7 +253,7 @@ def test_a_trace_without_any_thought_is_refused(scene):
 def test_a_recorded_step_deletes_the_draft_it_came_from(scene):
     trace = start(scene)
     with scene.database.begin() as session:
-        drafts.save_draft(session, trace.id, {"thought": "half a thou"})
+        drafts.save_draft(session, trace.id, {"thought": "half a thou"}, by=trace.author_id)
     with scene.database.read() as session:
         assert drafts.find_draft(session, trace.id).content == {"thought": "half a thou"}
     add(scene, trace)
@@ -264,9 +264,15 @@ def test_a_recorded_step_deletes_the_draft_it_came_from(scene):
 def test_a_draft_of_an_older_tab_does_not_replace_that_of_a_newer_one(scene):
     trace = start(scene)
     with scene.database.begin() as session:
-        drafts.save_draft(session, trace.id, {"opened": 2, "thought": "new"})
+        older, newer = drafts.next_page_number(session), drafts.next_page_number(session)
+        drafts.save_draft(session, trace.id, {"thought": "new"}, page_number=newer, by=trace.author_id)
     with pytest.raises(Conflict, match="newer tab"), scene.database.begin() as session:
-        drafts.save_draft(session, trace.id, {"opened": 1, "thought": "old"})
+        drafts.save_draft(session, trace.id, {"thought": "old"}, page_number=older, by=trace.author_id)
+    with scene.database.begin() as session:
+        assert drafts.find_draft(session, trace.id).content == {"thought": "new"}
+        drafts.save_draft(
+            session, trace.id, {"thought": "newest"}, page_number=drafts.next_page_number(session), by=trace.author_id
+        )
 
 
 def test_a_fork_copies_the_steps_and_stores_its_parent(scene):
@@ -307,7 +313,7 @@ def test_a_trace_is_approved_or_returned_with_a_comment_for_its_author(scene):
     with scene.database.begin() as session:
         review.approve_trace(session, trace.id, by=scene.ben.id)
         assert review.find_return(session, trace.id) is None
-    with pytest.raises(Conflict, match="approved already"), scene.database.begin() as session:
+    with pytest.raises(Conflict, match="already approved"), scene.database.begin() as session:
         review.approve_trace(session, trace.id, by=scene.ben.id)
     record = opened(scene, trace)
     assert [(judgement.aspect, judgement.value) for judgement in record.judgements] == [
@@ -323,7 +329,7 @@ def test_a_trace_is_approved_or_returned_with_a_comment_for_its_author(scene):
 
 def test_a_draft_is_not_reviewed(scene):
     trace = start(scene)
-    with pytest.raises(Conflict, match="only what was submitted"), scene.database.begin() as session:
+    with pytest.raises(Conflict, match="only a submitted trace can be"), scene.database.begin() as session:
         review.approve_trace(session, trace.id, by=scene.ben.id)
 
 
@@ -356,7 +362,7 @@ def test_the_error_names_a_missing_trace_question_or_step(scene):
     with pytest.raises(RowNotFound), scene.database.begin() as session:
         recording.start_trace(session, scene.ada.id, scene.ada.id)
     with pytest.raises(RowNotFound), scene.database.begin() as session:
-        recording.complete_step(session, scene.ada.id, FOUND)
+        recording.complete_step(session, scene.ada.id, FOUND, by=scene.ada.id)
 
 
 HOSTILE = (
@@ -374,9 +380,13 @@ HOSTILE = (
 def test_text_is_stored_exactly(scene, text):
     trace = start(scene)
     with scene.database.begin() as session:
-        step = recording.begin_step(session, trace.id, NewStep(text, "read", {"title": text}), seen=trace.version)
+        step = recording.begin_step(
+            session, trace.id, NewStep(text, "read", {"title": text}), seen=trace.version, by=trace.author_id
+        )
     with scene.database.begin() as session:
-        recording.complete_step(session, step.id, StepResult(text, {"deep": [{text[:100]: [text]}]}, text, 0.0))
+        recording.complete_step(
+            session, step.id, StepResult(text, {"deep": [{text[:100]: [text]}]}, text, 0.0), by=scene.ada.id
+        )
     (stored,) = opened(scene, trace).steps
     assert (stored.thought, stored.arguments, stored.observation, stored.error) == (text, {"title": text}, text, text)
     assert stored.data == {"deep": [{text[:100]: [text]}]}
@@ -396,7 +406,7 @@ REFUSED = (
 def test_data_that_no_database_stores_exactly_is_refused_and_nothing_is_written(scene, data):
     trace = start(scene)
     with pytest.raises(StoreError, match=r"the (text|data) has"), scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep("ok", "read", data), seen=trace.version)
+        recording.begin_step(session, trace.id, NewStep("ok", "read", data), seen=trace.version, by=trace.author_id)
     assert opened(scene, trace).steps == []
 
 
@@ -406,12 +416,12 @@ def test_data_nested_too_deeply_is_refused(scene):
         deep = {"in": deep}
     trace = start(scene)
     with pytest.raises(StoreError, match="nested too deeply"), scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep("ok", "read", deep), seen=trace.version)
+        recording.begin_step(session, trace.id, NewStep("ok", "read", deep), seen=trace.version, by=trace.author_id)
 
 
 @pytest.mark.parametrize("text", ["nul \x00", "half \ud83d"])
 def test_text_that_no_database_stores_exactly_is_refused_with_the_position(scene, text):
     trace = start(scene)
-    with pytest.raises(StoreError, match=r"U\+\w{4} at place \d"), scene.database.begin() as session:
-        recording.begin_step(session, trace.id, NewStep(text), seen=trace.version)
+    with pytest.raises(StoreError, match=r"U\+\w{4} at position \d"), scene.database.begin() as session:
+        recording.begin_step(session, trace.id, NewStep(text), seen=trace.version, by=trace.author_id)
     assert opened(scene, trace).steps == []

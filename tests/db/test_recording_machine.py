@@ -1,4 +1,4 @@
-"""Recording in any order, against a model that is a few lists."""
+"""Record changes in any order, compared with a model of a few lists."""
 
 import itertools
 import tempfile
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from db import projects, recording
+from db import projects, recording, users
 from db import traces as forking
 from db import traces as reading
 from db.database import Conflict, Database, RowNotFound
@@ -35,7 +35,7 @@ class Expected:
 
 
 class RecordingMachine(RuleBasedStateMachine):
-    """Every rule is tried at any time; what may not be done must be refused and change nothing."""
+    """Every change is tried at any time; an invalid one must be refused and change nothing."""
 
     traces = Bundle("traces")
 
@@ -47,7 +47,7 @@ class RecordingMachine(RuleBasedStateMachine):
         self.expected: list[Expected] = []
         with self.store.begin() as session:
             self.project = projects.create_project(session, "p", "w")
-            self.ada = projects.get_or_create_user(session, "ada").id
+            self.ada = users.register_user(session, "ada").id
 
     def teardown(self) -> None:
         assert check_database(self.store) == []
@@ -68,7 +68,7 @@ class RecordingMachine(RuleBasedStateMachine):
         return self.expected[-1]
 
     def change(self, trace: Expected, act, *, allowed: bool = True):
-        """Do it, or see it refused when it may not be."""
+        """Apply the change, or assert that it is refused if it is invalid."""
         if trace.submitted or not allowed:
             with pytest.raises((Conflict, RowNotFound)), self.store.begin() as session:
                 act(session)
@@ -96,7 +96,7 @@ class RecordingMachine(RuleBasedStateMachine):
         if trace.steps:
             step = trace.steps[place % len(trace.steps)]
             observed = recording.StepResult(text, {"text": text}, None, 0.1)
-            act = lambda s: recording.complete_step(s, step[0], observed)  # noqa: E731 - as the other rules have it
+            act = lambda s: recording.complete_step(s, step[0], observed, by=self.ada)  # noqa: E731 - as the other rules have it
             if self.change(trace, act, allowed=not step[3]):
                 step[3] = True
 
@@ -134,7 +134,7 @@ class RecordingMachine(RuleBasedStateMachine):
     def act_on_an_older_state(self, trace: Expected, stale: int) -> None:
         new = recording.NewStep("late")
         seen = trace.version - stale
-        self.change(trace, lambda s: recording.begin_step(s, trace.id, new, seen=seen), allowed=False)
+        self.change(trace, lambda s: recording.begin_step(s, trace.id, new, seen=seen, by=self.ada), allowed=False)
 
     @rule(trace=traces, answer=TEXTS)
     def submit(self, trace: Expected, answer: str) -> None:

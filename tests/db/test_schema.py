@@ -70,7 +70,7 @@ def test_programs_that_start_at_once_upgrade_once(tmp_path):
         store.close()
 
 
-def test_it_upgrades_from_any_folder_without_heavy_libraries(tmp_path):
+def test_the_upgrade_works_in_any_folder_and_loads_no_heavy_libraries(tmp_path):
     script = (
         "import sys; from db.database import Database; from db.schema import upgrade;"
         f"upgrade(Database('sqlite:///{tmp_path / 'x.db'}'));"

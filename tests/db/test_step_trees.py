@@ -20,12 +20,15 @@ ANSWERED = RunOutcome("answered", answers=TraceAnswers("Ada"))
 
 def begin(scene: Any, trace: Trace, new: NewStep) -> Step:
     with scene.database.begin() as session:
-        return recording.begin_step(session, trace.id, new, seen=runs.trace_version(session, trace.id))
+        return recording.begin_step(
+            session, trace.id, new, seen=runs.trace_version(session, trace.id), by=trace.author_id
+        )
 
 
 def complete(scene: Any, step: Step, result: StepResult = RESULT) -> Step:
     with scene.database.begin() as session:
-        return recording.complete_step(session, step.id, result)
+        author_id = session.get_one(Trace, step.trace_id).author_id
+        return recording.complete_step(session, step.id, result, by=author_id)
 
 
 def steps(scene: Any, trace: Trace) -> list[Step]:
@@ -35,7 +38,7 @@ def steps(scene: Any, trace: Trace) -> list[Step]:
 
 @pytest.fixture
 def trace(scene: Any) -> Trace:
-    """A trace of a run that is at work."""
+    """A trace of an unfinished run."""
     with scene.database.begin() as session:
         run = runs.start_run(session, Run(name="ask", reasoner="atomr", world="harbour"))
         return runs.start_run_trace(session, run, scene.questions[0].id, {})
@@ -149,7 +152,7 @@ def test_a_fork_points_to_its_own_copies(scene, trace):
     assert all(step.finished_at is not None for step in copies)
 
 
-def test_a_run_that_goes_on_from_within_a_tree_finds_the_steps_around_it_open_again(scene, trace):
+def test_a_run_forked_within_a_tree_has_the_enclosing_steps_open_again(scene, trace):
     tree(scene, trace)
     with scene.database.begin() as session:
         run = runs.start_run(session, Run(name="ask", reasoner="atomr", world="harbour"))
@@ -196,7 +199,7 @@ def test_a_tree_merges_into_another_store_with_its_parents(scene, trace, tmp_pat
         runs.finish_run_trace(session, trace.id, ANSWERED, seen=runs.trace_version(session, trace.id))
     with scene.database.read() as session:
         record = traces.load_trace(session, trace.id)
-    # The order in which the steps stand in the record does not matter, nor that a parent has a parent.
+    # The order of the steps in the record does not matter, nor the depth of the tree.
     record.steps[1:] = sorted(record.steps[1:], key=lambda step: -step.position)
     elsewhere = Database(f"sqlite:///{tmp_path / 'elsewhere.db'}")
     upgrade(elsewhere)

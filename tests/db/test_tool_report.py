@@ -96,7 +96,7 @@ def test_every_figure_equals_counting_the_steps_one_by_one(scene, stored, scope)
 
 
 def fill(database, stored) -> list[dict[str, Any]]:
-    """Only these traces, with their steps; gives the steps with what their traces say."""
+    """Store only these traces with their steps; returns the steps with the values of their traces."""
     rows = []
     with database.begin() as session:
         for kind in (Step, Trace, Question, Project):
@@ -159,7 +159,7 @@ def compare_ratings(statistics: ToolStatistics, stars: list[int]) -> None:
     assert statistics.ratings.count == len(stars)
     assert statistics.ratings.mean == pytest.approx(np.mean(stars))
     assert statistics.ratings.stars == {star: stars.count(star) for star in range(1, 6)}
-    # One rating says nothing of how they differ.
+    # A single rating has no deviation.
     assert statistics.ratings.spread == (pytest.approx(np.std(stars, ddof=1)) if len(stars) > 1 else None)
 
 
@@ -185,7 +185,9 @@ def record(scene, text: str = "Found.", error: str | None = None) -> Trace:
             step = recording.begin_step(
                 session, trace.id, recording.NewStep("Who?", "read"), seen=trace.version, by=scene.ada.id
             )
-            recording.complete_step(session, step.id, recording.StepResult(observation, {}, failed, 0.5))
+            recording.complete_step(
+                session, step.id, recording.StepResult(observation, {}, failed, 0.5), by=scene.ada.id
+            )
         return trace
 
 
@@ -197,7 +199,9 @@ def test_a_step_copied_by_forks_is_counted_once_and_calls_within_forks_count(sce
         seen = reading.load_trace(session, child.id).trace.version
         again = reading.load_trace(session, child.id).steps[-1]
         recording.restart_step(session, again.id, seen=seen, by=scene.ben.id)
-        recording.complete_step(session, again.id, recording.StepResult(None, None, "late", 2.0, None, "time limit"))
+        recording.complete_step(
+            session, again.id, recording.StepResult(None, None, "late", 2.0, None, "time limit"), by=scene.ben.id
+        )
         copied = reading.load_trace(session, grandchild.id)
         recording.rate_step(session, copied.steps[0].id, 1, seen=copied.trace.version, by=scene.ada.id)
     (read,) = report(scene.database).tools
@@ -221,7 +225,7 @@ def test_a_store_without_calls_has_no_report(scene):
 
 
 def test_the_report_reads_only_indexes(tmp_path):
-    """Else those of a million steps would wait for gigabytes of observations."""
+    """Otherwise a report on a million steps would read gigabytes of observations."""
     store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     upgrade(store)
     fill(store, [(name, by, [ROW]) for name in PROJECTS for by in ("human", "humaniq")])

@@ -1,11 +1,11 @@
-"""The typed configuration: whatever is stored is read without an error and written back as it was."""
+"""The typed configuration: any stored value is read without an error and written back unchanged."""
 
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from db.trace_configuration import DemonstrationReference, TraceConfiguration
@@ -44,7 +44,7 @@ IMPORTED = {"tools": [{"type": "function"}], "openai": {"id": 3}, "file": "x.jso
 
 
 @pytest.mark.parametrize("document", [{}, ASKED, VERIFIED, GENERATED, IMPORTED])
-def test_what_is_stored_is_written_back_as_it_was(document):
+def test_a_stored_configuration_is_written_back_unchanged(document):
     assert TraceConfiguration.from_json(document).to_json() == document
 
 
@@ -65,7 +65,7 @@ def test_the_values_are_attributes():
     assert (verified.repeats, verified.question_limit, verified.limits) == (UUID(ID), None, {})
 
 
-def test_no_demonstration_selected_is_another_thing_than_not_selected_yet():
+def test_an_empty_selection_differs_from_no_selection_yet():
     assert TraceConfiguration.from_json({}).demonstrations is None
     none_selected = TraceConfiguration.from_json({"demonstrations": []})
     assert none_selected.demonstrations == ()
@@ -85,5 +85,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*ASKED, *VERIFIED, *GENERATED, *IMPORTED]), VALUES))
-def test_a_configuration_of_any_shape_is_read_and_written_back_as_it_was(document):
+@example({"way": None, "reasoner": ""})
+@example({"reasoner": "humaniq", "library": None})
+def test_any_configuration_is_written_back_unchanged(document):
     assert TraceConfiguration.from_json(document).to_json() == document

@@ -60,6 +60,46 @@ def test_each_question_has_its_result_and_the_first_score_stays(scene, run):
             verifications.find_verification(session, scene.project.id)
 
 
+@pytest.mark.parametrize(
+    ("tool", "error_kind", "is_failed"),
+    [
+        ("wikisearch", "unavailable", False),
+        ("wikisearch", "time limit", False),
+        ("runQuery", "unavailable", False),
+        # A query of the agent's own that takes too long, and a tool that is not offered, are the agent's mistakes.
+        ("runQuery", "time limit", True),
+        ("oracle", "unavailable", True),
+        ("wikisearch", "not found", True),
+        ("wikisearch", None, True),
+    ],
+)
+def test_a_question_whose_source_was_unavailable_has_not_failed(scene, tool, error_kind, is_failed):
+    configuration = {"project_id": str(scene.project.id), "questions": [str(scene.questions[0].id)], "library": None}
+    with scene.database.begin() as session:
+        made = runs.start_run(
+            session,
+            Run(
+                name=VERIFICATION_NAME,
+                reasoner="replay",
+                world="harbour",
+                configuration=configuration,
+                tools=["wikisearch", "runQuery"],
+            ),
+        )
+        trace = runs.start_run_trace(session, made, scene.questions[0].id, {})
+        step = recording.begin_step(
+            session, trace.id, recording.NewStep("so", tool=tool, arguments={}), seen=trace.version
+        )
+        error = None if error_kind is None else "an error"
+        result = recording.StepResult(None, None, error, 0.1, error_kind=error_kind)
+        recording.complete_step(session, step.id, result)
+        outcome = RunOutcome("answered", None, TraceAnswers("Otto Moor"))
+        runs.finish_run_trace(session, trace.id, outcome, seen=runs.trace_version(session, trace.id))
+        verifications.save_score(session, trace.id, 0.0)
+    (outcome,) = found(scene, made)
+    assert (outcome.is_finished, outcome.is_failed, outcome.met_unavailable_source) == (True, is_failed, not is_failed)
+
+
 def test_a_question_that_was_not_begun_has_not_ended(scene, run):
     with scene.database.begin() as session:
         stored = session.get_one(Run, run.id)
@@ -80,17 +120,17 @@ def test_a_repair_is_tracked_from_the_reservation_to_the_approval(scene, run):
         fork = traces.fork_trace(session, wrong.trace_id, 0, scene.ada.id)
     assert repairs(scene, run) == {wrong.question: "draft ada", refused.question: "held ben"}
     with scene.database.begin() as session:
-        recording.begin_step(session, fork.id, recording.NewStep("so"), seen=fork.version)
+        recording.begin_step(session, fork.id, recording.NewStep("so"), seen=fork.version, by=fork.author_id)
         recording.submit_trace(session, fork.id, TraceAnswers("Ines Moor"), seen=fork.version + 1, by=scene.ada.id)
         assert verifications.list_approved_repairs(session, [wrong]) == []
         review.reject_trace(session, fork.id, by=scene.ben.id, comment="no source")
     assert repairs(scene, run)[wrong.question] == "rejected ada"
     with scene.database.begin() as session:
         again = traces.fork_trace(session, fork.id, 0, scene.ada.id)
-        recording.begin_step(session, again.id, recording.NewStep("so"), seen=again.version)
+        recording.begin_step(session, again.id, recording.NewStep("so"), seen=again.version, by=again.author_id)
         recording.submit_trace(session, again.id, TraceAnswers("Ines Moor"), seen=again.version, by=scene.ada.id)
         review.approve_trace(session, again.id, by=scene.ben.id)
-        # The repair of a repair counts, and the question needs no other one in a later verification either.
+        # The repair of a repair counts, also for the question's failure in a later verification.
         assert verifications.list_approved_repairs(session, [wrong, refused]) == [again.id]
         assert verifications.count_kinds(session, [again.id]) == {None: 1}
     with scene.database.begin() as session:

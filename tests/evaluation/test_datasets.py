@@ -1,4 +1,4 @@
-"""Reading question files: what every format gives, and how a malformed one is named."""
+"""Question files in every format, and the errors of malformed ones."""
 
 import gzip
 import json
@@ -61,13 +61,13 @@ def is_refused_by_name_or_read(file: Path, form: str = "auto") -> None:
 
 
 @pytest.mark.parametrize("file", REAL)
-def test_every_question_of_a_real_file_keeps_its_text_answer_kind_and_hops(shared_data, file):
+def test_questions_of_a_published_file_keep_text_answer_kind_and_hops(shared_data, file):
     number, dataset = REAL[file]
     records = json.loads((shared_data / file).read_text(encoding="utf-8"))
-    found = read_questions(shared_data / file)
-    assert len(found) == len(records) == number
-    assert {question.dataset for question in found} == {dataset}
-    for question, record in zip(found, records, strict=True):
+    questions = read_questions(shared_data / file)
+    assert len(questions) == len(records) == number
+    assert {question.dataset for question in questions} == {dataset}
+    for question, record in zip(questions, records, strict=True):
         assert question.text == record["question"].strip()
         assert question.kind == record["type"]
         assert question.source_id == record.get("_id")
@@ -77,7 +77,7 @@ def test_every_question_of_a_real_file_keeps_its_text_answer_kind_and_hops(share
         assert "context" not in question.details
 
 
-def test_the_hops_of_the_real_world_carry_ids_and_where_they_are_told(shared_data):
+def test_hops_have_ids_and_sources(shared_data):
     first = read_questions(shared_data / "world_2wiki" / "questions_300.json")[0]
     assert [(hop["subject_id"], hop["pid"], hop["object_id"]) for hop in first.decomposition] == [
         ("Q5079445", "P22", "Q18120934"),
@@ -93,7 +93,7 @@ def test_both_names_of_the_multihop_format_read_the_same(shared_data, form):
     assert read_questions(file, form) == read_questions(file)
 
 
-def test_a_question_a_line_under_any_of_its_usual_names(file_of):
+def test_json_lines_are_read_with_any_common_field_names(file_of):
     lines = [
         {"question": " Who? ", "answer": "Ada", "id": 7, "level": "hard"},
         {"text": "When?", "answers": ["1931", 1932, {"text": "1933", "entity": "Q1"}], "_id": "x", "kind": "date"},
@@ -110,7 +110,7 @@ def test_a_question_a_line_under_any_of_its_usual_names(file_of):
     assert four == QuestionRecord("What?")
 
 
-def test_hops_are_a_decomposition_and_questions_are_details(file_of):
+def test_a_decomposition_into_hops_is_stored_and_one_into_questions_stays_in_the_details(file_of):
     hop = dict.fromkeys(HOP, "x")
     lines = [{"question": "A?", "decomposition": [hop]}, {"question": "B?", "decomposition": ["C?", "D?"]}]
     one, two = read_questions(file_of("\n".join(map(json.dumps, lines)), "q.jsonl"))
@@ -129,9 +129,9 @@ def test_csv_has_a_header_quoted_cells_and_several_answers(file_of, end, name):
     assert (two.text, two.gold_answers, two.details) == ('Say "hi"?', [], {"level": "3"})
 
 
-def test_a_cell_of_csv_may_hold_line_ends(file_of):
-    (found,) = read_questions(file_of('question,answer\n"Who\nwas\n\nit?",Ada\n', "q.csv"))
-    assert found.text == "Who\nwas\n\nit?"
+def test_a_csv_cell_may_contain_line_ends(file_of):
+    (question,) = read_questions(file_of('question,answer\n"Who\nwas\n\nit?",Ada\n', "q.csv"))
+    assert question.text == "Who\nwas\n\nit?"
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_a_cell_of_csv_may_hold_line_ends(file_of):
         ("question,question\nA?,B?\n", 1, "two columns have the same name"),
         ("question,answer\nA?,x\nB?\n", 3, "1 cells under 2 columns"),
         ("question,answer\n\n\nA?,x,y\n", 4, "3 cells under 2 columns"),
-        ('question,answer\nA?,"x\n', 2, "no CSV"),
-        ('question,answer\n"A"?,x\n', 2, "no CSV"),
+        ('question,answer\nA?,"x\n', 2, "invalid CSV"),
+        ('question,answer\n"A"?,x\n', 2, "invalid CSV"),
         ("question,answer\n ,x\n", 2, "the field 'question' is missing"),
         (b"question,answer\nA?,\xff\n", 2, "it is not UTF-8"),
         ("question,answer\nA?,x\x00\n", 2, "NUL"),
     ],
 )
-def test_a_malformed_row_of_csv_is_named(file_of, content, line, reason):
+def test_the_error_of_a_malformed_csv_row_names_it(file_of, content, line, reason):
     file = file_of(content, "q.csv")
     with pytest.raises(MalformedFile) as refused:
         read_questions(file)
@@ -159,19 +159,19 @@ def test_a_malformed_row_of_csv_is_named(file_of, content, line, reason):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"question": "A?"', "no JSON"),
-        ("[]", "a JSON object is needed"),
+        ('{"question": "A?"', "invalid JSON"),
+        ("[]", "a JSON object is required"),
         ('{"answer": "x"}', "the field 'question' is missing"),
         ('{"question": ""}', "the field 'question' is blank"),
         ('{"question": ["A?"]}', "the field 'question' is a list, not a text"),
-        ('{"question": "A?", "answer": {"name": "x"}}', "an answer is no text"),
-        ('{"question": "A?", "answers": [["x"]]}', "an answer is no text"),
+        ('{"question": "A?", "answer": {"name": "x"}}', "an answer is not a text"),
+        ('{"question": "A?", "answers": [["x"]]}', "an answer is not a text"),
         ('{"question": "A?", "answer": " "}', "an answer is blank"),
         ('{"question": "A?", "kind": 3}', "the field 'kind' is a number"),
         ('{"question": "A\\u0000?"}', "NUL"),
     ],
 )
-def test_a_malformed_line_is_named_and_gives_no_question(file_of, line, reason):
+def test_the_error_of_a_malformed_line_names_it(file_of, line, reason):
     file = file_of('{"question": "Fine?"}\n' + line + "\n", "q.jsonl")
     with pytest.raises(MalformedFile) as refused:
         read_questions(file)
@@ -193,7 +193,7 @@ def test_a_malformed_line_is_named_and_gives_no_question(file_of, line, reason):
         '[{"question": "A?"',
     ],
 )
-def test_a_malformed_record_of_a_list_is_named(file_of, content):
+def test_the_error_of_a_malformed_record_names_it(file_of, content):
     with pytest.raises(MalformedFile, match=r"q\.json"):
         read_questions(file_of(content, "q.json"))
 
@@ -206,7 +206,7 @@ def test_a_file_without_a_question_is_refused(file_of, name, content):
         read_questions(file_of(content, name))
 
 
-def test_an_unknown_format_lists_the_known_and_a_missing_file_is_named(file_of, tmp_path):
+def test_the_error_of_an_unknown_format_lists_the_formats_and_a_missing_file_is_named(file_of, tmp_path):
     with pytest.raises(UnknownQuestionFormat, match="auto, " + ", ".join(QUESTION_FORMATS)):
         read_questions(file_of("{}", "q.jsonl"), "xml")
     for name in ("no.csv", "no.jsonl", "no.json"):
@@ -224,7 +224,7 @@ def test_an_unknown_format_lists_the_known_and_a_missing_file_is_named(file_of, 
     )
 )
 @in_any_file
-def test_any_lines_of_the_wrong_shape_are_refused_by_name_or_read(file_of, records):
+def test_any_json_lines_are_read_or_refused(file_of, records):
     is_refused_by_name_or_read(file_of("\n".join(map(json.dumps, records)), "q.jsonl"))
 
 
@@ -238,13 +238,13 @@ def test_any_lines_of_the_wrong_shape_are_refused_by_name_or_read(file_of, recor
     )
 )
 @in_any_file
-def test_any_list_of_the_wrong_shape_is_refused_by_name_or_read(file_of, records):
+def test_any_json_list_is_read_or_refused(file_of, records):
     is_refused_by_name_or_read(file_of(json.dumps(records), "q.json"))
 
 
 @given(st.text('question,answer\n\r"|; aé\x00').map(lambda rest: "question,answer\n" + rest) | st.binary(max_size=40))
 @in_any_file
-def test_any_text_as_csv_is_refused_by_name_or_read(file_of, content):
+def test_any_csv_is_read_or_refused(file_of, content):
     is_refused_by_name_or_read(file_of(content, "q.csv"))
 
 
@@ -260,7 +260,7 @@ def test_a_new_question_format_is_read_detected_and_offered_by_the_verb(file_of,
         read_questions(file, "xml")
 
 
-def test_other_names_of_an_answer_are_its_aliases(file_of):
+def test_aliases_of_an_answer_are_read(file_of):
     lines = [
         {"question": "Who?", "answer": "Ada Lund", "answer_aliases": ["A. Lund", " ", "A. Lund", "Lund"]},
         {"question": "Who?", "answers": [{"text": "Ada", "entity": "Q5", "aliases": ["Lund"]}, "Ben"]},

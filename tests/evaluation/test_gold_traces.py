@@ -37,7 +37,7 @@ PROJECT = Project(name="gold", world="gold")
 
 
 def some_meaning(texts: Sequence[str]) -> np.ndarray:
-    """A row for the words of each text: like texts are alike, and nothing has to be loaded."""
+    """A bag-of-words encoder that loads no model."""
     rows = np.array([sum(_word(word) for word in text.casefold().split()) for text in texts], dtype=np.float32)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms == 0, 1, norms)
@@ -50,7 +50,7 @@ def _word(word: str) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a world of which text, graph and web each tell a part."""
+    """A folder with a world whose facts are spread over text, graph and web."""
     folder = tmp_path_factory.mktemp("home") / "worlds"
     generate_world(folder, "gold", OPTIONS)
     return folder
@@ -73,11 +73,11 @@ def made(asked: list[QuestionRecord], world: GoldWorld) -> list[TraceRecord]:
 
 
 def seen(record: TraceRecord) -> str:
-    """Everything that was observed."""
+    """All observed texts."""
     return json.dumps([step.data for step in record.steps], ensure_ascii=False)
 
 
-def test_nearly_every_question_of_every_kind_has_a_gold_trace(made: list[TraceRecord]) -> None:
+def test_nearly_every_question_has_an_approved_gold_trace(made: list[TraceRecord]) -> None:
     outcomes = Counter((record.question.kind, record.trace.status) for record in made)
     kinds = {record.question.kind for record in made}
     assert len(kinds) >= 11
@@ -89,7 +89,7 @@ def test_nearly_every_question_of_every_kind_has_a_gold_trace(made: list[TraceRe
         assert record.trace.final_answer is None
 
 
-def test_a_trace_is_whole_and_says_that_it_was_generated(made: list[TraceRecord]) -> None:
+def test_a_gold_trace_is_complete_and_marked_as_generated(made: list[TraceRecord]) -> None:
     for record in made:
         assert list(record.find_inconsistencies()) == []
         assert (record.trace.reasoner, record.trace.configuration["generated"]) == (GENERATED_REASONER, True)
@@ -117,7 +117,7 @@ def test_running_the_steps_again_gives_the_same_observations(made: list[TraceRec
             assert (again.text, again.data) == (step.observation, step.data)
 
 
-def test_only_the_sources_that_the_question_needs_are_asked(made: list[TraceRecord]) -> None:
+def test_only_the_sources_that_the_question_needs_are_queried(made: list[TraceRecord]) -> None:
     of_source = {
         "text": {"wikisearch"},
         "graph": {"getWikiDataID", "generateQuery", "runQuery", "getLabel"},
@@ -126,7 +126,7 @@ def test_only_the_sources_that_the_question_needs_are_asked(made: list[TraceReco
     used_together = Counter()
     for record in approved(made):
         needs = set(record.trace.configuration["needs"])
-        assert sorted(needs) in [sorted(each) for each in record.question.details["needs"]]
+        assert sorted(needs) in [sorted(combination) for combination in record.question.details["needs"]]
         used = {source for source, tools in of_source.items() if tools & {step.tool for step in record.steps}}
         read = {str(step.arguments["title"]).startswith("https:") for step in record.steps if step.tool == "read"}
         used |= {"web" if page else "text" for page in read}
@@ -135,29 +135,31 @@ def test_only_the_sources_that_the_question_needs_are_asked(made: list[TraceReco
     assert set(used_together) == {1, 2, 3}
 
 
-def test_every_origin_leads_to_the_value_that_stands_there(made: list[TraceRecord]) -> None:
+def test_every_origin_resolves_to_its_value(made: list[TraceRecord]) -> None:
     forms: Counter[str] = Counter()
     for record in made:
         data: dict[int, Any] = {}
         for step in record.steps:
             for name, origin in step.origins.items():
-                for told, value in placed(origin, step.arguments[name]):
-                    assert resolve_origin(told, record.question.text, data).casefold() == value.casefold()
-                    forms[told["from"] + ("/span" if "pointer" in told and "start" in told else "")] += 1
+                for part_origin, value in placed(origin, step.arguments[name]):
+                    assert resolve_origin(part_origin, record.question.text, data).casefold() == value.casefold()
+                    forms[
+                        part_origin["from"] + ("/span" if "pointer" in part_origin and "start" in part_origin else "")
+                    ] += 1
             data[step.position] = step.data
     assert set(forms) == {"question", "step", "step/span"}
 
 
 def placed(origin: dict[str, Any], value: Any) -> list[tuple[dict[str, Any], str]]:
-    """Every origin that names one place, with the value that came from it."""
+    """Yield the origins that point at one text, with their values."""
     if origin["from"] == "typed":
         return []
     if origin["from"] != "parts":
         return [(origin, str(value).strip())]
     return [
-        found
+        span
         for part in origin["parts"]
-        for found in placed(
+        for span in placed(
             part["origin"], value[part["item"]] if "item" in part else value[part["start"] : part["end"]]
         )
     ]
@@ -179,9 +181,9 @@ def test_a_trace_whose_observations_lack_a_fact_is_failed_with_the_reason(
         for needs in record.details["needs"]:
             if len(needs) == 1 and record.gold_answers:
                 other = replace(record, details=record.details | {"needs": [[lone[needs[0]]]]})
-                found = make_gold_trace(other, world, PROJECT, 1)
-                assert found.trace.status == "failed"
-                assert str(found.trace.final_thought).startswith("No gold trace: ")
+                gold_trace = make_gold_trace(other, world, PROJECT, 1)
+                assert gold_trace.trace.status == "failed"
+                assert str(gold_trace.trace.final_thought).startswith("No gold trace: ")
                 return
     raise AssertionError("no question needs one source only")
 
@@ -190,12 +192,12 @@ def test_a_trace_has_no_more_steps_than_allowed(
     asked: list[QuestionRecord], world: GoldWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt, "MAX_STEPS", 2)
-    found = [make_gold_trace(record, world, PROJECT, 1) for record in asked[:12]]
-    assert max(len(record.steps) for record in found) == 2
-    assert any("more than 2 steps" in str(record.trace.final_thought) for record in found)
+    records = [make_gold_trace(record, world, PROJECT, 1) for record in asked[:12]]
+    assert max(len(record.steps) for record in records) == 2
+    assert any("more than 2 steps" in str(record.trace.final_thought) for record in records)
 
 
-def test_demonstrations_are_short_and_of_every_kind(
+def test_selected_demonstrations_are_short_and_of_every_kind(
     asked: list[QuestionRecord], world: GoldWorld, made: list[TraceRecord]
 ) -> None:
     every = list(make_demonstrations(asked, world, PROJECT, len(asked)))
@@ -208,23 +210,23 @@ def test_demonstrations_are_short_and_of_every_kind(
     assert len({record.question.kind for record in few}) >= 6
 
 
-def test_what_a_page_has_wrong_is_said_in_the_next_thought(world: GoldWorld) -> None:
-    told = world.things_known_to(WEB).universe
+def test_wrong_facts_of_a_page_are_noted_in_the_next_thought(world: GoldWorld) -> None:
+    web_universe = world.things_known_to(WEB).universe
     doubts = []
-    for mark in (mark for marks in world.wrong.values() for mark in marks if mark["fact"] in ("job", "hobby")):
+    for mark in (mark for marks in world.page_marks.values() for mark in marks if mark["fact"] in ("job", "hobby")):
         kind, row = world.things_known_to(WEB).items.locate(mark["person"]["entity"])
         assert kind == "person"
-        if getattr(told, mark["fact"])[row] >= 0:
+        if getattr(web_universe, mark["fact"])[row] >= 0:
             details = {"expression": encode_expression(Fact(mark["fact"], Named(row))), "needs": [["web"]]}
             asked = QuestionRecord("What?", kind="what", gold_answers=[mark["true"]], details=details)
             made = make_gold_trace(asked, world, PROJECT, 1)
             thoughts = [*(step.thought for step in made.steps), str(made.trace.final_thought)]
-            doubts += [said for said in thoughts if f"says of {mark['person']['text']}" in said]
+            doubts += [thought for thought in thoughts if f"says of {mark['person']['text']}" in thought]
     assert doubts
-    assert all("is out of date." in said or "is about somebody else of that name." in said for said in doubts)
+    assert all("is out of date." in thought or "is about somebody else of that name." in thought for thought in doubts)
 
 
-def test_a_question_that_does_not_say_what_it_asks_is_told(asked: list[QuestionRecord], world: GoldWorld) -> None:
+def test_a_question_without_an_expression_is_an_error(asked: list[QuestionRecord], world: GoldWorld) -> None:
     for details in ({}, {"expression": {"op": "nothing"}, "needs": [["text"]]}):
         with pytest.raises(WorldError, match="does not say what it asks for"):
             make_gold_trace(replace(asked[0], details=details), world, PROJECT, 1)

@@ -1,4 +1,4 @@
-"""Scores against what AtomR published, by a second route, and where there are none."""
+"""Metrics, against published scores and second implementations."""
 
 import json
 import string
@@ -40,13 +40,13 @@ def count_words(answer: str, gold: str, hyphen: str) -> float:
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
-def test_words_are_counted_as_by_hand(answer, golds):
+def test_word_f1_equals_manual_counts(answer, golds):
     assert atomr_f1(answer, golds) == pytest.approx(max(count_words(answer, gold, " ") for gold in golds))
     assert hotpotqa_f1(answer, golds) == pytest.approx(max(count_words(answer, gold, "-") for gold in golds))
     assert exact_match(answer, golds) == any(normalize_words(answer) == normalize_words(gold) for gold in golds)
 
 
-def test_the_official_f1_gives_yes_and_no_no_credit_in_a_sentence():
+def test_the_official_f1_scores_yes_and_no_only_alone():
     assert hotpotqa_f1("yes it is", ["yes"]) == 0.0
     assert hotpotqa_f1("no", ["no such luck"]) == 0.0
     assert hotpotqa_f1("Yes.", ["yes"]) == 1.0
@@ -91,11 +91,11 @@ def test_a_list_of_answers_is_split_and_gold_answers_with_commas_stay_whole():
         ("Mr Kegan Ott", ["Kegan Ott"]),
     ],
 )
-def test_another_way_of_writing_has_the_full_score(answer, golds):
+def test_another_notation_scores_one(answer, golds):
     assert score_against_gold(answer, [{"text": gold, "entity": None} for gold in golds]) == 1.0
 
 
-def test_the_id_of_the_gold_entity_is_right_under_any_name():
+def test_the_id_of_the_gold_entity_scores_one_with_any_name():
     golds = [{"text": "Lisbon", "entity": "Q597"}, {"text": "Porto", "entity": "Q36433"}]
     assert score_against_gold("Lisboa (Q597), Oporto (Q36433)", golds) == 1.0
     assert score_against_gold("Lisboa (Q597) and Oporto (Q36433)", golds) == 1.0
@@ -106,7 +106,7 @@ def test_the_id_of_the_gold_entity_is_right_under_any_name():
     assert score_against_gold("Lisbon", golds[:1]) == 1.0
 
 
-def test_a_remark_decides_between_gold_answers_of_one_name():
+def test_a_remark_distinguishes_gold_answers_with_the_same_name():
     golds = [{"text": "John Smith (judge)"}, {"text": "John Smith (painter)"}]
     assert score_against_gold("John Smith (painter), John Smith (judge)", golds) == 1.0
     assert score_against_gold("John Smith (judge)", golds) == pytest.approx(2 / 3)
@@ -115,7 +115,7 @@ def test_a_remark_decides_between_gold_answers_of_one_name():
     assert score_against_gold("John Smith (judge)", golds[1:]) < 1.0
 
 
-def test_two_gold_entities_of_one_name_are_told_apart_by_their_ids():
+def test_ids_distinguish_gold_entities_with_the_same_name():
     golds = [{"text": "Ada Lund", "entity": "Q5"}, {"text": "Ada Lund", "entity": "Q9"}]
     assert score_against_gold("Ada Lund (Q5); Ada Lund (Q9)", golds) == 1.0
     assert score_against_gold("Ada Lund (Q5)", golds) == pytest.approx(2 / 3)
@@ -123,7 +123,7 @@ def test_two_gold_entities_of_one_name_are_told_apart_by_their_ids():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_an_alias_of_the_gold_answer_is_right_by_every_metric(name):
+def test_an_alias_scores_one_by_every_metric(name):
     golds = [{"text": "Christopher Guest", "entity": None, "aliases": ["Guest, the 5th Baron", "Nigel Tufnel"]}]
     assert score_answer("Nigel Tufnel", golds, METRICS[name]) == 1.0
     assert score_answer("Ada Lund", golds, METRICS[name]) == 0.0
@@ -154,13 +154,13 @@ def test_our_f1_and_the_official_one_are_named_and_versioned():
         ("no", ["yes"], 0.0),
     ],
 )
-def test_other_answers_have_not(answer, golds, score):
+def test_wrong_answers_score_less_than_one(answer, golds, score):
     assert score_against_gold(answer, [{"text": gold, "entity": None} for gold in golds]) == pytest.approx(score)
 
 
-def test_there_is_no_mean_over_nothing():
+def test_the_mean_of_no_scores_is_an_error():
     assert mean([0.0, 1.0]) == 0.5
-    with pytest.raises(ValueError, match="no mean"):
+    with pytest.raises(ValueError, match="mean of no scores"):
         mean([])
 
 
@@ -179,7 +179,7 @@ def released(shared_data):
     ("name", "published"),
     [("hotpotqa_test_500", 71.27), ("2Wiki_test_500", 78.72), ("musique_test_500", 36.11)],
 )
-def test_released_predictions_have_the_published_scores_by_the_rule_of_atomr(released, name, published):
+def test_released_predictions_have_atomrs_published_scores(released, name, published):
     scores = [atomr_f1(row["predicted"], row["gold"]) for row in released(name)]
     assert 100 * mean(scores) == pytest.approx(published, abs=0.005)
 

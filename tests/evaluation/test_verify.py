@@ -1,4 +1,4 @@
-"""`showhow verify` with a model over real HTTP: killed, stopped, bounded and gone on with; and its failures."""
+"""`showhow verify` with a model over real HTTP: killed, stopped, limited, continued; and its failures."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -16,14 +18,28 @@ from sqlalchemy import select
 from db import recording, review, traces
 from db.database import Database
 from db.models import Trace
-from db.projects import get_or_create_user
-from tests.servers.model import Fails, ModelServer, Reply, Request
-from tests.servers.pupil import pupil
+from db.users import register_user
+from evaluation import shared_model
+from tests.app.cli.in_process import run_in_process
+from tests.servers.model import Cut, Fails, ModelServer, Reply, Request
+from tests.servers.pupil import number_in, pupil
 
 BIN = Path(sys.executable).with_name("showhow")
 HARBOUR = Path(__file__).parents[1] / "tools"
 PROJECT = "Harbour"
 AT_ONCE = 6
+PROCESSES: list[subprocess.Popen[str]] = []
+"""The processes that the current test has started."""
+
+
+@pytest.fixture(autouse=True)
+def end_processes() -> Iterator[None]:
+    """Kill processes that a failed test leaves running."""
+    yield
+    while PROCESSES:
+        process = PROCESSES.pop()
+        process.kill()
+        process.communicate()
 
 
 class Home:
@@ -31,8 +47,6 @@ class Home:
 
     def __init__(self, folder: Path, questions: int) -> None:
         self.folder = folder
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SHOWHOW_")}
-        self.environment |= {"SHOWHOW_HOME": str(folder), "OPENAI_API_KEY": "none", "SHOWHOW_MODEL_PRICE": "1000/1000"}
         folder.mkdir()
         rows = [
             {"question": f"Who is number {number}?", "answer": f"Answer {number}", "kind": f"kind {number % 4}"}
@@ -48,24 +62,25 @@ class Home:
     def command(
         self, *words: object, server: ModelServer | None = None, model: str = "openai:scripted"
     ) -> subprocess.Popen[str]:
-        """A verb at work."""
-        settings = {} if server is None else {"SHOWHOW_MODEL": model, "SHOWHOW_MODEL_BASE_URL": server.url}
-        return subprocess.Popen(
+        """Start a verb in its own process."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
+        process = subprocess.Popen(
             [BIN, *map(str, words)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=self.environment | settings,
+            env=inherited | {"SHOWHOW_HOME": str(self.folder)} | settings_for(server, model),
         )
+        PROCESSES.append(process)
+        return process
 
     def run(
         self, *words: object, server: ModelServer | None = None, status: int = 0, model: str = "openai:scripted"
     ) -> tuple[str, str]:
-        """What a verb prints, on stdout and stderr."""
-        process = self.command(*words, server=server, model=model)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == status, err
-        return out, err
+        """Run a verb; return its stdout and stderr."""
+        done = run_in_process(self.folder, *map(str, words), **settings_for(server, model))
+        assert done.returncode == status, done.stderr
+        return done.stdout, done.stderr
 
     def verify(self, server: ModelServer, *words: object, status: int = 0) -> dict[str, object]:
         """The report of a verification."""
@@ -73,7 +88,7 @@ class Home:
         return json.loads(out) if status == 0 else {"said": err.strip().splitlines()[-1]}
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        """What the store says."""
+        """Query the database."""
         store = sqlite3.connect(f"file:{self.folder / 'showhow.db'}?mode=ro", uri=True)
         try:
             return store.execute(query).fetchall()
@@ -81,11 +96,16 @@ class Home:
             store.close()
 
 
+def settings_for(server: ModelServer | None, model: str) -> dict[str, str]:
+    settings = {"OPENAI_API_KEY": "none", "SHOWHOW_MODEL_PRICE": "1000/1000"}
+    return settings if server is None else settings | {"SHOWHOW_MODEL": model, "SHOWHOW_MODEL_BASE_URL": server.url}
+
+
 def body_of(request: Request) -> str:
     return json.dumps(request.body, sort_keys=True)
 
 
-def test_killed_twice_it_loses_no_question_runs_none_twice_and_pays_nothing_twice(tmp_path):
+def test_a_killed_verification_loses_no_question_and_pays_for_no_reply_twice(tmp_path):
     home = Home(tmp_path / "home", 200)
     kills = 0
     with ModelServer(lambda request: pupil(request, latency=0.03)) as server:
@@ -116,7 +136,7 @@ def test_killed_twice_it_loses_no_question_runs_none_twice_and_pays_nothing_twic
     assert home.run("db", "check")[0] == "the database is sound\n"
 
 
-def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_path):
+def test_an_interrupted_verification_says_how_to_continue_and_is_locked(tmp_path):
     home = Home(tmp_path / "home", 30)
     go_on = Event()
 
@@ -133,11 +153,11 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
             if line.startswith("2 of 30"):
                 break
         second = home.verify(server, status=1)
-        assert "worked on by another process" in str(second["said"])
+        assert "another process is running this verification" in str(second["said"])
         working.send_signal(signal.SIGINT)
         _, err = working.communicate(timeout=60)
         assert working.returncode == 1
-        assert err.strip().endswith("the verification was stopped; the same command again continues it")
+        assert err.strip().endswith("the verification was stopped; the same command continues it")
         before = home.rows("SELECT count(*) FROM trace")[0][0]
         assert before < 30
         # Who was stopped has not failed.
@@ -151,9 +171,9 @@ def test_interrupted_it_says_how_to_go_on_and_two_do_not_work_on_it_at_once(tmp_
 
 
 @pytest.mark.parametrize("at_once", [1, 8])
-def test_nothing_more_is_asked_when_the_money_is_spent_and_nothing_is_paid_again(tmp_path, at_once):
+def test_the_cost_limit_stops_requests_and_cached_replies_cost_nothing(tmp_path, at_once):
     home = Home(tmp_path / "home", 20)
-    # Four replies a question, of 110 tokens each at a tenth of a cent.
+    # Three replies a question, of 110 tokens each at a tenth of a cent.
     reply, most = 0.11, 2.0
     with ModelServer(lambda request: pupil(request, latency=0.02)) as server:
         report = home.verify(server, "--at-once", at_once, "--most-money", most)
@@ -163,8 +183,8 @@ def test_nothing_more_is_asked_when_the_money_is_spent_and_nothing_is_paid_again
         again = home.verify(server, "--at-once", at_once, "--most-money", most)
         assert (again["id"], len(server.requests)) == (report["id"], asked)
         rest = home.verify(server, "--at-once", 4)
-        assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 80)
-        assert rest["cost"] == pytest.approx(80 * reply)
+        assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 60)
+        assert rest["cost"] == pytest.approx(60 * reply)
 
 
 def test_a_verification_never_mixes_two_models(tmp_path):
@@ -191,14 +211,14 @@ def test_a_verification_never_mixes_two_models(tmp_path):
     assert sorted(models) == [("openai:another", "openai:another"), ("openai:scripted", "openai:scripted")]
 
 
-def test_a_model_that_is_there_for_no_question_fails_none(tmp_path):
+def test_an_unavailable_model_stops_the_verification_without_failed_questions(tmp_path):
     home = Home(tmp_path / "home", 12)
     refused = Fails(401, "no")
-    with ModelServer(lambda request: pupil(request) if request.place < 10 else refused) as server:
+    with ModelServer(lambda request: pupil(request) if request.place < 8 else refused) as server:
         told = home.verify(server, "--at-once", 2, status=1)["said"]
         assert "refuses the key (401)" in told
         assert told.endswith("The same command again continues the verification.")
-        assert len(server.requests) <= 12
+        assert len(server.requests) <= 10
     with ModelServer([]) as gone:
         pass
     told = home.verify(gone, status=1)["said"]
@@ -206,16 +226,84 @@ def test_a_model_that_is_there_for_no_question_fails_none(tmp_path):
     with ModelServer(pupil) as server:
         report = home.verify(server)
         assert (report["right"], report["failed"]) == (12, 0)
-        assert len(server.requests) == 48 - 10
+        # The last reply of a run is in no step, so it is asked for again if the run stopped behind it.
+        assert 36 - 8 <= len(server.requests) <= 36 - 8 + 2
 
 
-def test_what_cannot_be_is_told_in_a_sentence(tmp_path):
+def out_of_order(number: int, fault: Reply) -> Callable[[Request], Reply]:
+    """Answers all questions but this one."""
+    return lambda request: fault if number_in(request) == number else pupil(request)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fails(429, "Rate limit reached; try again in 1s"), Fails(503, "overloaded"), Fails(529, "overloaded"), Cut()],
+    ids=["rate limit", "unavailable", "overloaded", "cut"],
+)
+def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_queue(tmp_path, fault):
+    home = Home(tmp_path / "home", 4)
+    with ModelServer(out_of_order(2, fault)) as server:
+        words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 3)
+        out, err = home.run(*words, "--json", server=server)
+        report = json.loads(out)
+        # The rate limiter may slow down the other questions, too.
+        assert (report["right"] + report["left"], report["failed"], report["refused"]) == (4, 0, 0)
+        assert 1 <= report["left"] <= 2
+        assert "questions stayed unfinished: " in err
+        assert "annotators' queue" not in home.run(*words, server=server)[0]
+    with ModelServer(pupil) as server:
+        again = home.verify(server, "--seconds", 3)
+        assert (again["id"], again["right"], again["left"]) == (report["id"], 4, 0)
+
+
+def test_questions_that_the_server_failed_are_asked_again_until_the_time_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_model, "_FIRST_PAUSE", 0.2)
+    home = Home(tmp_path / "home", 8)
+    failing = Fails(503, "restarting")
+    words = ("verify", "--project", PROJECT, "--at-once", 4, "--seconds", 5, "--most-seconds", 90, "--json")
+    # More requests fail than four questions send within their time limit.
+    with ModelServer(lambda request: failing if request.place < 24 else pupil(request)) as server:
+        out, err = home.run(*words, server=server)
+    report = json.loads(out)
+    assert (report["right"], report["left"], report["failed"]) == (8, 0, 0), err
+    assert "the unfinished questions are asked again in" in err
+
+
+def test_a_reply_without_usage_does_not_end_a_limited_verification(tmp_path):
+    home = Home(tmp_path / "home", 4)
+
+    def reply(request: Request) -> Reply:
+        return replace(pupil(request), usage=None) if request.place == 1 else pupil(request)
+
+    with ModelServer(reply) as server:
+        report = home.verify(server, "--at-once", 1, "--most-money", 1000)
+        assert (report["right"], report["left"], report["unreported_calls"]) == (4, 0, 1)
+        assert 11 * 0.11 < report["cost_bound"] < 1000
+        assert (report["cost"], report["model"]) == (None, "openai:scripted")
+        # Later commands know its bound, too.
+        (listed,) = json.loads(home.run("verify", "--project", PROJECT, "--list", "--json")[0])
+        assert listed["cost_bound"] == pytest.approx(report["cost_bound"])
+
+
+def test_every_report_names_the_model(tmp_path):
+    home = Home(tmp_path / "home", 2)
+    with ModelServer(pupil) as server:
+        out, err = home.run("verify", "--project", PROJECT, server=server)
+        calls = len(server.requests)
+        assert f"model openai:scripted: {calls} calls, {calls * 110} tokens, ${calls * 0.11:.4f}" in out
+        assert "over 2 questions with openai:scripted" in err
+    assert "model openai:scripted" in home.run("verify", "--project", PROJECT, "--list")[0]
+    out, _ = home.run("verify", "--project", PROJECT, "--reasoner", "replay")
+    assert "no model" in out
+
+
+def test_impossible_verifications_are_refused_in_one_sentence(tmp_path):
     home = Home(tmp_path / "home", 2)
     told = {
         ("--project", "None"): "there is no project 'None'",
         ("--project", PROJECT, "--reasoner", "oracle"): "there is no reasoner 'oracle'",
         ("--project", PROJECT, "--reasoner", "humaniq", "--option", "pipeline=magic"): "there is no pipeline 'magic'",
-        ("--again", "x"): "'x' is no id of a verification",
+        ("--again", "x"): "'x' is not the id of a verification",
         ("--again", "0192f0c1-2f5e-7c4a-8d32-000000000000"): "there is no verification 0192f0c1",
         ("--list",): "name an existing project",
     }
@@ -226,7 +314,7 @@ def test_what_cannot_be_is_told_in_a_sentence(tmp_path):
     assert home.run("verify", status=2)[0] == ""
 
 
-def test_failures_come_in_the_order_that_teaches_most_and_without_repairs_nothing_is_frozen(tmp_path):
+def test_failures_are_ordered_by_repair_priority_and_no_repairs_freeze_no_version(tmp_path):
     home = Home(tmp_path / "home", 12)
     # Of kind 1 all three are wrong, of kind 2 one.
     with ModelServer(lambda request: pupil(request, wrong=frozenset({1, 5, 9, 2}))) as server:
@@ -240,11 +328,11 @@ def test_failures_come_in_the_order_that_teaches_most_and_without_repairs_nothin
 
 
 def repair(home: Home, number: int) -> None:
-    """Fork the failure of that question, answer it rightly, and approve it."""
+    """Fork the failed trace of the question, give the right answer, and approve it."""
     store = Database(f"sqlite:///{home.folder / 'showhow.db'}")
     try:
         with store.begin() as session:
-            person = get_or_create_user(session, "ada").id
+            person = register_user(session, "ada").id
             failed = session.scalars(select(Trace).where(Trace.final_answer == f"Nobody {number}")).one()
             fork = traces.fork_trace(session, failed.id, 1, person)
             answers = recording.TraceAnswers(f"Answer {number}")
@@ -254,10 +342,10 @@ def repair(home: Home, number: int) -> None:
         store.close()
 
 
-def test_with_a_repair_in_the_library_the_other_failures_are_right(tmp_path):
+def test_a_repair_in_the_library_corrects_the_other_failures(tmp_path):
     home = Home(tmp_path / "home", 12)
-    wrong = frozenset({1, 5, 9, 2})
-    with ModelServer(lambda request: pupil(request, wrong=wrong, taught_by=1)) as server:
+    error = frozenset({1, 5, 9, 2})
+    with ModelServer(lambda request: pupil(request, wrong=error, taught_by=1)) as server:
         first = home.verify(server, "--at-once", 4)
         repair(home, 1)
         out, _ = home.run("verify", "--again", first["id"], "--json", server=server)

@@ -25,7 +25,7 @@ ALPHABET = "abcdef"
 
 
 def kernel_of(qualities, words, gamma=1.0, nugget=NUGGET):
-    """A kernel of items that do what the words spell."""
+    """A kernel of items with these words as action sequences."""
     different = list(dict.fromkeys(words))
     table = np.exp(-gamma * np.array([[Levenshtein.distance(a, b) for b in different] for a in different], float))
     groups = Groups([different.index(word) for word in words])
@@ -33,7 +33,7 @@ def kernel_of(qualities, words, gamma=1.0, nugget=NUGGET):
 
 
 def full(kernel):
-    """L with every entry, computed apart from the module."""
+    """The full matrix L, computed independently of the module."""
     similar = np.array([kernel.rows(int(group))[kernel.groups.labels] for group in kernel.groups.labels])
     similar = np.where(np.eye(len(kernel), dtype=bool), 1.0, (1 - kernel.nugget) * similar)
     quality = np.exp(kernel.log_quality)
@@ -46,7 +46,7 @@ def optimum(matrix, k):
 
 
 def plain_greedy(matrix, k):
-    """Greedy search by determinants alone."""
+    """Greedy search by computing determinants."""
     chosen = []
     while len(chosen) < k:
         dets = {
@@ -99,7 +99,7 @@ def test_greedy_is_never_below_its_guarantee():
             assert share >= 1 / math.factorial(k) ** 2
 
 
-def test_the_determinant_is_numpys():
+def test_the_determinant_equals_numpys():
     for seed in range(30):
         kernel = random_kernel(seed, 12)
         items = np.random.default_rng(seed).permutation(12)[:5]
@@ -108,7 +108,7 @@ def test_the_determinant_is_numpys():
         assert log_det(kernel, items.tolist()) == pytest.approx(expected.logabsdet, abs=1e-8)
 
 
-def test_gains_add_up_to_the_determinant_and_say_what_the_runner_up_would_have_given():
+def test_gains_add_up_to_the_determinant_and_leads_compare_with_the_runner_up():
     for seed in range(20):
         kernel = random_kernel(seed, 12)
         chosen = select_greedily(kernel, 4)
@@ -143,19 +143,19 @@ def test_the_order_of_the_items_does_not_matter():
         assert [int(order[item]) for item in select_greedily(shuffled, 4)] == select_greedily(kernel, 4)
 
 
-def test_of_equal_items_the_lowest_is_taken():
+def test_ties_go_to_the_lowest_item():
     assert select_greedily(kernel_of([0, 1, 1, 1], ["a", "b", "c", "d"]), 2) == [1, 2]
     assert select_greedily(kernel_of([0, 0, 0], ["a", "a", "a"]), 2) == [0, 1]
     assert select_greedily(kernel_of([0, 0, 0, 0], ["b", "a", "b", "a"]), 4) == [0, 1, 2, 3]
 
 
-def test_duplicates_are_taken_after_everything_new():
+def test_duplicates_are_chosen_after_all_distinct_items():
     kernel = kernel_of([0.1, 0.1, 0.1, 0, 0], ["ab", "ab", "ab", "cdef", "fedcba"])
     assert set(select_greedily(kernel, 3)) == {0, 3, 4}
     assert set(select_greedily(kernel, 5)) == set(range(5))
 
 
-def test_without_a_nugget_what_is_the_same_is_never_taken_twice():
+def test_without_a_nugget_no_duplicate_is_chosen():
     kernel = kernel_of([0.3, 0.2, 0.1], ["ab", "ab", "c"], nugget=0.0)
     assert select_greedily(kernel, 3) == [0, 2]
     assert fill_by_quality(kernel, select_greedily(kernel, 3), 3) == [0, 2, 1]
@@ -172,7 +172,7 @@ def test_there_are_never_more_picks_than_items(k):
     assert select_greedily(nothing, k) == fill_by_quality(nothing, [], k) == explain_picks(nothing, []) == []
 
 
-def test_where_the_similarities_are_not_positive_definite_the_chosen_ones_still_are():
+def test_chosen_items_are_positive_definite_even_if_the_similarities_are_not():
     """Levenshtein over the longer length has a negative minor on these four; the greedy choice never has."""
     words = ["ab", "ba", "aba", "bab"]
     table = 1 - np.array([[Levenshtein.normalized_distance(a, b) for b in words] for a in words])
@@ -190,7 +190,7 @@ def test_where_the_similarities_are_not_positive_definite_the_chosen_ones_still_
     st.integers(0, 13),
     st.sampled_from([0.25, 1.0, 2.0]),
 )
-def test_whatever_the_items_the_choice_is_sound(items, k, gamma):
+def test_the_choice_is_sound_for_any_items(items, k, gamma):
     kernel = kernel_of([quality for quality, _ in items], [word for _, word in items], gamma)
     chosen = select_greedily(kernel, k)
     assert len(set(chosen)) == len(chosen) <= min(k, len(items))

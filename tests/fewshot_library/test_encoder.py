@@ -1,4 +1,4 @@
-"""The encoder of texts, with its real model."""
+"""The sentence encoder with its real model."""
 
 import subprocess
 import sys
@@ -45,7 +45,7 @@ def test_repeated_texts_keep_their_order_and_their_rows(encode: SentenceEncoder)
     assert np.array_equal(rows[[0, 1, 2, 4]], np.stack([second, first, second, first]))
 
 
-def test_no_texts_give_no_rows_of_the_right_width(encode: SentenceEncoder) -> None:
+def test_no_texts_give_an_empty_matrix_of_the_right_width(encode: SentenceEncoder) -> None:
     assert encode([]).shape == (0, 384)
 
 
@@ -54,7 +54,7 @@ def test_similar_sentences_are_nearer_than_others(encode: SentenceEncoder) -> No
     assert question @ near > question @ far
 
 
-def test_threads_that_ask_at_once_get_the_same_rows_from_one_model() -> None:
+def test_concurrent_threads_get_the_same_rows_from_one_model() -> None:
     shared, rows, models = SentenceEncoder(BUNDLED_MODEL), {}, set()
 
     def ask(number: int) -> None:
@@ -72,22 +72,22 @@ def test_threads_that_ask_at_once_get_the_same_rows_from_one_model() -> None:
 
 
 @pytest.mark.parametrize("long", [3, 200])
-def test_callers_at_once_get_the_rows_of_their_own_texts(encode: SentenceEncoder, long: int) -> None:
-    shared, found = SentenceEncoder(BUNDLED_MODEL), {}
+def test_concurrent_callers_get_the_rows_of_their_own_texts(encode: SentenceEncoder, long: int) -> None:
+    shared, rows_by_thread = SentenceEncoder(BUNDLED_MODEL), {}
     wanted = {
         n: [f"of all {place % 5}" if place % 2 else f"of {n}: {place}" for place in range(long)] for n in range(4)
     }
     wanted |= {n: [f"only of {n}"] for n in range(4, 24)}
-    threads = [threading.Thread(target=lambda n=n: found.update({n: shared(wanted[n])})) for n in wanted]
+    threads = [threading.Thread(target=lambda n=n: rows_by_thread.update({n: shared(wanted[n])})) for n in wanted]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     for n, texts in wanted.items():
-        assert np.allclose(found[n], encode(texts), atol=1e-5)
+        assert np.allclose(rows_by_thread[n], encode(texts), atol=1e-5)
 
 
-def test_every_caller_is_told_that_there_is_no_model_and_none_waits_for_ever(tmp_path: Path) -> None:
+def test_every_waiting_caller_gets_the_error_of_a_missing_model(tmp_path: Path) -> None:
     shared, failed = SentenceEncoder(str(tmp_path / "nothing-here")), []
 
     def ask(n: int) -> None:
@@ -103,16 +103,16 @@ def test_every_caller_is_told_that_there_is_no_model_and_none_waits_for_ever(tmp
     assert sorted(failed) == list(range(8))
 
 
-def test_more_texts_than_are_remembered_still_come_back_right(encode: SentenceEncoder) -> None:
+def test_more_texts_than_the_cache_holds_are_encoded_correctly(encode: SentenceEncoder) -> None:
     small = SentenceEncoder(BUNDLED_MODEL)
     small._model = load_model(BUNDLED_MODEL)
-    small._seen.update({f"old {n}": np.zeros(384, dtype=np.float32) for n in range(encoder_module.CACHED_TEXTS)})
+    small._cache.update({f"old {n}": np.zeros(384, dtype=np.float32) for n in range(encoder_module.CACHED_TEXTS)})
     rows = small(["old 0", "fresh"])
     assert not rows[0].any()
     assert np.allclose(rows[1], encode(["fresh"])[0], atol=1e-5)
-    assert len(small._seen) == encoder_module.CACHED_TEXTS
-    assert "old 0" in small._seen
-    assert "old 1" not in small._seen
+    assert len(small._cache) == encoder_module.CACHED_TEXTS
+    assert "old 0" in small._cache
+    assert "old 1" not in small._cache
 
 
 def test_damaged_weights_are_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_unknown_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
         SentenceEncoder(str(tmp_path / "nothing-here"))(["text"])
 
 
-def test_making_an_encoder_imports_nothing_heavy() -> None:
+def test_creating_an_encoder_does_not_import_torch() -> None:
     code = (
         "import sys; from fewshot_library.encoder import SentenceEncoder; SentenceEncoder('all-MiniLM-L6-v2'); "
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
@@ -135,7 +135,7 @@ def test_making_an_encoder_imports_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_garbage_collector_passes_over_the_loaded_model() -> None:
+def test_the_loaded_model_is_excluded_from_garbage_collection() -> None:
     code = (
         "import gc; from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder; "
         "SentenceEncoder(BUNDLED_MODEL)(['text']); "

@@ -1,4 +1,4 @@
-"""Choosing the format of a file."""
+"""Detection of the format of a file."""
 
 import json
 from pathlib import Path
@@ -18,8 +18,7 @@ from fewshot_library.formats import (
     readable_formats,
     writable_formats,
 )
-from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceFormat
-from fewshot_library.formats.head import FileHead
+from fewshot_library.formats.format import ExportLosses, FileHead, FormatError, RefusedRecord, TraceFormat
 from tests.cli_help import option_help
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace
@@ -27,7 +26,7 @@ from tests.fewshot_library.traces import export, fork_of, plain_trace
 RECORDED = Path(__file__).with_name("recorded")
 
 
-def test_a_file_of_no_known_format_is_refused_with_those_that_are_known(tmp_path):
+def test_the_error_of_an_unknown_format_lists_the_known_ones(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("hello")
     with pytest.raises(FormatError, match="showhow, humaniq, humaniq-runs"):
@@ -43,16 +42,16 @@ def test_a_file_of_no_known_format_is_refused_with_those_that_are_known(tmp_path
 
 @pytest.fixture(scope="module")
 def samples(shared_data, tmp_path_factory) -> dict[str, Path]:
-    """A file in each format that is read."""
+    """A file in each format that can be imported."""
     folder = tmp_path_factory.mktemp("samples")
     parent = plain_trace()
     records = [fork_of(parent, 1), parent]
-    found = {}
+    recognized = {}
     for known in FORMATS.values():
         if known.read and known.write:
-            found[known.name] = folder / f"{known.name}.any"
-            export(known, records, found[known.name])
-    return found | {
+            recognized[known.name] = folder / f"{known.name}.any"
+            export(known, records, recognized[known.name])
+    return recognized | {
         "humaniq-runs": shared_data / "humaniq" / "agent_traces" / "qald_late_fusion_wikidata.json",
         "inspect": RECORDED / "inspect_log.json",
         "openinference": RECORDED / "openinference_langchain.json",
@@ -61,12 +60,12 @@ def samples(shared_data, tmp_path_factory) -> dict[str, Path]:
 
 
 def written_spans(folder):
-    said = {"gen_ai.output.messages": [{"role": "assistant", "parts": []}]}
-    (folder / "spans.json").write_text(json.dumps([{"name": "chat", "attributes": said}]))
+    attributes = {"gen_ai.output.messages": [{"role": "assistant", "parts": []}]}
+    (folder / "spans.json").write_text(json.dumps([{"name": "chat", "attributes": attributes}]))
     return folder / "spans.json"
 
 
-def test_each_format_knows_its_own_files_and_no_others(samples):
+def test_each_format_recognizes_only_its_own_files(samples):
     assert set(samples) == set(readable_formats())
     for name, path in samples.items():
         head = FileHead(path.read_bytes()[:HEAD_BYTES])
@@ -81,7 +80,7 @@ def _knows(known, head):
         return False
 
 
-def test_a_format_is_known_from_a_beginning_that_is_cut_off_and_whatever_its_texts_hold(tmp_path):
+def test_formats_are_recognized_by_a_truncated_beginning_with_any_texts(tmp_path):
     record = plain_trace('"messages": [{"role": "user", "content": "gen_ai. \\" openinference"}] ' * 2_000)
     record.steps[0].arguments = {
         "messages": [{"role": "x", "data": {"content": 1}, "type": "human"}],
@@ -95,7 +94,7 @@ def test_a_format_is_known_from_a_beginning_that_is_cut_off_and_whatever_its_tex
 
 @settings(max_examples=examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samples, tmp_path_factory, data):
+def test_damaged_files_are_refused_or_give_storable_traces(samples, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damaged")
     name = data.draw(
         st.sampled_from(sorted(set(readable_formats()) - {"showhow", "humaniq", "humaniq-runs", "parquet", "react"}))
@@ -104,26 +103,26 @@ def test_whatever_is_damaged_is_refused_or_becomes_a_trace_that_can_be_kept(samp
     content = [json.loads(line) for line in source.splitlines()] if FORMATS[name].write else json.loads(source)
     path = folder / "damaged.json"
     path.write_text(json.dumps(damaged(data.draw, content)))
-    found = list(read_traces(path, name))
-    for record in found:
+    results = list(read_traces(path, name))
+    for record in results:
         if isinstance(record, TraceRecord):
             assert list(record.find_inconsistencies()) == []
             own = folder / "own.jsonl"
             export(SHOWHOW, [record], own)
             # Showhow's own reader checks each value for what a database keeps.
             assert list(SHOWHOW.read(own)) == [record]
-    event("refused" if any(isinstance(each, RefusedRecord) for each in found) else "kept")
+    event("refused" if any(isinstance(result, RefusedRecord) for result in results) else "kept")
 
 
 JUNK = [None, -1, 10**40, 1.5, True, "", "\x00", "\ud83d", [], {}, [[]], {"a": {}}, "0001-01-01T00:00:00+14:00"]
 
 
 def damaged(draw, value):
-    """The value with one place in it changed to something else."""
+    """A copy of the value with one change."""
     if isinstance(value, dict) and value and draw(st.integers(0, 9)):
         key = draw(st.sampled_from(sorted(value)))
         if not draw(st.integers(0, 9)):
-            return {other: each for other, each in value.items() if other != key}
+            return {other: inner for other, inner in value.items() if other != key}
         return {**value, key: damaged(draw, value[key])}
     if isinstance(value, list) and value and draw(st.integers(0, 9)):
         place = draw(st.integers(0, len(value) - 1))
@@ -131,14 +130,14 @@ def damaged(draw, value):
     return draw(st.sampled_from(JUNK))
 
 
-def test_an_empty_file_is_told_as_one(tmp_path):
+def test_an_empty_file_is_refused(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text("\n")
     with pytest.raises(FormatError, match="is empty; there is nothing to import"):
         read_traces(path)
 
 
-def test_a_mark_of_the_byte_order_before_the_text_is_passed_over(tmp_path):
+def test_a_byte_order_mark_is_skipped(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b"\xef\xbb\xbf" + b'[{"question": "q", "error": "e", "intermediate_logs": null}]')
     assert detect_format(path).name == "humaniq-runs"
@@ -167,7 +166,7 @@ ODD = st.none() | st.integers() | st.lists(TEXT, max_size=1)
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(["humaniq", "humaniq-runs"]), st.lists(TEXT | TEXT | TEXT | ODD, min_size=4, max_size=4))
-def test_whatever_stands_in_a_file_is_refused_or_becomes_a_trace_that_can_be_kept(tmp_path_factory, name, values):
+def test_any_file_is_refused_or_gives_storable_traces(tmp_path_factory, name, values):
     fields = {
         "humaniq": ("Question", "Dataset", "Action_Sequence", "One_Shot"),
         "humaniq-runs": ("question", "wikidata_answer", "error", "intermediate_logs"),
@@ -176,7 +175,7 @@ def test_whatever_stands_in_a_file_is_refused_or_becomes_a_trace_that_can_be_kep
     path, own = folder / "any.json", folder / "own.jsonl"
     path.write_text(json.dumps([dict(zip(fields[name], values, strict=True))]))
     try:
-        records = [found for found in read_traces(path, name) if isinstance(found, TraceRecord)]
+        records = [result for result in read_traces(path, name) if isinstance(result, TraceRecord)]
     except FormatError:
         event("the file is refused")
         return

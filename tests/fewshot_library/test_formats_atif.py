@@ -1,4 +1,4 @@
-"""ATIF: nothing is lost, other agents' trajectories are read, and the published models of the format accept ours."""
+"""ATIF exports round-trip and conform to the published models; other agents' trajectories are imported."""
 
 import json
 from pathlib import Path
@@ -23,28 +23,28 @@ def trajectories(path: Path) -> list[dict]:
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), max_size=2))
-def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
+def test_exports_round_trip(tmp_path_factory, given_records):
     path = tmp_path_factory.mktemp("any") / "x.jsonl"
     losses = export(ATIF, given_records, path)
     assert (losses.written, losses.summary_lines()) == (len(given_records), [])
     assert list(read_traces(path, "atif")) == given_records
-    for each in trajectories(path):
-        assert Trajectory.model_validate(each, strict=True).schema_version == "ATIF-v1.7"
+    for trajectory in trajectories(path):
+        assert Trajectory.model_validate(trajectory, strict=True).schema_version == "ATIF-v1.7"
 
 
 @pytest.mark.parametrize("name", ["mintaka.json", "agent_traces/qald_late_fusion_wikidata.json"])
-def test_real_traces_come_back_as_they_were(shared_data, tmp_path, name):
-    source = [found for found in read_traces(shared_data / "humaniq" / name) if isinstance(found, TraceRecord)]
+def test_recorded_traces_round_trip(shared_data, tmp_path, name):
+    source = [result for result in read_traces(shared_data / "humaniq" / name) if isinstance(result, TraceRecord)]
     assert export(ATIF, source, tmp_path / "x.jsonl").summary_lines() == []
     assert detect_format(tmp_path / "x.jsonl") is ATIF
     back = list(read_traces(tmp_path / "x.jsonl"))
     assert back == source
     assert all(is_same_trace(here, there) for here, there in zip(back, source, strict=True))
-    for each in trajectories(tmp_path / "x.jsonl"):
-        Trajectory.model_validate(each, strict=True)
+    for trajectory in trajectories(tmp_path / "x.jsonl"):
+        Trajectory.model_validate(trajectory, strict=True)
 
 
-def test_the_native_fields_tell_the_trace_and_are_followed_when_somebody_changes_them(tmp_path):
+def test_edited_native_fields_take_precedence(tmp_path):
     record = plain_trace()
     path = tmp_path / "x.json"
     export(ATIF, [record], path)
@@ -61,7 +61,7 @@ def test_the_native_fields_tell_the_trace_and_are_followed_when_somebody_changes
     assert told(back) == ("who was it?", [("look there", "read", {"title": "x"}, "nothing", None)], None, "Eve")
 
 
-def test_steps_that_a_fork_took_over_are_marked_as_copied(tmp_path):
+def test_steps_copied_by_a_fork_are_marked(tmp_path):
     parent = plain_trace()
     fork = fork_of(parent, 1)
     export(ATIF, [parent, fork], tmp_path / "x.jsonl")
@@ -104,7 +104,7 @@ FOREIGN = {
 }
 
 
-def test_a_trajectory_of_another_agent_is_kept_whole(tmp_path):
+def test_unknown_fields_of_another_agents_trajectory_are_kept(tmp_path):
     Trajectory.model_validate(FOREIGN)
     (tmp_path / "x.json").write_text(json.dumps(FOREIGN, indent=1))
     (record,) = read_traces(tmp_path / "x.json")
@@ -138,12 +138,12 @@ def changed(path: str, value: object) -> dict:
         ("schema_version", "ATIF-v2.0", "schema_version is 'ATIF-v2.0'"),
         ("steps/1/step_id", 7, "its steps are not numbered"),
         ("steps/1/source", "robot", "steps[1].source: input should be"),
-        ("steps/2/timestamp", "noon", "step 3: 'noon' is no time"),
+        ("steps/2/timestamp", "noon", "step 3: 'noon' is not a valid time"),
         ("steps/2/tool_calls/0/arguments", [], "steps[2].tool_calls[0].arguments: input should be"),
         ("steps/2/observation/results/0/source_call_id", "z", "answers the call 'z'"),
         ("steps/1/message", [{"type": "image", "source": {}}], "step 2 has a part of the kind 'image'"),
         ("extra", {"showhow": {}}, "extra.showhow has no question"),
-        ("extra", {"showhow": {"question": {}, "trace": {}}}, "its first step is no question"),
+        ("extra", {"showhow": {"question": {}, "trace": {}}}, "its first step is not a question"),
     ],
 )
 def test_a_malformed_trajectory_is_refused_with_the_place(tmp_path, path, value, reason):
@@ -156,15 +156,15 @@ def test_a_malformed_trajectory_is_refused_with_the_place(tmp_path, path, value,
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda t: t["steps"][1].update(message="so"), "step 2 is no thought of the agent's alone"),
+        (lambda t: t["steps"][1].update(message="so"), "step 2 is not a thought of the agent without a message"),
         (lambda t: t["steps"][1]["tool_calls"].append(t["steps"][1]["tool_calls"][0]), "several calls"),
         (lambda t: t["steps"][1]["extra"]["showhow"].pop("id"), "the step has no 'id'"),
         (lambda t: t.update(trajectory_id="x"), "the trace's id is 'x'"),
         (lambda t: t["extra"]["showhow"].pop("people"), "'people' is missing"),
-        (lambda t: t["steps"][0].update(message=["x"]), "step 1 has a content that is not a text"),
+        (lambda t: t["steps"][0].update(message=["x"]), "the content of step 1 is not a text"),
     ],
 )
-def test_one_of_ours_that_was_damaged_is_refused_with_the_reason(tmp_path, change, reason):
+def test_a_damaged_showhow_trajectory_is_refused_with_the_reason(tmp_path, change, reason):
     export(ATIF, [plain_trace()], tmp_path / "x.json")
     (trajectory,) = trajectories(tmp_path / "x.json")
     change(trajectory)

@@ -1,4 +1,4 @@
-"""Traces as chats of OpenAI's and LangChain's form, in and out."""
+"""Export and import of OpenAI and LangChain chats."""
 
 import json
 
@@ -34,9 +34,7 @@ def found_in(path, content, name="auto"):
 
 
 @pytest.mark.parametrize("name", CHATS)
-def test_the_published_demonstrations_come_back_with_thoughts_calls_observations_and_answers(
-    shared_data, tmp_path, name
-):
+def test_the_published_demonstrations_round_trip_as_chats(shared_data, tmp_path, name):
     source = [r for r in read_traces(shared_data / "humaniq" / "mintaka.json") if isinstance(r, TraceRecord)]
     path = tmp_path / "chats.jsonl"
     losses = export(FORMATS[name], source, path)
@@ -44,26 +42,30 @@ def test_the_published_demonstrations_come_back_with_thoughts_calls_observations
     assert detect_format(path) is FORMATS[name]
     back = list(read_traces(path))
     assert [told(record) for record in back] == [told(record) for record in source]
-    assert losses.lost["a question's dataset"] == losses.lost["who recorded it"] == 20
+    assert losses.lost["a question's dataset"] == losses.lost["a trace's author"] == 20
     assert {what for what in losses.lost if "thought" in what or "observation" in what} == set()
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
 @pytest.mark.parametrize("name", CHATS)
-def test_any_trace_comes_back_unless_the_report_says_what_does_not(tmp_path_factory, name, record):
+def test_any_trace_round_trips_except_for_the_reported_losses(tmp_path_factory, name, record):
     path = tmp_path_factory.mktemp("any") / "chats.jsonl"
     losses = export(FORMATS[name], [record], path)
-    (back,) = [found for found in read_traces(path, name) if not isinstance(found, RecordRemark)]
+    (back,) = [result for result in read_traces(path, name) if not isinstance(result, RecordRemark)]
     assert isinstance(back, TraceRecord)
-    blurred = {"that the error of a step without a tool is one"}
-    blurred |= {"that a step's error is one", "a step's error beside its observation", "that a step saw nothing"}
-    blurred |= {"that there is no answer", "where the final thought ends", "the arguments of a step without a tool"}
+    blurred = {"the distinction of a step's error from an observation, for a step without a tool"}
+    blurred |= {
+        "the distinction of a step's error from an observation",
+        "a step's error beside its observation",
+        "a step's missing observation",
+    }
+    blurred |= {"the absence of an answer", "the end of the final thought", "the arguments of a step without a tool"}
     if not blurred & losses.lost.keys():
         assert told(back) == told(record)
 
 
-def test_langchain_reads_what_is_written_for_it_and_tells_openai_the_same(shared_data, tmp_path):
+def test_langchain_reads_the_export_and_converts_it_to_the_openai_export(shared_data, tmp_path):
     source = list(read_traces(shared_data / "humaniq" / "compmix.json"))
     source[0].steps[0].error, source[0].steps[0].observation = "it timed out", None
     source[0].steps[1].data = {"hits": [1]}
@@ -85,7 +87,7 @@ def test_langchain_reads_what_is_written_for_it_and_tells_openai_the_same(shared
     assert [answer.artifact for answer in answers[:2]] == [None, {"hits": [1]}]
 
 
-def test_what_langchain_writes_is_read(tmp_path):
+def test_chats_written_by_langchain_are_read(tmp_path):
     asked = {"name": "read", "args": {"title": "Ada"}, "id": "c1"}
     messages = [
         AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "look"}], tool_calls=[asked]),
@@ -101,7 +103,7 @@ def test_what_langchain_writes_is_read(tmp_path):
         assert (record.trace.final_answer, record.trace.status) == ("Ada", "submitted")
 
 
-def test_tools_are_those_that_were_offered_or_are_told_by_their_calls(tmp_path):
+def test_tool_definitions_are_the_offered_ones_or_inferred_from_calls(tmp_path):
     record = plain_trace()
     record.steps[0].arguments = {"title": "x", "places": [1], "deep": {"a": None}, "odd": None}
     export(FORMATS["openai"], TraceExport([record], {"read": TOOL}, ["read"]), tmp_path / "known.jsonl")
@@ -123,7 +125,7 @@ def call(name, arguments, call_id="c1"):
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
 
 
-def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
+def test_unknown_fields_of_a_chat_are_kept(tmp_path):
     chat = {
         "messages": [
             {"role": "system", "content": "Be brief."},
@@ -139,8 +141,8 @@ def test_a_chat_of_another_shape_is_kept_whole(tmp_path):
         "metadata": {"split": "train"},
     }
     first, second, record = found_in(tmp_path / "x.json", [chat])
-    assert first == RecordRemark("record 1", "message 7, said by the user, was taken as what step 3 saw")
-    assert second == RecordRemark("record 1", "message 8, said by the user, was taken as what step 4 saw")
+    assert first == RecordRemark("record 1", "message 7 of the role user was imported as the observation of step 3")
+    assert second == RecordRemark("record 1", "message 8 of the role user was imported as the observation of step 4")
     assert told(record) == (
         "who?",
         [
@@ -174,28 +176,30 @@ def test_the_older_form_of_calls_is_read(tmp_path):
 
 USER = {"role": "user", "content": "q"}
 BROKEN = {
-    "it has no message of a user": {"messages": [{"role": "system", "content": "x"}]},
-    "message 1, before the question, is assistant's": {"messages": [{"role": "assistant", "content": "x"}, USER]},
+    "it has no user message": {"messages": [{"role": "system", "content": "x"}]},
+    "message 1, before the question, has the role 'assistant'": {
+        "messages": [{"role": "assistant", "content": "x"}, USER]
+    },
     "messages: field required": {"message": []},
     "messages[1].role: input should be a valid string": {"messages": [USER, {"role": 3}]},
     "message 2 has the role 'critic'": {"messages": [USER, {"role": "critic"}]},
     "message 2 has a part of the kind 'image_url'": {
         "messages": [USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
     },
-    "message 2 has a content that is neither a text": {"messages": [USER, {"role": "assistant", "content": 3}]},
-    "its arguments are no JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
-    "message 1 calls a tool, though it is user's": {"messages": [{**USER, "tool_calls": [call("a", {})]}]},
-    "U+0000 at place 1": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": "y\x00"})]}]},
+    "the content of message 2 is neither a text": {"messages": [USER, {"role": "assistant", "content": 3}]},
+    "its arguments are not a JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
+    "message 1 calls a tool, but has the role 'user'": {"messages": [{**USER, "tool_calls": [call("a", {})]}]},
+    "U+0000 at position 1": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": "y\x00"})]}]},
     "it has the number nan": {
         "messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": float("nan")})]}]
     },
-    "its arguments are no JSON (": {
+    "its arguments are not JSON (": {
         "messages": [USER, {"role": "assistant", "function_call": {"name": "a", "arguments": "{"}}]
     },
     "message 2 answers the call 'c9'": {"messages": [USER, {"role": "tool", "tool_call_id": "c9", "content": "x"}]},
     "U+0000": {"messages": [{"role": "user", "content": "\x00"}]},
     "U+D83D": {"messages": [{"role": "user", "content": "q", "\ud83d": 1}]},
-    "NaN is no number": {"messages": [USER], "x": float("nan")},
+    "NaN is not a JSON number": {"messages": [USER], "x": float("nan")},
     "it has the number inf": {"messages": [USER], "x": "1e999"},
 }
 
@@ -213,12 +217,12 @@ def test_a_malformed_chat_is_refused_with_its_line_and_the_reason_and_the_others
     assert before.trace.final_answer == after.trace.final_answer == "a"
 
 
-def test_a_broken_first_line_is_no_reason_to_refuse_the_others(tmp_path):
+def test_a_malformed_first_line_does_not_refuse_the_others(tmp_path):
     good = json.dumps({"messages": [USER, {"role": "assistant", "content": "a"}]})
     (tmp_path / "x.jsonl").write_text(f"{good[:-5]}\n{good}\n")
     refused, record = read_traces(tmp_path / "x.jsonl")
     assert (refused.place, record.trace.final_answer) == ("line 1", "a")
-    assert refused.reason.startswith("no JSON")
+    assert refused.reason.startswith("invalid JSON")
 
 
 @pytest.mark.parametrize(
@@ -226,11 +230,11 @@ def test_a_broken_first_line_is_no_reason_to_refuse_the_others(tmp_path):
     [
         ([{"type": "human", "data": {}}], "message 1: data.content: field required"),
         ([{"type": "robot", "data": {"content": "x"}}], "message 1 is of the kind 'robot'"),
-        ({"messages": [], "type": 1}, "it is no list of messages"),
+        ({"messages": [], "type": 1}, "it is not a list of messages"),
         ([{"lc": 1, "id": ["Odd"], "kwargs": {"content": "x"}}], "message 1 is of the kind 'Odd'"),
     ],
 )
-def test_malformed_messages_of_langchain_are_refused(tmp_path, chat, reason):
+def test_malformed_langchain_messages_are_refused(tmp_path, chat, reason):
     (refused,) = found_in(tmp_path / "x.json", chat, "langchain")
     assert isinstance(refused, RefusedRecord)
     assert reason in refused.reason

@@ -12,7 +12,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats import detect_format, read_traces
 from fewshot_library.formats.format import FormatError, RecordRemark
 from fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations
-from fewshot_library.formats.humaniq_tools import from_humaniq_call, to_humaniq_call
+from fewshot_library.formats.humaniq_record import from_humaniq_call, to_humaniq_call
 from tests.examples import examples
 from tests.fewshot_library.traces import export
 
@@ -28,7 +28,7 @@ LIBRARIES = [
 
 
 def told(record):
-    """What a demonstration says, without keys and times."""
+    """The content of a demonstration, without ids and times."""
     trace = record.trace
     return (
         record.question.text,
@@ -39,7 +39,7 @@ def told(record):
 
 
 def traces(path):
-    return [found for found in read_demonstrations(path) if isinstance(found, TraceRecord)]
+    return [result for result in read_demonstrations(path) if isinstance(result, TraceRecord)]
 
 
 def exported(records, tmp_path):
@@ -48,9 +48,9 @@ def exported(records, tmp_path):
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_the_published_demonstrations_leave_as_they_came(shared_data, tmp_path, name):
+def test_the_published_demonstrations_round_trip(shared_data, tmp_path, name):
     source = shared_data / "humaniq" / name
-    records = [found for found in read_traces(source) if isinstance(found, TraceRecord)]
+    records = [result for result in read_traces(source) if isinstance(result, TraceRecord)]
     path, losses = exported(records, tmp_path)
     assert detect_format(source) is detect_format(path) is HUMANIQ
     assert losses.summary_lines() == []
@@ -63,7 +63,7 @@ def test_the_published_demonstrations_leave_as_they_came(shared_data, tmp_path, 
         assert "".join(new["One_Shot"].split()) == "".join(old["One_Shot"].split())
 
 
-def test_calls_are_ours_and_answers_stand_by_source(shared_data):
+def test_calls_are_converted_and_answers_are_stored_by_source(shared_data):
     records = list(read_demonstrations(shared_data / "humaniq" / "compmix.json"))
     assert {(r.trace.status, r.trace.reasoner, r.author) for r in records} == {("approved", "human", "HumanIQ authors")}
     assert {(r.project.name, r.project.world) for r in records} == {("HumanIQ Compmix", "wikipedia-wikidata")}
@@ -89,16 +89,16 @@ def test_calls_are_ours_and_answers_stand_by_source(shared_data):
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("mintaka", 4), ("qald", 13), ("compmix", 18)])
-def test_where_sequence_and_text_disagree_the_text_is_followed_and_that_is_told(shared_data, name, wrong):
+def test_the_text_is_used_where_it_differs_from_the_sequence_with_a_remark(shared_data, name, wrong):
     source = shared_data / "humaniq" / "late_fusion_library" / f"{name}_wikidata.json"
-    remarks = [found for found in read_demonstrations(source) if isinstance(found, RecordRemark)]
+    remarks = [result for result in read_demonstrations(source) if isinstance(result, RecordRemark)]
     assert len(remarks) == wrong
     first = json.loads(source.read_text())[int(remarks[0].place.removeprefix("record ")) - 1]
     in_text = [line.partition(":")[2].strip() for line in first["One_Shot"].split("\n") if line.startswith("Action:")]
-    assert f"its text {', '.join(in_text)}; the text was followed" in remarks[0].text
+    assert f"its text {', '.join(in_text)}; the text was used" in remarks[0].text
 
 
-def test_reading_twice_gives_the_same_keys(shared_data):
+def test_repeated_reads_give_the_same_ids(shared_data):
     path = shared_data / "humaniq" / "mintaka.json"
     assert list(read_demonstrations(path)) == list(read_demonstrations(path))
 
@@ -151,7 +151,7 @@ def ours(**changes) -> TraceRecord:
     )
 
 
-def test_our_traces_leave_with_a_list_of_what_is_lost_and_come_back_with_the_rest(tmp_path):
+def test_exported_traces_round_trip_except_for_the_reported_losses(tmp_path):
     record = ours()
     path, losses = exported([record], tmp_path)
     assert losses.lost == Counter(
@@ -161,11 +161,11 @@ def test_our_traces_leave_with_a_list_of_what_is_lost_and_come_back_with_the_res
             "a trace's answer_model": 1,
             "a trace's active_seconds": 1,
             "a judgement": 1,
-            "who recorded it": 1,
+            "a trace's author": 1,
             "the project's name": 1,
             "the project's world": 1,
-            "when a trace was recorded": 1,
-            "when a step was run": 5,
+            "a trace's times": 1,
+            "a step's times": 5,
         }
     )
     (back,) = read_demonstrations(path)
@@ -187,7 +187,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("field", ["thought", "observation", "arguments"])
-def test_text_that_looks_like_the_format_comes_back_as_it_was(tmp_path, text, field):
+def test_markers_inside_values_round_trip(tmp_path, text, field):
     record = ours(**{field: {"query": text} if field == "arguments" else text})
     path, losses = exported([record], tmp_path)
     assert losses.refused == []
@@ -260,18 +260,18 @@ def any_trace(draw) -> TraceRecord:
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(any_trace())
-def test_any_trace_comes_back_as_it_was_or_is_left_out_with_the_reason(tmp_path_factory, record):
+def test_any_trace_round_trips_or_is_left_out_with_the_reason(tmp_path_factory, record):
     path, losses = exported([record], tmp_path_factory.mktemp("any"))
     back = traces(path)
     event(losses.refused[0].reason if losses.refused else "comes back")
     assert (len(back), len(losses.refused)) in {(1, 0), (0, 1)}
-    for found in back:
+    for imported in back:
         trimmed = any(what.startswith("white space") for what in losses.lost)
-        assert said(found, trimmed=trimmed) == said(record, trimmed=trimmed)
+        assert said(imported, trimmed=trimmed) == said(record, trimmed=trimmed)
 
 
 def said(record, *, trimmed):
-    """What a text can tell of a trace, without the white space round it where that is counted as lost."""
+    """The content of a trace that the text represents, without white space that is reported as lost."""
 
     def cut(value):
         return value.strip() if trimmed and value is not None else value
@@ -286,24 +286,24 @@ def said(record, *, trimmed):
     )
 
 
-def test_white_space_that_the_format_cannot_hold_is_counted(tmp_path):
+def test_lost_white_space_is_counted(tmp_path):
     _, losses = exported([ours(observation="  x\n")], tmp_path)
-    assert losses.lost["white space round a step's observation"] == 1
+    assert losses.lost["white space around a step's observation"] == 1
 
 
-def test_an_answer_that_would_be_read_as_two_is_left_out_with_the_reason(tmp_path):
+def test_an_ambiguous_answer_is_left_out_with_the_reason(tmp_path):
     record = ours()
     record.trace.answer_graph = "Q1, Wikipedia_Answer: Q2"
     path, losses = exported([record, ours()], tmp_path)
     (refused,) = losses.refused
     assert (refused.place, refused.reason) == (
         f"trace {record.trace.id}",
-        "in this format its answers would be read as other answers",
+        "in this format its answers would be parsed differently",
     )
     assert len(list(read_demonstrations(path))) == 1
 
 
-def test_a_trace_of_another_tool_keeps_its_call(tmp_path):
+def test_a_call_of_an_unknown_tool_round_trips(tmp_path):
     record = ours(tool="calculator", arguments={"input": '{"a": 1}', "b": 2})
     path, _ = exported([record], tmp_path)
     assert next(read_demonstrations(path)).steps[0].arguments == {"input": '{"a": 1}', "b": 2}
@@ -326,7 +326,7 @@ def test_a_trace_of_another_tool_keeps_its_call(tmp_path):
         ("WikiSearch", '{"a": "\\u0000"}', "wikisearch", {"query": '{"a": "\\u0000"}'}),
     ],
 )
-def test_their_calls_in_our_words(name, text, tool, arguments):
+def test_humaniq_calls_are_converted(name, text, tool, arguments):
     call = from_humaniq_call(name, text, "Q?")
     assert (call.tool, call.arguments) == (tool, arguments)
     again = from_humaniq_call(*to_humaniq_call(call.tool, call.arguments, "Q?"), "Q?")
@@ -336,16 +336,16 @@ def test_their_calls_in_our_words(name, text, tool, arguments):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("[{", "line 1: no JSON"),
+        ("[{", "line 1: invalid JSON"),
         ('{"One_Shot": 1}', "a list of records is expected"),
-        ('[{"One_Shot": "x"}]', "record 1: a demonstration has"),
+        ('[{"One_Shot": "x"}]', "record 1: a demonstration needs"),
         (
             '[{"Question": "q", "Dataset": "d", "Action_Sequence": "", "One_Shot": "Thought: x"}]',
             'record 1: the text has no "Final Answer:"',
         ),
     ],
 )
-def test_a_broken_library_is_refused_with_the_place(tmp_path, content, reason):
+def test_a_malformed_library_is_refused_with_the_place(tmp_path, content, reason):
     path = tmp_path / "x.json"
     path.write_text(content)
     with pytest.raises(FormatError, match=r"x\.json") as refused:

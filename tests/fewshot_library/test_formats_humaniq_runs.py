@@ -1,4 +1,4 @@
-"""The published logs of HumanIQ's agent: all of them are read, and nothing in them is dropped."""
+"""The published logs of HumanIQ's agent are read completely."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import RefusedRecord
-from fewshot_library.formats.humaniq_tools import to_humaniq_call
+from fewshot_library.formats.humaniq_record import to_humaniq_call
 
 RUNS = ["compmix_latefusion_wikidata", "mintaka_late_fusion_wikidata", "qald_late_fusion_wikidata"]
 MARKERS = re.compile(
@@ -17,20 +17,20 @@ MARKERS = re.compile(
 )
 
 
-def test_the_six_hundred_published_runs_are_all_read(shared_data):
-    found = [r for name in RUNS for r in read_traces(shared_data / "humaniq" / "agent_traces" / f"{name}.json")]
-    assert not [r for r in found if isinstance(r, RefusedRecord)]
-    assert Counter(r.trace.status for r in found) == {"submitted": 588, "failed": 12}
-    assert len({r.trace.id for r in found}) == 600
-    assert len({r.run.id for r in found}) == 3
-    assert {(r.author, r.trace.reasoner, r.run.reasoner) for r in found} == {(None, "humaniq", "humaniq")}
-    assert all(r.trace.final_answer and r.trace.answer_model for r in found if r.trace.status == "submitted")
-    assert all(r.trace.configuration["humaniq"]["error"] for r in found if r.trace.status == "failed")
-    assert all(next(r.find_inconsistencies(), None) is None for r in found)
+def test_all_six_hundred_published_runs_are_read(shared_data):
+    runs = [r for name in RUNS for r in read_traces(shared_data / "humaniq" / "agent_traces" / f"{name}.json")]
+    assert not [r for r in runs if isinstance(r, RefusedRecord)]
+    assert Counter(r.trace.status for r in runs) == {"submitted": 588, "failed": 12}
+    assert len({r.trace.id for r in runs}) == 600
+    assert len({r.run.id for r in runs}) == 3
+    assert {(r.author, r.trace.reasoner, r.run.reasoner) for r in runs} == {(None, "humaniq", "humaniq")}
+    assert all(r.trace.final_answer and r.trace.answer_model for r in runs if r.trace.status == "submitted")
+    assert all(r.trace.configuration["humaniq"]["error"] for r in runs if r.trace.status == "failed")
+    assert all(next(r.find_inconsistencies(), None) is None for r in runs)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_what_is_kept_of_a_published_run_is_its_whole_text_in_order(shared_data, name):
+def test_a_published_run_keeps_its_complete_text_in_order(shared_data, name):
     path = shared_data / "humaniq" / "agent_traces" / f"{name}.json"
     for raw, record in zip(json.loads(path.read_text()), read_traces(path), strict=True):
         log = raw["intermediate_logs"] or ""
@@ -45,7 +45,7 @@ def without_layout(text):
 
 
 def kept(record, log):
-    """Each part of the log from where it is kept, in the order of the log."""
+    """The parts of a log as stored in the record, in the order of the log."""
     trace, question = record.trace, record.question.text
     remembered = trace.configuration.get("humaniq", {})
     if log:
@@ -70,21 +70,21 @@ def kept(record, log):
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        ("3", "no JSON object"),
+        ("3", "not a JSON object"),
         ('{"question": " ", "error": "x"}', "no question"),
         ('{"question": "q"}', "neither a log nor an error"),
-        ('{"question": "q", "error": 3}', "'error' is no text"),
+        ('{"question": "q", "error": 3}', "'error' is not a text"),
         ('{"question": "q", "mood": "x"}', "unknown field 'mood'"),
         ('{"question": "q \\ud83d", "error": "x"}', "'question': the text has the character U+D83D"),
     ],
 )
-def test_a_record_that_is_no_run_is_refused_and_the_others_are_kept(tmp_path, record, reason):
+def test_an_invalid_record_is_refused_and_the_others_are_read(tmp_path, record, reason):
     path = tmp_path / "set_x.json"
     good = '{"question": "q?", "error": null, "intermediate_logs": "Thought: a\\nFinal Answer: b"}'
     path.write_text(f"[{good}, {record}]")
     kept_one, refused = read_traces(path)
-    told = (kept_one.trace.final_answer, kept_one.trace.final_thought, kept_one.project.name)
-    assert told == ("b", "a", "HumanIQ Set")
+    fields = (kept_one.trace.final_answer, kept_one.trace.final_thought, kept_one.project.name)
+    assert fields == ("b", "a", "HumanIQ Set")
     assert refused.place == "record 2"
     assert reason in refused.reason
 
@@ -102,7 +102,7 @@ Final Answer: again
 Assistant Response: all, Internal Knowledge: y"""
 
 
-def test_of_a_messy_log_every_part_has_its_place(tmp_path):
+def test_every_part_of_an_irregular_log_is_stored(tmp_path):
     path = tmp_path / "set_x.json"
     path.write_text(json.dumps([{"question": "q?", "error": None, "intermediate_logs": MESSY}]))
     (record,) = read_traces(path)

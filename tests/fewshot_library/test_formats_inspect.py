@@ -22,8 +22,8 @@ def changed(tmp_path, change):
 
 def test_each_sample_of_a_log_is_a_trace_of_its_run():
     assert detect_format(RECORDED).name == "inspect"
-    found = list(read_traces(RECORDED))
-    second, first = [each for each in found if isinstance(each, TraceRecord)]
+    results = list(read_traces(RECORDED))
+    second, first = [result for result in results if isinstance(result, TraceRecord)]
     question, steps, _, answer = told(first)
     assert (question, answer) == ("Who wrote the first program?", "Ada")
     assert [(tool, arguments) for _, tool, arguments, _, _ in steps] == [
@@ -42,24 +42,26 @@ def test_each_sample_of_a_log_is_a_trace_of_its_run():
     assert (remembered["scores"]["includes"]["value"], remembered["system"]) == ("C", ["Be brief."])
     assert f"{first.trace.started_at:%F}" == "2026-11-21"
     assert list(first.find_inconsistencies()) == list(second.find_inconsistencies()) == []
-    remarks = [each for each in found if isinstance(each, RecordRemark)]
+    remarks = [result for result in results if isinstance(result, RecordRemark)]
     assert remarks[:2] == [
-        RecordRemark("sample 1", "its events were left out; the messages tell the trace"),
-        RecordRemark("sample 1", "message 6, said by the user, was taken as what step 2 saw"),
+        RecordRemark("sample 1", "its events were left out; only its messages are imported"),
+        RecordRemark("sample 1", "message 6 of the role user was imported as the observation of step 2"),
     ]
 
 
-def test_texts_that_the_log_keeps_apart_are_put_back(tmp_path):
+def test_attachments_are_resolved(tmp_path):
     def apart(log):
         log["samples"][0]["messages"][1]["content"] = "attachment://a1"
         log["samples"][0]["attachments"] = {"a1": "Who wrote it?"}
 
-    assert "Who wrote it?" in [each.question.text for each in changed(tmp_path, apart) if isinstance(each, TraceRecord)]
+    assert "Who wrote it?" in [
+        record.question.text for record in changed(tmp_path, apart) if isinstance(record, TraceRecord)
+    ]
 
 
-def test_a_sample_that_failed_is_a_failed_trace_with_the_reason(tmp_path):
-    found = changed(tmp_path, lambda log: log["samples"][1].update(error={"message": "out of time", "traceback": ""}))
-    record = [each for each in found if isinstance(each, TraceRecord)][1]
+def test_a_failed_sample_is_a_failed_trace_with_the_reason(tmp_path):
+    results = changed(tmp_path, lambda log: log["samples"][1].update(error={"message": "out of time", "traceback": ""}))
+    record = [result for result in results if isinstance(result, TraceRecord)][1]
     assert (record.trace.status, record.trace.configuration["inspect"]["error"]) == ("failed", "out of time")
 
 
@@ -67,20 +69,20 @@ def test_a_sample_that_failed_is_a_failed_trace_with_the_reason(tmp_path):
     ("change", "place", "reason"),
     [
         (lambda log: log.update(samples=[]), "record 1", "it has no samples"),
-        (lambda log: log["eval"].update(created="noon"), "record 1", "eval.created: 'noon' is no time"),
+        (lambda log: log["eval"].update(created="noon"), "record 1", "eval.created: 'noon' is not a valid time"),
         (lambda log: log["samples"][1].pop("messages"), "sample 2", "messages: field required"),
         (lambda log: log["samples"].append(3), "sample 3", "it: input should be"),
         (lambda log: log["samples"][1]["messages"][0].update(role="critic"), "sample 2", "has the role 'critic'"),
         (lambda log: log["samples"][1]["messages"][2].update(tool_calls=[{}]), "sample 2", "tool_calls[0].id: field"),
     ],
 )
-def test_what_is_malformed_is_refused_with_its_place(tmp_path, change, place, reason):
-    refused = [each for each in changed(tmp_path, change) if isinstance(each, RefusedRecord)]
-    assert [each.place for each in refused] == [place]
+def test_a_malformed_sample_is_refused_with_its_place(tmp_path, change, place, reason):
+    refused = [result for result in changed(tmp_path, change) if isinstance(result, RefusedRecord)]
+    assert [refusal.place for refusal in refused] == [place]
     assert reason in refused[0].reason
 
 
-def test_a_packed_log_is_refused_with_what_to_do(tmp_path):
+def test_the_error_of_a_zip_log_says_how_to_convert_it(tmp_path):
     (tmp_path / "x.eval").write_bytes(b"PK\x03\x04" + b"\x00" * 50)
     with pytest.raises(FormatError, match="inspect log convert --to json"):
         read_traces(tmp_path / "x.eval")

@@ -1,4 +1,4 @@
-"""Parquet: nothing is lost, and Hugging Face datasets loads it with typed features."""
+"""Parquet exports round-trip, and Hugging Face datasets loads them with typed features."""
 
 import datasets
 import pyarrow as pa
@@ -18,7 +18,7 @@ from tests.fewshot_library.traces import export, fork_of, plain_trace, records, 
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), max_size=2))
-def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records):
+def test_exports_round_trip(tmp_path_factory, given_records):
     path = tmp_path_factory.mktemp("any") / "x.parquet"
     losses = export(PARQUET, given_records, path)
     assert (losses.written, losses.summary_lines()) == (len(given_records), [])
@@ -26,15 +26,15 @@ def test_what_is_written_is_read_again_as_it_was(tmp_path_factory, given_records
     assert list(read_traces(path)) == given_records
 
 
-def test_real_traces_come_back_as_they_were_in_more_than_one_block(shared_data, tmp_path):
+def test_recorded_traces_round_trip_in_several_batches(shared_data, tmp_path):
     source = shared_data / "humaniq" / "agent_traces" / "mintaka_late_fusion_wikidata.json"
-    real = [found for found in read_traces(source) if isinstance(found, TraceRecord)]
+    real = [result for result in read_traces(source) if isinstance(result, TraceRecord)]
     export(PARQUET, real, tmp_path / "x.parquet")
     assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups > 1
     assert list(read_traces(tmp_path / "x.parquet")) == real
 
 
-def test_datasets_loads_it_with_typed_features(tmp_path):
+def test_hugging_face_datasets_loads_the_export_with_typed_features(tmp_path):
     parent = plain_trace()
     export(PARQUET, TraceExport([parent, fork_of(parent, 1)]), tmp_path / "x.parquet")
     datasets.disable_progress_bars()
@@ -56,7 +56,7 @@ def test_datasets_loads_it_with_typed_features(tmp_path):
     ]
 
 
-def test_chats_of_others_are_read(tmp_path):
+def test_chats_in_other_parquet_files_are_read(tmp_path):
     chats = [
         {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], "source": "web"},
         {"messages": [{"role": "assistant", "content": "a"}], "source": None},
@@ -65,7 +65,7 @@ def test_chats_of_others_are_read(tmp_path):
     record, refused = read_traces(tmp_path / "x.parquet")
     assert told(record) == ("q", [], None, "a")
     assert record.trace.configuration["parquet"] == {"source": "web"}
-    assert refused == RefusedRecord("row 2", "it has no message of a user")
+    assert refused == RefusedRecord("row 2", "it has no user message")
 
 
 def rows(tmp_path):
@@ -76,7 +76,7 @@ def rows(tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda row: row["messages"][0].update(content="else"), "its messages tell another trace"),
+        (lambda row: row["messages"][0].update(content="else"), "its messages and its steps differ"),
         (lambda row: row.update(trace=None), "its trace is missing"),
         (lambda row: row["trace"].update(id="x"), "the trace's id is 'x'"),
         (lambda row: row["steps"][0].update(arguments="{"), "Expecting property name"),
@@ -84,7 +84,7 @@ def rows(tmp_path):
         (lambda row: row.update(people=[]), "a person has no name"),
     ],
 )
-def test_a_row_that_was_damaged_is_refused_with_its_number(tmp_path, change, reason):
+def test_a_damaged_row_is_refused_with_its_number(tmp_path, change, reason):
     first, second = *rows(tmp_path), *rows(tmp_path)
     change(second)
     schema = pq.read_schema(tmp_path / "x.parquet")
@@ -95,7 +95,7 @@ def test_a_row_that_was_damaged_is_refused_with_its_number(tmp_path, change, rea
     assert reason in refused.reason
 
 
-def test_what_is_no_such_file_is_refused(tmp_path):
+def test_a_file_that_is_not_parquet_is_refused(tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"PAR1 nothing of the kind")
     with pytest.raises(FormatError, match="cannot be read as Parquet"):
         list(read_traces(tmp_path / "x.parquet"))

@@ -1,4 +1,4 @@
-"""Plain ReAct text, in and out."""
+"""Export and import of plain ReAct text."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.fewshot_library.traces import export, fork_of, plain_trace, records, 
 
 
 @pytest.mark.parametrize("name", ["mintaka.json", "compmix.json", "late_fusion_library/qald_wikipedia.json"])
-def test_the_published_demonstrations_come_back_with_all_that_is_said(shared_data, tmp_path, name):
+def test_the_published_demonstrations_round_trip_as_react_text(shared_data, tmp_path, name):
     source = [r for r in read_traces(shared_data / "humaniq" / name) if isinstance(r, TraceRecord)]
     losses = export(REACT, source, tmp_path / "x.txt")
     assert (losses.written, losses.refused) == (len(source), [])
@@ -22,7 +22,7 @@ def test_the_published_demonstrations_come_back_with_all_that_is_said(shared_dat
     assert [told(record) for record in read_traces(tmp_path / "x.txt")] == [told(record) for record in source]
 
 
-def test_a_trace_reads_like_a_prompt(tmp_path):
+def test_a_trace_is_written_as_react_text(tmp_path):
     export(REACT, [fork_of(plain_trace(), 1)], tmp_path / "x.txt")
     assert (tmp_path / "x.txt").read_text() == (
         "Question: who?\n"
@@ -33,7 +33,7 @@ def test_a_trace_reads_like_a_prompt(tmp_path):
 
 
 def cut(value):
-    """The trace's words without white space round them, which is layout in a text."""
+    """The texts of the trace without surrounding white space, which is layout in the format."""
     return (
         value.strip()
         if isinstance(value, str)
@@ -45,7 +45,7 @@ def cut(value):
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
-def test_any_trace_comes_back_or_is_left_out_with_the_reason(tmp_path_factory, record):
+def test_any_trace_round_trips_or_is_left_out(tmp_path_factory, record):
     path = tmp_path_factory.mktemp("any") / "x.txt"
     losses = export(REACT, [record], path)
     event("left out" if losses.refused else "comes back")
@@ -62,35 +62,35 @@ def test_any_trace_comes_back_or_is_left_out_with_the_reason(tmp_path_factory, r
             assert told(back)[::2] == told(record)[::2]
 
 
-def test_a_trace_that_a_text_would_change_is_left_out(tmp_path):
+def test_a_trace_that_the_text_cannot_represent_is_left_out(tmp_path):
     record = plain_trace()
     record.trace.final_answer, record.trace.final_thought = None, "so"
     losses = export(REACT, [record, plain_trace()], tmp_path / "x.txt")
     assert losses.written == 1
     assert losses.refused == [
-        RefusedRecord(f"trace {record.trace.id}", "in this format its parts would be read as other parts")
+        RefusedRecord(f"trace {record.trace.id}", "in this format its parts would be parsed differently")
     ]
 
 
-def test_the_prompts_of_react_itself_are_read(shared_data, tmp_path):
+def test_the_numbered_labels_of_reacts_own_prompts_are_read(shared_data, tmp_path):
     prompts = json.loads((shared_data / "react" / "prompts_naive.json").read_text())
     (tmp_path / "x.txt").write_text("Answer with tools.\n" + prompts["webthink_simple"])
-    remark, *found = read_traces(tmp_path / "x.txt")
+    remark, *records = read_traces(tmp_path / "x.txt")
     assert remark == RecordRemark("question 1", "the text before the first question was left out")
-    assert len(found) == prompts["webthink_simple"].count("Question:")
-    steps = found[0].steps
+    assert len(records) == prompts["webthink_simple"].count("Question:")
+    steps = records[0].steps
     assert [(step.tool, step.arguments) for step in steps] == [
         ("Search", {"input": "Milhouse"}),
         ("Lookup", {"input": "named after"}),
     ]
     assert steps[0].observation.startswith("Milhouse Mussolini Van Houten is")
-    assert found[0].trace.final_thought.endswith("so the answer is Richard Nixon.")
-    assert found[0].trace.final_answer == "Richard Nixon"
+    assert records[0].trace.final_thought.endswith("so the answer is Richard Nixon.")
+    assert records[0].trace.final_answer == "Richard Nixon"
     # Thoughts and searches are all there.
-    assert sum(len(record.steps) for record in found) == prompts["webthink_simple"].count("Observation ")
+    assert sum(len(record.steps) for record in records) == prompts["webthink_simple"].count("Observation ")
 
 
-def test_what_is_no_such_text_is_refused_with_its_place(tmp_path):
+def test_text_in_another_form_is_refused_with_its_place(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("Question: a\nThought: b\nAction Input: c\nQuestion: d\n\nQuestion: e\nThought: f\nFinal Answer: g")
     first, second, record = read_traces(path)
@@ -101,5 +101,5 @@ def test_what_is_no_such_text_is_refused_with_its_place(tmp_path):
     with pytest.raises(FormatError, match='no line begins with "Question:"'):
         list(read_traces(path, "react"))
     path.write_bytes(b"Question: \xff")
-    with pytest.raises(FormatError, match="no text in UTF-8"):
+    with pytest.raises(FormatError, match="not a text in UTF-8"):
         list(read_traces(path, "react"))

@@ -1,4 +1,4 @@
-"""Showhow's own files: nothing is lost, and what is broken is refused with its line."""
+"""Showhow's own format: exports round-trip, and malformed lines are refused."""
 
 import json
 import random
@@ -35,7 +35,7 @@ def written(*given_records: TraceRecord) -> str:
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), max_size=3))
-def test_what_is_written_is_read_again_as_it_was(given_records):
+def test_exports_round_trip(given_records):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "traces.jsonl"
         path.write_text(written(*given_records), encoding="utf-8")
@@ -44,7 +44,7 @@ def test_what_is_written_is_read_again_as_it_was(given_records):
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
-def test_what_was_read_goes_through_a_store_and_comes_out_as_the_same(record):
+def test_imported_traces_round_trip_through_the_store(record):
     with tempfile.TemporaryDirectory() as folder:
         store = new_store(Path(folder) / "x.db")
         with store.begin() as session:
@@ -56,7 +56,7 @@ def test_what_was_read_goes_through_a_store_and_comes_out_as_the_same(record):
 
 @cache
 def empty_database() -> bytes:
-    """A database without rows, made once: to bring one up to date takes longer than all else here."""
+    """An empty database, created once because the migrations take long."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "empty.db"
         store = Database(f"sqlite:///{path}")
@@ -71,7 +71,7 @@ def new_store(path: Path) -> Database:
 
 
 def carried(folder: Path, name: str, source: Path) -> Path:
-    """What an empty database exports that imported the file."""
+    """The export of an empty database after importing the file."""
     store = new_store(folder / f"{name}.db")
     with store.begin() as session:
         for record in read_traces(source, "showhow"):
@@ -85,7 +85,7 @@ def carried(folder: Path, name: str, source: Path) -> Path:
 
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), min_size=1, max_size=3, unique_by=lambda record: record.project.name))
-def test_what_an_export_imports_into_an_empty_database_exports_as_the_same_bytes(given_records):
+def test_an_export_imported_elsewhere_exports_the_same_bytes(given_records):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "given.jsonl").write_text(written(*given_records), encoding="utf-8")
@@ -97,7 +97,7 @@ def test_what_an_export_imports_into_an_empty_database_exports_as_the_same_bytes
         assert all(is_same_trace(by_id[record.trace.id], record) for record in given_records)
 
 
-def test_a_part_of_a_store_is_exported_as_the_same_bytes_where_only_that_part_is(tmp_path):
+def test_a_partial_export_has_the_same_bytes_from_a_partial_store(tmp_path):
     approved, waiting = plain_trace(), plain_trace()
     ben = User(name="ben")
     waiting.project, waiting.question = approved.project, approved.question
@@ -113,7 +113,7 @@ def test_a_part_of_a_store_is_exported_as_the_same_bytes_where_only_that_part_is
     assert carried(tmp_path, "elsewhere", part).read_bytes() == part.read_bytes()
 
 
-def test_a_thought_of_a_megabyte_and_deep_data_are_kept(tmp_path):
+def test_a_megabyte_of_thought_and_deeply_nested_data_round_trip(tmp_path):
     record = plain_trace("long 👍 " * 150_000)
     deep: dict[str, Any] = {}
     for _ in range(100):
@@ -127,7 +127,7 @@ def test_a_thought_of_a_megabyte_and_deep_data_are_kept(tmp_path):
 
 BROKEN = {
     "not json": lambda _: "{",
-    "no trace of Showhow's": lambda _: json.dumps({"a": 1}),
+    "not a trace of Showhow": lambda _: json.dumps({"a": 1}),
     "version 2": lambda told: json.dumps({**told, "version": 2}),
     "'steps' is missing": lambda told: json.dumps({k: v for k, v in told.items() if k != "steps"}),
     "'extra' is unknown": lambda told: json.dumps({**told, "extra": 1}),
@@ -137,26 +137,26 @@ BROKEN = {
     "the trace has an unknown field 'x'": lambda told: json.dumps({**told, "trace": {**told["trace"], "x": 1}}),
     "the trace's id is 'x'": lambda told: json.dumps({**told, "trace": {**told["trace"], "id": "x"}}),
     "of the kind int, not str": lambda told: json.dumps({**told, "question": {**told["question"], "text": 3}}),
-    "names no time zone": lambda told: json.dumps(
-        {**told, "trace": {**told["trace"], "started_at": "2026-01-01T00:00"}}
-    ),
+    "has no time zone": lambda told: json.dumps({**told, "trace": {**told["trace"], "started_at": "2026-01-01T00:00"}}),
     "is none of draft": lambda told: json.dumps({**told, "trace": {**told["trace"], "status": "lost"}}),
     "not numbered 1, 2, 3": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "position": 2}]}),
-    "model calls took": lambda told: json.dumps(
+    "the usage of a step's model calls": lambda told: json.dumps(
         {**told, "steps": [{**told["steps"][0], "usage": {"tool": {"cost": "free"}}}]}
     ),
     "not between 1 and 5": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "rating": 6}]}),
     "too large": lambda told: json.dumps({**told, "trace": {**told["trace"], "version": 10**30}}),
-    "no finite number": lambda told: json.dumps({**told, "trace": {**told["trace"], "wall_seconds": float("inf")}}),
-    "origin has none": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "origins": {"a": {}}}]}),
-    "a step that is named is not there": lambda told: json.dumps({**told, "steps": []}),
+    "not a finite number": lambda told: json.dumps({**told, "trace": {**told["trace"], "wall_seconds": float("inf")}}),
+    "an argument's origin has": lambda told: json.dumps(
+        {**told, "steps": [{**told["steps"][0], "origins": {"a": {}}}]}
+    ),
+    "a step that is referred to is missing": lambda told: json.dumps({**told, "steps": []}),
     "a person has no name": lambda told: json.dumps({**told, "people": {}}),
     "U+0000": lambda told: json.dumps({**told, "project": {**told["project"], "name": "nul \x00"}}),
 }
 
 
 @pytest.mark.parametrize("reason", BROKEN)
-def test_a_broken_line_stops_the_reading_with_its_number_and_the_reason(tmp_path, reason):
+def test_a_malformed_line_raises_an_error_with_number_and_reason(tmp_path, reason):
     good = written(plain_trace())
     broken = BROKEN[reason](json.loads(written(plain_trace())))
     path = tmp_path / "traces.jsonl"
@@ -166,8 +166,8 @@ def test_a_broken_line_stops_the_reading_with_its_number_and_the_reason(tmp_path
     assert reason in str(refused.value) or reason == "not json"
 
 
-def _mutated(told: Any, chance: random.Random) -> Any:
-    """The record with one place in it changed to something else."""
+def _mutated(data: Any, chance: random.Random) -> Any:
+    """A copy of the record with one random change."""
     junk = [
         None,
         -1,
@@ -183,18 +183,18 @@ def _mutated(told: Any, chance: random.Random) -> Any:
         {"a": float("nan")},
         "0001-01-01T00:00:00+14:00",
     ]
-    if isinstance(told, dict) and told and chance.random() < 0.9:
-        key = chance.choice(sorted(told))
+    if isinstance(data, dict) and data and chance.random() < 0.9:
+        key = chance.choice(sorted(data))
         if chance.random() < 0.1:
-            return {other: value for other, value in told.items() if other != key}
-        return {**told, key: _mutated(told[key], chance)}
-    if isinstance(told, list) and told and chance.random() < 0.9:
-        place = chance.randrange(len(told))
-        return [*told[:place], _mutated(told[place], chance), *told[place + 1 :]]
+            return {other: value for other, value in data.items() if other != key}
+        return {**data, key: _mutated(data[key], chance)}
+    if isinstance(data, list) and data and chance.random() < 0.9:
+        place = chance.randrange(len(data))
+        return [*data[:place], _mutated(data[place], chance), *data[place + 1 :]]
     return chance.choice(junk)
 
 
-def test_five_hundred_malformed_files_are_refused_or_kept_and_none_does_harm(tmp_path):
+def test_malformed_files_are_refused_or_imported_without_harm(tmp_path):
     chance = random.Random(5)  # noqa: S311 - malformed files, no secrets
     store = new_store(tmp_path / "x.db")
     path = tmp_path / "traces.jsonl"
@@ -219,12 +219,12 @@ def test_five_hundred_malformed_files_are_refused_or_kept_and_none_does_harm(tmp
     assert outcomes["kept"] > 10
 
 
-def test_times_are_kept_in_utc(tmp_path):
+def test_times_are_stored_in_utc(tmp_path):
     record = plain_trace()
-    told = json.loads(written(record))
+    fields = json.loads(written(record))
     moment = record.trace.started_at
-    told["trace"]["started_at"] = (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00")
+    fields["trace"]["started_at"] = (moment + timedelta(hours=2)).isoformat().replace("+00:00", "+02:00")
     path = tmp_path / "traces.jsonl"
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(fields))
     (kept,) = read_records(path)
     assert kept.trace.started_at == moment

@@ -23,8 +23,8 @@ def found_in(path, content, name="auto"):
     return list(read_traces(path, name))
 
 
-def only_trace(found):
-    (record,) = [each for each in found if isinstance(each, TraceRecord)]
+def only_trace(results):
+    (record,) = [result for result in results if isinstance(result, TraceRecord)]
     assert list(record.find_inconsistencies()) == []
     return record
 
@@ -66,7 +66,7 @@ def nested(span):
 def otlp_value(value):
     kinds = {str: "stringValue", bool: "boolValue", int: "intValue", float: "doubleValue"}
     if isinstance(value, list):
-        return {"arrayValue": {"values": [otlp_value(each) for each in value]}}
+        return {"arrayValue": {"values": [otlp_value(element) for element in value]}}
     if isinstance(value, dict):
         return {"kvlistValue": {"values": [{"key": k, "value": otlp_value(v)} for k, v in value.items()]}}
     return {kinds[type(value)]: str(value) if type(value) is int else value}
@@ -103,11 +103,11 @@ def test_every_form_of_the_same_spans_is_the_same_trace(tmp_path):
         assert told(record) == ("Who wrote the first program?", STEPS, None, "Ada Lovelace"), name
 
 
-def test_two_traces_in_one_file_are_told_apart(tmp_path):
+def test_two_traces_in_one_file_are_separated(tmp_path):
     spans = recorded()
     other = [{**span, "context": {**span["context"], "trace_id": "0x2"}} for span in spans]
-    shuffled = [each for pair in zip(spans, other, strict=True) for each in pair]
-    records = [each for each in found_in(tmp_path / "x.json", shuffled) if isinstance(each, TraceRecord)]
+    shuffled = [span for pair in zip(spans, other, strict=True) for span in pair]
+    records = [result for result in found_in(tmp_path / "x.json", shuffled) if isinstance(result, TraceRecord)]
     assert [told(record) for record in records] == [told(records[0])] * 2
     assert records[0].trace.id != records[1].trace.id
 
@@ -134,7 +134,7 @@ AGENT = {
 }
 
 
-def test_where_no_model_spoke_the_tools_tell_the_trace(tmp_path):
+def test_a_trace_without_model_messages_is_built_from_tool_spans(tmp_path):
     failed = {
         **TOOL,
         "status": {"status_code": "ERROR", "description": "no net"},
@@ -193,7 +193,7 @@ def conversation():
 
 
 def as_text(span_given):
-    """Lists and objects as JSON text, as attributes of spans have to be."""
+    """Encode lists and objects as JSON text, as span attributes require."""
     told_attributes = {
         key: json.dumps(value) if isinstance(value, list | dict) else value
         for key, value in span_given["attributes"].items()
@@ -202,7 +202,7 @@ def as_text(span_given):
 
 
 def in_event(span_given):
-    """The messages in the event that the conventions have for them."""
+    """Move the messages to the event that the conventions define for them."""
     kept = {key: value for key, value in span_given["attributes"].items() if "messages" not in key}
     messages = {key: value for key, value in span_given["attributes"].items() if "messages" in key}
     event = {"name": "gen_ai.client.inference.operation.details", "attributes": messages}
@@ -211,9 +211,9 @@ def in_event(span_given):
 
 FORMS = {
     "structured": lambda spans: spans,
-    "text": lambda spans: [as_text(each) for each in spans],
-    "events": lambda spans: [in_event(each) for each in spans],
-    "otlp of text": lambda spans: otlp([as_text(each) for each in spans]),
+    "text": lambda spans: [as_text(span) for span in spans],
+    "events": lambda spans: [in_event(span) for span in spans],
+    "otlp of text": lambda spans: otlp([as_text(span) for span in spans]),
     "otlp of structures": otlp,
 }
 
@@ -236,7 +236,7 @@ def test_a_conversation_by_the_conventions_of_opentelemetry_is_one_trace(tmp_pat
     ]
 
 
-def test_an_agent_that_answers_by_a_tool_has_answered(tmp_path):
+def test_an_answer_by_a_tool_is_the_final_answer(tmp_path):
     agent, first, tool, _ = conversation()
     # As AgentScope writes it: one message alone, and instructions as a text; printed one after the other.
     agent["attributes"] |= {
@@ -244,16 +244,16 @@ def test_an_agent_that_answers_by_a_tool_has_answered(tmp_path):
         "gen_ai.output.messages": json.dumps(ANSWERED[0]),
     }
     first["attributes"]["gen_ai.system_instructions"] = "Be brief."
-    console = "\n".join(json.dumps(as_text(each), indent=4) for each in (agent, first, tool))
+    console = "\n".join(json.dumps(as_text(span), indent=4) for span in (agent, first, tool))
     record = only_trace(found_in(tmp_path / "x.json", console))
     assert told(record)[3] == "Missouri River"
     assert [step.observation for step in record.steps] == ["Missouri"]
     assert record.trace.configuration["opentelemetry"]["system"] == ["Be brief."]
-    record = only_trace(found_in(tmp_path / "x.json", "\n".join(json.dumps(as_text(each)) for each in (tool, agent))))
+    record = only_trace(found_in(tmp_path / "x.json", "\n".join(json.dumps(as_text(span)) for span in (tool, agent))))
     assert told(record)[::3] == ("Which river?", "Missouri River")
 
 
-def test_what_a_tools_span_knows_fills_in_what_the_messages_leave_open(tmp_path):
+def test_tool_spans_complete_the_messages(tmp_path):
     first, tool = conversation()[1:3]
     tool["status"] = {"status_code": "ERROR"}
     record = only_trace(found_in(tmp_path / "x.json", [first, tool]))
@@ -261,7 +261,7 @@ def test_what_a_tools_span_knows_fills_in_what_the_messages_leave_open(tmp_path)
     assert (record.trace.status, record.trace.final_answer) == ("failed", None)
 
 
-def test_calls_of_another_conversation_are_told_as_left_out(tmp_path):
+def test_calls_of_another_conversation_are_reported_as_left_out(tmp_path):
     aside = span("chat m", 4, operation__name="chat", input__messages=ASKED, output__messages=ANSWERED)
     aside["attributes"]["gen_ai.output.messages"] = [{"role": "assistant", "parts": [{"type": "text", "content": "?"}]}]
     _, remark, _ = found_in(tmp_path / "x.json", [*conversation(), aside])
@@ -275,35 +275,35 @@ def chat(**message):
 
 
 BROKEN = {
-    "it is no span: it has no attributes": {"name": "x"},
-    "it is no span": 3,
-    "its attributes are no JSON object": {"attributes": "x"},
+    "it is not a span: it has no attributes": {"name": "x"},
+    "it is not a span": 3,
+    "its attributes are not a JSON object": {"attributes": "x"},
     "one of its attributes has no key": {"attributes": [{"value": 1}]},
-    "its start_time: 'noon' is no time": {"attributes": {}, "start_time": "noon"},
+    "its start_time: 'noon' is not a valid time": {"attributes": {}, "start_time": "noon"},
     "none of its spans has a message of a model or a result of a tool": span("x", 1),
     "none of its spans has the question": span("x", 1, operation__name="execute_tool", tool__name="a"),
     "gen_ai.input.messages.1 has no role": chat(parts=[]),
     "gen_ai.input.messages.1 has the role 'critic'": chat(role="critic", parts=[]),
-    "gen_ai.input.messages.1.parts is no list": chat(role="user", parts=3),
+    "gen_ai.input.messages.1.parts is not a list": chat(role="user", parts=3),
     "gen_ai.input.messages.1.parts.0 is of the kind 'blob'": chat(role="user", parts=[{"type": "blob"}]),
     "answers the call 'c9'": chat(role="tool", parts=[{"type": "tool_call_response", "id": "c9", "response": "x"}]),
 }
 
 
 @pytest.mark.parametrize("reason", BROKEN)
-def test_what_is_malformed_is_refused_and_other_traces_are_read(tmp_path, reason):
-    other = [{**each, "context": {"trace_id": "other", "span_id": each["name"]}} for each in conversation()]
-    lines = [json.dumps(each) for each in (BROKEN[reason], *other)]
-    found = found_in(tmp_path / "x.jsonl", "\n".join(lines), "opentelemetry")
-    assert told(only_trace(found))[3] == "Missouri River"
-    (refused,) = [each for each in found if isinstance(each, RefusedRecord)]
+def test_a_malformed_span_is_refused_and_other_traces_are_read(tmp_path, reason):
+    other = [{**span, "context": {"trace_id": "other", "span_id": span["name"]}} for span in conversation()]
+    lines = [json.dumps(span) for span in (BROKEN[reason], *other)]
+    results = found_in(tmp_path / "x.jsonl", "\n".join(lines), "opentelemetry")
+    assert told(only_trace(results))[3] == "Missouri River"
+    (refused,) = [result for result in results if isinstance(result, RefusedRecord)]
     assert reason in refused.reason
     assert refused.place in ("line 1, span 1", "line 1", "trace t")
 
 
-def test_a_message_of_openinference_that_is_malformed_is_refused_with_its_place(tmp_path):
+def test_a_malformed_openinference_message_is_refused_with_its_place(tmp_path):
     spans = recorded()
-    for each in spans:
-        each["attributes"].pop("llm.input_messages.1.message.role", None)
+    for span in spans:
+        span["attributes"].pop("llm.input_messages.1.message.role", None)
     (refused,) = found_in(tmp_path / "x.json", spans)
     assert refused.reason == "llm.input_messages.1: role: input should be a valid string"

@@ -1,4 +1,4 @@
-"""Traces as others train on them: ShareGPT, preference pairs, DSPy's examples, supervised pairs."""
+"""Training formats: ShareGPT, preference pairs, DSPy examples, supervised pairs."""
 
 import json
 import re
@@ -35,9 +35,9 @@ def loaded(path, tmp_path):
 
 def without_nulls(value):
     if isinstance(value, list):
-        return [without_nulls(each) for each in value]
+        return [without_nulls(element) for element in value]
     if isinstance(value, dict):
-        return {name: without_nulls(each) for name, each in value.items() if each is not None}
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
 
 
@@ -47,7 +47,7 @@ def published(shared_data) -> list[TraceRecord]:
 
 
 def replayed(conversation):
-    """The steps and the answer that LLaMA-Factory's own rules find in a conversation."""
+    """The steps and the answer of a conversation, parsed by LLaMA-Factory's rules."""
     sides = [("human", "observation"), ("gpt", "function_call")]
     assert all(turn["from"] in sides[place % 2] for place, turn in enumerate(conversation))
     assert len(conversation) % 2 == 0
@@ -62,7 +62,7 @@ def replayed(conversation):
     return steps, conversation[-1]["value"].rpartition("</think>\n\n")[2]
 
 
-def test_sharegpt_takes_turns_and_keeps_thoughts_and_calls(published, tmp_path):
+def test_sharegpt_turns_alternate_and_have_thoughts_and_calls(published, tmp_path):
     rows, losses = exported(SHAREGPT, published, tmp_path)
     assert losses.refused == []
     for row, record in zip(rows, published, strict=True):
@@ -73,13 +73,13 @@ def test_sharegpt_takes_turns_and_keeps_thoughts_and_calls(published, tmp_path):
         assert {tool["name"] for tool in json.loads(row["tools"])} >= {step.tool for step in record.steps}
 
 
-def test_a_thought_without_a_call_joins_the_next_and_that_is_told(tmp_path):
+def test_a_thought_without_a_call_joins_the_next_turn_and_is_reported(tmp_path):
     record = plain_trace()
     record.steps.insert(0, Step(trace_id=record.trace.id, position=1, thought="first"))
     record.steps[1].position = 2
     (row,), losses = exported(SHAREGPT, [record], tmp_path)
     assert row["conversations"][1]["value"].startswith("<think>\nfirst\n\nlook\n</think>\n\n{")
-    assert losses.lost["where a thought without a call ends"] == 1
+    assert losses.lost["the end of a thought without a call"] == 1
     record.steps[0].observation = "a clock struck"
     (row,), losses = exported(SHAREGPT, [record], tmp_path)
     assert [turn["from"] for turn in row["conversations"]] == [
@@ -94,9 +94,9 @@ def test_a_thought_without_a_call_joins_the_next_and_that_is_told(tmp_path):
     odd.trace.final_answer = None
     rows, losses = exported(SHAREGPT, [unfinished, odd], tmp_path)
     assert rows == []
-    assert [each.reason for each in losses.refused] == [
-        "one of its thoughts holds '</think>', which would end it",
-        "it has no answer, and a conversation of this format ends with one",
+    assert [refusal.reason for refusal in losses.refused] == [
+        "one of its thoughts contains '</think>', which ends a thought",
+        "it has no answer, and conversations in this format end with one",
     ]
 
 
@@ -112,8 +112,8 @@ def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
     asked, looked, seen = pair["prompt"]
     assert (asked, seen["role"]) == ({"role": "user", "content": "who?"}, "tool")
     assert looked["tool_calls"][0]["function"] == {"name": "read", "arguments": {"title": "x"}}
-    assert [each["content"] for each in pair["rejected"]] == ["Ada"]
-    assert [each["content"] for each in pair["chosen"]] == [
+    assert [message["content"] for message in pair["rejected"]] == ["Ada"]
+    assert [message["content"] for message in pair["chosen"]] == [
         "look elsewhere",
         "Eve was there.",
         "so it was Eve\n\nFinal Answer: Eve",
@@ -126,13 +126,13 @@ def test_a_fixed_trace_is_chosen_over_its_failed_parent(tmp_path):
     assert [without_nulls(row) for row in loaded(tmp_path / "x.jsonl", tmp_path)] == lines(tmp_path / "x.jsonl")
 
 
-def test_a_step_whose_outcome_alone_differs_is_no_prompt(tmp_path):
+def test_a_step_with_another_result_is_not_part_of_the_prompt(tmp_path):
     parent = failed(plain_trace())
     fork = fork_of(parent, 1)
     fork.steps[0].observation = "another article"
     (pair,), _ = exported(TRL, TraceExport([fork], find_trace={parent.trace.id: parent}.get), tmp_path)
-    assert [each["role"] for each in pair["prompt"]] == ["user"]
-    assert [each["role"] for each in pair["chosen"][:2]] == ["assistant", "tool"]
+    assert [message["role"] for message in pair["prompt"]] == ["user"]
+    assert [message["role"] for message in pair["chosen"][:2]] == ["assistant", "tool"]
 
 
 @pytest.mark.parametrize(
@@ -140,28 +140,28 @@ def test_a_step_whose_outcome_alone_differs_is_no_prompt(tmp_path):
     [
         (lambda fork, _: setattr(fork.trace, "parent_id", None), "it was not forked from another trace"),
         (lambda fork, _: setattr(fork.trace, "status", "rejected"), "it is rejected itself"),
-        (lambda _, parent: setattr(parent.trace, "status", "approved"), "is approved and no failed one"),
+        (lambda _, parent: setattr(parent.trace, "status", "approved"), "is approved, not failed"),
         (lambda fork, _: setattr(fork.trace, "parent_id", fork.trace.id), "is not in the store"),
         (lambda fork, _: (fork.steps.pop(), setattr(fork.trace, "final_thought", None)), None),
     ],
 )
-def test_what_makes_no_pair_is_left_out_with_the_reason(tmp_path, change, reason):
+def test_a_trace_without_a_preference_pair_is_left_out_with_the_reason(tmp_path, change, reason):
     parent = failed(plain_trace())
     fork = fork_of(parent, 1)
     change(fork, parent)
     if reason is None:
-        fork.trace.final_answer, reason = parent.trace.final_answer, "it says nothing else than its parent"
+        fork.trace.final_answer, reason = parent.trace.final_answer, "has nothing after their common beginning"
     rows, losses = exported(TRL, TraceExport([fork], find_trace={parent.trace.id: parent}.get), tmp_path)
     assert rows == []
     assert reason in losses.refused[0].reason
 
 
-def test_records_left_out_for_one_reason_are_told_together():
+def test_records_left_out_for_one_reason_are_reported_together():
     losses = ExportLosses(refused=[RefusedRecord(f"trace {number}", "it is short") for number in range(5)])
     assert losses.summary_lines() == ["left out: trace 0, trace 1, trace 2 and 2 more: it is short"]
 
 
-def test_examples_for_dspy_come_back(published, tmp_path):
+def test_dspy_examples_round_trip(published, tmp_path):
     rows, losses = exported(DSPY, published, tmp_path)
     assert losses.refused == []
     assert detect_format(tmp_path / "x.jsonl") is DSPY
@@ -173,7 +173,7 @@ def test_examples_for_dspy_come_back(published, tmp_path):
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
-def test_any_trace_comes_back_from_dspy_unless_the_report_says_what_does_not(tmp_path_factory, record):
+def test_any_trace_round_trips_through_dspy_except_for_the_reported_losses(tmp_path_factory, record):
     path = tmp_path_factory.mktemp("any") / "x.jsonl"
     losses = export(DSPY, [record], path)
     (back,) = read_traces(path, "dspy")
@@ -182,7 +182,7 @@ def test_any_trace_comes_back_from_dspy_unless_the_report_says_what_does_not(tmp
         assert told(back) == told(record)
 
 
-def test_a_trajectory_of_dspys_own_is_read(tmp_path):
+def test_a_trajectory_written_by_dspy_is_read(tmp_path):
     example = {
         "question": "who?",
         "reasoning": "clear",
@@ -210,11 +210,11 @@ def test_a_trajectory_of_dspys_own_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("trajectory", "reason"),
     [
-        ({"thought_0": "x", "mood_0": "y"}, "trajectory.mood_0 is none of thought"),
+        ({"thought_0": "x", "mood_0": "y"}, "trajectory.mood_0 is not thought"),
         ({"thought_0": "x", "thought_2": "y"}, "its trajectory is not numbered"),
         ({"thought_0": 3}, "trajectory.thought_0 is of the kind int"),
         ({"thought_0": "x", "tool_name_0": "a", "tool_args_0": "b"}, "trajectory.tool_args_0 is of the kind str"),
-        ({"thought_0": "x", "tool_args_0": {"a": 1}}, "stands without a tool_name_0"),
+        ({"thought_0": "x", "tool_args_0": {"a": 1}}, "has no tool_name_0"),
     ],
 )
 def test_a_malformed_trajectory_is_refused(tmp_path, trajectory, reason):
@@ -224,11 +224,11 @@ def test_a_malformed_trajectory_is_refused(tmp_path, trajectory, reason):
     assert reason in refused.reason
 
 
-def test_supervised_pairs_give_evidence_question_and_every_answer(published, tmp_path):
+def test_supervised_pairs_have_evidence_question_and_all_answers(published, tmp_path):
     published[0].question.gold_answers = [{"text": "Ada", "entity": "Q1"}, {"text": "Eve, of Rome", "entity": None}]
     rows, losses = exported(PAIRS, published, tmp_path)
     assert (rows[0]["completion"], rows[0]["answer"]) == ("Ada,Eve, of Rome", ["Ada", "Eve, of Rome"])
-    assert losses.lost["that a comma belongs to an answer"] >= 1
+    assert losses.lost["a comma inside an answer"] >= 1
     for row, record in zip(rows, published, strict=True):
         assert row["prompt"].endswith(f"Question: {record.question.text}\nAnswer:")
         assert all(step.observation.strip() in row["prompt"] for step in record.steps if step.observation)
@@ -238,10 +238,10 @@ def test_supervised_pairs_give_evidence_question_and_every_answer(published, tmp
     nothing = plain_trace()
     nothing.trace.final_answer = None
     _, losses = exported(PAIRS, [nothing], tmp_path)
-    assert losses.refused[0].reason == "neither a gold answer nor an answer of its own is known"
+    assert losses.refused[0].reason == "it has neither a gold answer nor a final answer"
 
 
-def test_what_is_only_written_is_not_read(tmp_path):
+def test_export_only_formats_cannot_be_read(tmp_path):
     export(SHAREGPT, [plain_trace()], tmp_path / "x.jsonl")
     with pytest.raises(FormatError, match="sharegpt cannot be imported; these can: showhow"):
         read_traces(tmp_path / "x.jsonl", "sharegpt")

@@ -1,4 +1,4 @@
-"""The picks for the questions of the published libraries, with their reasons, as they were when last looked at.
+"""Golden file of the picks for the questions of the published libraries, with their figures.
 
 `python -m tests.fewshot_library.test_golden_picks` writes the golden files anew; look at what changed first.
 Demonstrations are told by their place in the published file.
@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from db.trace_record import TraceRecord
-from fewshot_library.embeddings import load_or_encode
-from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder, load_or_encode
 from fewshot_library.formats import read_traces
 from fewshot_library.kernel import encode_actions
 from fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
@@ -21,11 +20,11 @@ from tests.conftest import SHARED
 GOLDEN = Path(__file__).with_name("golden")
 LIBRARIES = ("mintaka", "compmix")
 CLOSE = 2e-4
-"""What the last digits of embeddings may differ by between processors."""
+"""The tolerance for differences of embeddings between processors."""
 
 
 def pool_of(data, name, folder):
-    records = [found for found in read_traces(data / "humaniq" / f"{name}.json") if isinstance(found, TraceRecord)]
+    records = [result for result in read_traces(data / "humaniq" / f"{name}.json") if isinstance(result, TraceRecord)]
     encoder = SentenceEncoder(BUNDLED_MODEL)
     rows = load_or_encode(folder / f"{name}.npz", encoder.name, [record.question.text for record in records], encoder)
     return CandidatePool(
@@ -34,30 +33,30 @@ def pool_of(data, name, folder):
 
 
 def picks(pool, place):
-    """Three for the question at that place, without itself."""
-    found = select_demonstrations(pool, pool.embeddings[place], SelectionConfig(left_out=frozenset({place})))
+    """Three picks for the question at this index, without itself."""
+    selection = select_demonstrations(pool, pool.embeddings[place], SelectionConfig(left_out=frozenset({place})))
     return [
         {
             "item": pick.item,
-            "relevance": round(float(found.cosines[pick.item]), 4),
+            "relevance": round(float(selection.cosines[pick.item]), 4),
             "novelty": round(pick.novelty, 4),
             "gain": round(pick.gain, 4),
             "runner_up": pick.runner_up,
             "lead": round(pick.lead, 4),
         }
-        for pick in found.picks
+        for pick in selection.picks
     ]
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_the_picks_and_their_reasons_are_the_golden_ones(shared_data, tmp_path, name):
+def test_picks_and_their_figures_equal_the_golden_file(shared_data, tmp_path, name):
     pool = pool_of(shared_data, name, tmp_path)
     golden = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
     assert len(golden) == len(pool)
     for place, expected in enumerate(golden):
-        found = picks(pool, place)
-        assert [pick["item"] for pick in found] == [pick["item"] for pick in expected]
-        for pick, known in zip(found, expected, strict=True):
+        picked = picks(pool, place)
+        assert [pick["item"] for pick in picked] == [pick["item"] for pick in expected]
+        for pick, known in zip(picked, expected, strict=True):
             assert pick == {
                 name: value if name in ("item", "runner_up") else pytest.approx(value, abs=CLOSE)
                 for name, value in known.items()

@@ -1,4 +1,4 @@
-"""The map of action sequences, against distances that are known."""
+"""The map of action sequences, against known distances."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def of(*words):
 
 @pytest.fixture
 def on_a_line(monkeypatch):
-    """A distance by which sequences stand on a line at their lengths."""
+    """A distance that places sequences on a line by their length."""
 
     def apart(sequence, others):
         return np.array([abs(len(sequence) - len(other)) for other in others], np.float64)
@@ -36,7 +36,7 @@ def test_distances_of_points_on_a_line_are_recovered_exactly(on_a_line):
     assert np.allclose(drawn.coordinates[:, 0], lengths - lengths.mean())
 
 
-def test_sequences_that_are_no_landmarks_stand_where_they_belong(on_a_line):
+def test_sequences_that_are_not_landmarks_are_placed_by_their_distances(on_a_line):
     words = ["a" * length for length in (2, 9, 9, 5, 5, 14, 14)]
     drawn = build_sequence_map(of(*words), "line", landmarks=3)
     assert drawn.landmarks == 3
@@ -45,7 +45,7 @@ def test_sequences_that_are_no_landmarks_stand_where_they_belong(on_a_line):
 
 
 @pytest.mark.parametrize("distance", ["longer", "metric"])
-def test_the_map_is_the_best_flat_picture_of_the_centred_squares(distance):
+def test_the_map_is_the_best_two_dimensional_approximation(distance):
     drawn = build_sequence_map(of(*ROADS), distance)
     # Another route: the double centring written as a product of matrices, and its best approximation of rank two.
     squared = np.array([DISTANCES[distance](one, ROADS) ** 2 for one in ROADS])
@@ -57,7 +57,7 @@ def test_the_map_is_the_best_flat_picture_of_the_centred_squares(distance):
     assert np.array_equal(drawn.coordinates, again.coordinates)
 
 
-def test_three_sequences_lie_flat_with_their_own_distances():
+def test_distances_of_three_sequences_are_exact():
     words = ["abc", "abcd", "xbc"]
     drawn = build_sequence_map(of(*words), "metric")
     apart = np.array([DISTANCES["metric"](one, words) for one in words])
@@ -66,7 +66,7 @@ def test_three_sequences_lie_flat_with_their_own_distances():
 
 
 @pytest.mark.parametrize("words", [(), ("abc",), ("abc", "abc"), ("",)])
-def test_where_there_is_nothing_to_tell_apart_all_stand_in_the_middle(words):
+def test_equal_sequences_are_placed_at_the_origin(words):
     drawn = build_sequence_map(of(*words))
     assert not drawn.coordinates.any()
     assert drawn.explained_variance == (1.0, 1.0)

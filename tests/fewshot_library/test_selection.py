@@ -1,4 +1,4 @@
-"""The ways to choose demonstrations, on made-up pools; sampling against the law of a k-DPP."""
+"""The selection modes on generated pools; samples against the k-DPP distribution."""
 
 import itertools
 from collections import Counter
@@ -9,12 +9,12 @@ import pytest
 
 from fewshot_library.dpp import Kernel, likelihood_matrix
 from fewshot_library.kernel import DISTANCES, ActionSimilarities, encode_actions
-from fewshot_library.sampling import sample_kdpp
 from fewshot_library.selection import (
     SELECTION_MODES,
     CandidatePool,
     SelectionConfig,
     SelectionError,
+    sample_kdpp,
     select_demonstrations,
 )
 
@@ -35,7 +35,7 @@ def items(selection):
 
 @pytest.mark.parametrize("mode", SELECTION_MODES)
 @pytest.mark.parametrize("k", [0, 1, 3, 8])
-def test_every_mode_gives_exactly_k_different_demonstrations(mode, k):
+def test_every_mode_selects_exactly_k_distinct_demonstrations(mode, k):
     pool = pool_of(40)
     chosen = items(select_demonstrations(pool, pool.embeddings[7], SelectionConfig(k=k, mode=mode, gamma=6.0)))
     assert len(set(chosen)) == len(chosen) == k
@@ -43,7 +43,7 @@ def test_every_mode_gives_exactly_k_different_demonstrations(mode, k):
 
 
 @pytest.mark.parametrize("mode", [mode for mode in SELECTION_MODES if mode != "sample"])
-def test_when_there_are_fewer_all_are_chosen(mode):
+def test_a_pool_smaller_than_k_is_selected_completely(mode):
     pool = pool_of(4)
     assert sorted(items(select_demonstrations(pool, pool.embeddings[0], SelectionConfig(k=9, mode=mode)))) == [
         0,
@@ -54,7 +54,7 @@ def test_when_there_are_fewer_all_are_chosen(mode):
     assert items(select_demonstrations(pool_of(0), pool.embeddings[0], SelectionConfig(mode=mode))) == []
 
 
-def test_by_relevance_the_question_itself_comes_first_unless_it_is_left_out():
+def test_relevance_selects_the_question_itself_first_unless_it_is_left_out():
     pool = pool_of(40)
     assert items(select_demonstrations(pool, pool.embeddings[7], SelectionConfig(mode="relevance")))[0] == 7
     for mode in SELECTION_MODES:
@@ -62,26 +62,26 @@ def test_by_relevance_the_question_itself_comes_first_unless_it_is_left_out():
         assert not {7, 8, 9} & set(items(select_demonstrations(pool, pool.embeddings[7], left_out)))
 
 
-def test_relevance_is_the_order_of_the_cosines():
+def test_relevance_selects_by_cosine():
     pool = pool_of(60)
-    found = select_demonstrations(pool, pool.embeddings[3], SelectionConfig(k=10, mode="relevance"))
+    selection = select_demonstrations(pool, pool.embeddings[3], SelectionConfig(k=10, mode="relevance"))
     expected = sorted(range(60), key=lambda item: -float(pool.embeddings[item] @ pool.embeddings[3]))
-    assert items(found) == expected[:10]
-    assert found.cosines == pytest.approx(pool.embeddings @ pool.embeddings[3], abs=1e-5)
+    assert items(selection) == expected[:10]
+    assert selection.cosines == pytest.approx(pool.embeddings @ pool.embeddings[3], abs=1e-5)
 
 
-def test_the_determinant_is_greatest_in_the_mode_that_looks_for_it():
+def test_mode_dpp_has_the_greatest_determinant():
     for seed in range(20):
         pool = pool_of(30, seed)
         question = pool.embeddings[0]
-        found = {
+        selections = {
             mode: select_demonstrations(pool, question, SelectionConfig(mode=mode, gamma=6.0)).log_det
             for mode in SELECTION_MODES
         }
-        assert found["dpp"] >= max(found.values()) - 1e-9
+        assert selections["dpp"] >= max(selections.values()) - 1e-9
 
 
-def test_a_great_alpha_is_relevance_and_none_is_diversity():
+def test_a_high_alpha_selects_by_relevance_and_zero_by_diversity():
     pool = pool_of(30)
     question = pool.embeddings[4]
     assert items(select_demonstrations(pool, question, SelectionConfig(alpha=100))) == items(
@@ -92,7 +92,7 @@ def test_a_great_alpha_is_relevance_and_none_is_diversity():
     )
 
 
-def test_mmr_is_that_of_langchain():
+def test_mmr_equals_langchains():
     from langchain_core.vectorstores.utils import maximal_marginal_relevance  # noqa: PLC0415 - only this test's oracle
 
     for seed in range(10):
@@ -104,19 +104,19 @@ def test_mmr_is_that_of_langchain():
             assert mine == maximal_marginal_relevance(question, list(pool.embeddings), balance, 6)
 
 
-def test_demonstrations_that_do_the_same_are_filled_in_only_for_want_of_others():
+def test_demonstrations_with_equal_actions_are_only_fillers():
     pool = CandidatePool(pool_of(5).embeddings, encode_actions([["read"]] * 5))
-    found = select_demonstrations(pool, pool.embeddings[2], SelectionConfig(k=5))
-    assert items(found)[0] == 2
-    assert found.filler_count == 0  # The nugget keeps them apart.
-    assert all(0 < pick.novelty < 0.01 for pick in found.picks[1:])
+    selection = select_demonstrations(pool, pool.embeddings[2], SelectionConfig(k=5))
+    assert items(selection)[0] == 2
+    assert selection.filler_count == 0  # The nugget keeps them apart.
+    assert all(0 < pick.novelty < 0.01 for pick in selection.picks[1:])
 
 
-def test_each_action_is_one_symbol():
-    found = encode_actions([["getLabel", "read"], ["getWikiDataID", "read"], ["getLabel", "read"], []])
-    assert [len(sequence) for sequence in found.sequences] == [2, 2, 0]
-    assert found.groups.labels.tolist() == [0, 1, 0, 2]
-    assert DISTANCES["longer"](found.sequences[0], found.sequences).tolist() == [0, 0.5, 1]
+def test_each_action_is_encoded_as_one_character():
+    sequences = encode_actions([["getLabel", "read"], ["getWikiDataID", "read"], ["getLabel", "read"], []])
+    assert [len(sequence) for sequence in sequences.sequences] == [2, 2, 0]
+    assert sequences.groups.labels.tolist() == [0, 1, 0, 2]
+    assert DISTANCES["longer"](sequences.sequences[0], sequences.sequences).tolist() == [0, 0.5, 1]
 
 
 def test_the_metric_distance_obeys_the_triangle_inequality_and_the_other_does_not():
@@ -138,7 +138,7 @@ def test_the_metric_distance_obeys_the_triangle_inequality_and_the_other_does_no
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "config",
     [
         SelectionConfig(mode="best"),
         SelectionConfig(k=-1),
@@ -150,10 +150,10 @@ def test_the_metric_distance_obeys_the_triangle_inequality_and_the_other_does_no
         SelectionConfig(k=41, mode="sample"),
     ],
 )
-def test_what_cannot_be_chosen_is_said(wish):
+def test_an_invalid_configuration_is_refused_with_the_reason(config):
     pool = pool_of(40)
     with pytest.raises(SelectionError):
-        select_demonstrations(pool, pool.embeddings[0], wish)
+        select_demonstrations(pool, pool.embeddings[0], config)
 
 
 def small_kernel(gamma=3.0):
@@ -162,7 +162,7 @@ def small_kernel(gamma=3.0):
     return Kernel(np.linspace(-1, 1, 6), pool.actions.groups, similar)
 
 
-def test_samples_follow_the_law_of_the_k_dpp():
+def test_samples_follow_the_k_dpp_distribution():
     kernel = small_kernel()
     matrix = likelihood_matrix(kernel, range(6))
     weights = {s: np.linalg.det(matrix[np.ix_(s, s)]) for s in itertools.combinations(range(6), 2)}
@@ -172,7 +172,7 @@ def test_samples_follow_the_law_of_the_k_dpp():
     assert apart < 0.05
 
 
-def test_the_likelihoods_are_those_that_dppy_itself_computes():
+def test_likelihoods_equal_those_of_dppy():
     from dppy.finite_dpps import FiniteDPP  # noqa: PLC0415 - only this test's oracle
 
     kernel = small_kernel()
@@ -189,7 +189,7 @@ def test_the_likelihoods_are_those_that_dppy_itself_computes():
         assert inclusion[pair] == pytest.approx(share, abs=1e-9)
 
 
-def test_a_kernel_that_is_no_distribution_is_refused_for_sampling_only():
+def test_an_indefinite_kernel_is_refused_only_for_sampling():
     words = [list(word) for size in range(4) for word in itertools.product("ab", repeat=size)]
     pool = replace(pool_of(len(words)), actions=encode_actions(words))
     with pytest.raises(SelectionError, match="negative eigenvalue"):

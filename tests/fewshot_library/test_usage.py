@@ -1,4 +1,4 @@
-"""How often demonstrations are used, against choosing one question after the other."""
+"""Selection usage, against single selections."""
 
 import json
 from collections import Counter
@@ -10,14 +10,14 @@ from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.formats import read_traces
 from fewshot_library.library import LoadedLibrary
 from fewshot_library.selection import SelectionConfig
-from tests.fewshot_library.test_library import _demonstration
+from tests.fewshot_library.conftest import to_demonstration
 
 
 @pytest.fixture(scope="module")
 def published(shared_data):
-    """The demonstrations for Mintaka, and the questions of those for CompMix beside their own."""
+    """The demonstrations for Mintaka, and the questions of CompMix and Mintaka."""
     mine, others = ([*read_traces(shared_data / "humaniq" / f"{name}.json")] for name in ("mintaka", "compmix"))
-    return [_demonstration(each) for each in mine], [each.question.text for each in [*others, *mine]]
+    return [to_demonstration(record) for record in mine], [record.question.text for record in [*others, *mine]]
 
 
 @pytest.fixture(scope="module")
@@ -26,27 +26,29 @@ def library(published, tmp_path_factory):
 
 
 @pytest.mark.parametrize("leave_out", [False, True])
-def test_the_counts_are_those_of_choosing_one_by_one(library, published, leave_out):
+def test_counts_equal_those_of_single_selections(library, published, leave_out):
     demonstrations, questions = published
-    wish = SelectionConfig(k=2)
-    heard = []
-    found = count_selections(library, questions, wish, leave_out_itself=leave_out, done=heard.append)
+    config = SelectionConfig(k=2)
+    streamed = []
+    usage = count_selections(library, questions, config, leave_out_itself=leave_out, done=streamed.append)
     counted = Counter(
-        each.trace_id
+        demonstration.trace_id
         for question in questions
-        for each in library.select(question, wish, leave_out_itself=leave_out).demonstrations
+        for demonstration in library.select(question, config, leave_out_itself=leave_out).demonstrations
     )
-    assert heard == list(range(1, 41))
-    assert [int(times) for times in found.counts] == [counted[each.trace_id] for each in demonstrations]
-    told = json.loads(json.dumps(found.to_json(demonstrations)))
-    assert (told["questions"], told["picks"], told["demonstrations"]) == (40, 80, 20)
-    assert {each["id"]: each["times"] for each in told["used"]} == {str(key): n for key, n in counted.items()}
-    assert [each["times"] for each in told["used"]] == sorted(counted.values(), reverse=True)
-    unused = [str(each.trace_id) for each in demonstrations if each.trace_id not in counted]
-    assert (told["never"], [each["id"] for each in told["never_used"]]) == (len(unused), unused)
+    assert streamed == list(range(1, 41))
+    assert [int(times) for times in usage.counts] == [
+        counted[demonstration.trace_id] for demonstration in demonstrations
+    ]
+    data = json.loads(json.dumps(usage.to_json(demonstrations)))
+    assert (data["questions"], data["picks"], data["demonstrations"]) == (40, 80, 20)
+    assert {entry["id"]: entry["times"] for entry in data["used"]} == {str(key): n for key, n in counted.items()}
+    assert [entry["times"] for entry in data["used"]] == sorted(counted.values(), reverse=True)
+    unused = [str(demonstration.trace_id) for demonstration in demonstrations if demonstration.trace_id not in counted]
+    assert (data["never"], [entry["id"] for entry in data["never_used"]]) == (len(unused), unused)
 
 
-def test_without_questions_nothing_is_used(library):
-    found = count_selections(library, [], SelectionConfig())
-    assert found.selected == []
-    assert len(found.never_selected) == 20
+def test_no_questions_give_no_counts(library):
+    usage = count_selections(library, [], SelectionConfig())
+    assert usage.selected == []
+    assert len(usage.never_selected) == 20

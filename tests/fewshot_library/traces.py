@@ -1,4 +1,4 @@
-"""Traces to write and read in the tests of the formats: any that a store could hold, one that is plain, and a fork."""
+"""Traces for tests of formats: a strategy for any storable trace, a plain trace, and a fork."""
 
 import io
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ def steps_of(draw: Any, trace_id: Any, positions: list[int], *, removed: bool) -
 
 @st.composite
 def records(draw: Any) -> TraceRecord:
-    """Any trace that a store could hold."""
+    """A strategy for any storable trace."""
     ada, ben = User(name="ada"), User(name="ben " + draw(TEXT))
     project = Project(name=draw(TEXT), world=draw(TEXT), guidelines=draw(TEXT), tools=draw(st.lists(TEXT, max_size=2)))
     question = Question(
@@ -127,7 +127,7 @@ def plain_trace(thought: str = "look") -> TraceRecord:
 
 
 def fork_of(parent: TraceRecord, position: int) -> TraceRecord:
-    """A trace that took over the parent's steps up to the position and went another way."""
+    """A fork with a copy of the parent's steps up to the position and other steps after it."""
     trace = Trace(
         question_id=parent.question.id,
         author_id=parent.trace.author_id,
@@ -162,6 +162,6 @@ def export(written_as: TraceFormat, traces: Iterable[TraceRecord] | TraceExport,
 
 
 def told(record: TraceRecord) -> Any:
-    """What a trace says, without keys, times and whatever else only some formats keep."""
+    """The content of a trace, without ids, times and fields that only some formats store."""
     steps = [(s.thought, s.tool, s.arguments, s.observation, s.error) for s in record.steps]
     return record.question.text, steps, record.trace.final_thought or None, record.trace.final_answer or None

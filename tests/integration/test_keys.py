@@ -1,13 +1,10 @@
-"""Keys planted in the environment are in nothing that Showhow writes, prints, serves or exports, after real use."""
+"""Keys of the environment never appear in files, output, pages or exports."""
 
 import base64
 import json
 import sqlite3
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,9 +13,11 @@ import httpx
 import pytest
 
 from fewshot_library.formats import writable_formats
+from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
+from tests.browser.session import open_session
+from tests.servers.faulty_server import FaultyServer, Handler, run_faulty_server, says, status
 from tests.servers.model import Fails, ModelServer, Request, Says
-from tests.servers.moody import Handler, Moody, moody, says, status
 
 KEYS = ("sk-planted-0123456789abcdef", "planted-of-the-graph-77")
 TOWN = Path(__file__).parents[1] / "tools"
@@ -36,7 +35,7 @@ QUERY = 'SELECT ?x {{ BIND("{}" AS ?x) }}'
 
 
 def reply(request: Request) -> Says | Fails:
-    """Answers, and now and then an error that repeats the key, as careless servers do."""
+    """Replies, and sometimes an error that repeats the key, as careless servers do."""
     if request.place % 3 == 2:
         return Fails(400, f"Bad request with {request.headers['authorization']} ({KEYS[0]})")
     return Says("Thought: I know it.\nFinal Answer: a quay", usage=(50, 5))
@@ -49,44 +48,40 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def graph() -> Iterator[Moody]:
-    with moody() as server:
+def graph() -> Iterator[FaultyServer]:
+    with run_faulty_server() as server:
         yield server
 
 
 def repeats(code: int) -> Any:
-    """A server that quotes what it was sent when it fails."""
+    """A failing server that repeats the key in its error."""
 
-    def mood(handler: Handler) -> None:
+    def responder(handler: Handler) -> None:
         status(code, f"Wrong: X-Api-Key was {handler.headers['X-Api-Key']}".encode())(handler)
 
-    return mood
+    return responder
 
 
-class Told:
-    """All that was printed or served."""
+class Output:
+    """Everything that was printed or served."""
 
     def __init__(self, showhow: Showhow) -> None:
         self.showhow = showhow
         self.texts: list[str] = []
 
     def run(self, *words: str) -> None:
-        """A verb, whether it succeeds or fails."""
-        command = [Path(sys.executable).with_name("showhow"), *words]
-        done = subprocess.run(command, env=self.showhow.environment, capture_output=True, text=True, check=False)
-        assert "Traceback" not in done.stderr, f"{words}: {done.stderr}"
+        """Run a verb, which may fail, and collect its output."""
+        done = run_in_process(self.showhow.home, *words, **self.showhow.environment)
         self.texts += [done.stdout, done.stderr]
 
-    def see(self, page: str) -> None:
-        """A page, as its elements are told to a program."""
-        asked = {"page": page, "query_params": {"you": ["ada"]}}
-        told = httpx.post(f"{self.showhow.url}/_stcore/agent/interact", json=asked, timeout=120)
-        assert told.status_code == 200, told.text
-        self.texts.append(told.text)
+    def load_page(self, page: str) -> None:
+        """Open a page and collect everything that the server sent for it."""
+        with open_session(self.showhow.url, page, {"you": "ada"}) as session:
+            self.texts.append(session.received.decode(errors="replace"))
 
 
 @pytest.fixture(scope="module")
-def used(tmp_path_factory: pytest.TempPathFactory, model: ModelServer, graph: Moody) -> Told:
+def used(tmp_path_factory: pytest.TempPathFactory, model: ModelServer, graph: FaultyServer) -> Output:
     """A home after real use: a model that answers and fails, a live world that does, traces, exports, pages."""
     showhow = Showhow(tmp_path_factory.mktemp("keys"), empty=True)
     showhow.environment |= {
@@ -94,55 +89,51 @@ def used(tmp_path_factory: pytest.TempPathFactory, model: ModelServer, graph: Mo
         "PLANTED_GRAPH_KEY": KEYS[1],
         "SHOWHOW_MODEL": "openai:scripted",
         "SHOWHOW_MODEL_BASE_URL": model.url,
+        "SHOWHOW_MODEL_KEY_VARIABLE": "OPENAI_API_KEY",
         "SHOWHOW_CONTACT": "ada@example.org",
     }
-    told = Told(showhow)
-    # A small world under the name of the default one, which would take a minute to make.
+    output = Output(showhow)
+    # A small world under the name of the default one, which takes a minute to build.
     showhow.run(
         "world", "import", "default", "--articles", str(TOWN / "harbour.jsonl"), "--graph", str(TOWN / "harbour.ttl")
     )
-    asked = showhow.home / "questions.jsonl"
-    asked.write_text(json.dumps({"question": "Who built the quay?", "answer": "nobody knows"}), encoding="utf-8")
-    showhow.run("questions", "import", str(asked), "--project", "Fictional people", "--world", "default")
-    ask_the_graph(told, graph)
+    questions = showhow.home / "questions.jsonl"
+    questions.write_text(json.dumps({"question": "Who built the quay?", "answer": "nobody knows"}), encoding="utf-8")
+    showhow.run("questions", "import", str(questions), "--project", "Fictional people", "--world", "default")
+    ask_the_graph(output, graph)
     for reasoner in ("humaniq", "fusion"):
-        told.run("ask", "Who built the quay?", "--world", "default", "--reasoner", reasoner, "--json")
-    told.run("tool", "read", "--world", "default", "title=Ada Reed", "question=Who?", "--json")
-    told.run("tools", "report", "--json")
+        output.run("ask", "Who built the quay?", "--world", "default", "--reasoner", reasoner, "--json")
+    output.run("tool", "read", "--world", "default", "title=Ada Reed", "question=Who?", "--json")
+    output.run("tools", "report", "--json")
     showhow.start()
-    told.texts.append(httpx.get(showhow.url, timeout=60).text)
+    output.texts.append(httpx.get(showhow.url, timeout=60).text)
     for page in ("", "review", "library", "worlds", "tools", "ask", "verify"):
-        told.see(page)
+        output.load_page(page)
     showhow.stop()
-    with ThreadPoolExecutor(4) as threads:
-        list(
-            threads.map(
-                lambda name: told.run("traces", "export", str(showhow.home / f"export.{name}"), "--format", name),
-                writable_formats(),
-            )
-        )
-    told.run("db", "backup", str(showhow.home / "backup.db"))
-    return told
+    for name in writable_formats():
+        output.run("traces", "export", str(showhow.home / f"export.{name}"), "--format", name)
+    output.run("db", "backup", str(showhow.home / "backup.db"))
+    return output
 
 
-def ask_the_graph(told: Told, graph: Moody) -> None:
-    """A live world that answers, and fails with what it was sent in its words."""
-    file = told.showhow.home / "live.toml"
+def ask_the_graph(output: Output, graph: FaultyServer) -> None:
+    """Query a live world that answers, then fails with errors that repeat the key."""
+    file = output.showhow.home / "live.toml"
     file.write_text(WORLD.format(url=graph.url), encoding="utf-8")
-    told.run("world", "add", "live", "--file", str(file))
-    graph.will(says(ROWS))
-    told.run("world", "query", "live", QUERY.format("a"), "--json")
-    told.run("tool", "runQuery", "--world", "live", f"sparql={QUERY.format('b')}", "--json")
+    output.run("world", "add", "live", "--file", str(file), "--yes")
+    graph.respond_with(says(ROWS))
+    output.run("world", "query", "live", QUERY.format("a"), "--json")
+    output.run("tool", "runQuery", "--world", "live", f"sparql={QUERY.format('b')}", "--json")
     for code in (400, 401, 500):
-        graph.will(repeats(code))
-        told.run("tool", "runQuery", "--world", "live", f"sparql={QUERY.format(code)}", "--json")
-    told.run("world", "check", "live")
-    assert {asked.headers["x-api-key"] for asked in graph.asked} == {KEYS[1]}
+        graph.respond_with(repeats(code))
+        output.run("tool", "runQuery", "--world", "live", f"sparql={QUERY.format(code)}", "--json")
+    output.run("world", "check", "live")
+    assert {request.headers["x-api-key"] for request in graph.asked} == {KEYS[1]}
 
 
-def test_the_keys_were_really_used(used: Told, model: ModelServer):
+def test_the_keys_were_really_used(used: Output, model: ModelServer):
     assert len(model.requests) >= 3
-    # Servers repeat a key in what they say; the step quotes them without it.
+    # The errors of servers repeat a key; the step quotes them without it.
     assert any("X-Api-Key was" in text for text in used.texts)
     assert {request.headers["authorization"] for request in model.requests} == {f"Bearer {KEYS[0]}"}
     with sqlite3.connect(used.showhow.home / "showhow.db") as store:
@@ -152,7 +143,7 @@ def test_the_keys_were_really_used(used: Told, model: ModelServer):
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_no_file_holds_a_key(used: Told, key: str):
+def test_no_file_contains_a_key(used: Output, key: str):
     hidden = [key.encode(), base64.b64encode(key.encode())[:-4], key.encode("utf-16-le")]
     files = [file for file in used.showhow.home.rglob("*") if file.is_file()]
     assert len(files) > 20
@@ -160,8 +151,8 @@ def test_no_file_holds_a_key(used: Told, key: str):
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_no_recorded_answer_holds_a_key(used: Told, key: str):
-    """Whatever a column holds compressed is opened first."""
+def test_no_recorded_answer_contains_a_key(used: Output, key: str):
+    """Compressed columns are decompressed first."""
     with sqlite3.connect(used.showhow.home / "worlds" / "live" / "answers.sqlite") as record:
         tables = [name for (name,) in record.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         cells = [cell for table in tables for row in record.execute(f"SELECT * FROM {table}") for cell in row]  # noqa: S608 - our own tables
@@ -178,6 +169,6 @@ def opened(cell: object) -> str:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_nothing_printed_or_served_holds_a_key(used: Told, key: str):
+def test_no_output_or_page_contains_a_key(used: Output, key: str):
     assert [json.dumps(text)[:300] for text in used.texts if key in text] == []
     assert (used.showhow.home / "server.log").stat().st_size > 0

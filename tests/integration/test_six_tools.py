@@ -1,4 +1,4 @@
-"""The six tools pass the same tests on files, on real servers, and on what was recorded of those while offline."""
+"""The six tools pass the same tests on an embedded world, on real servers, and offline on recorded answers."""
 
 import csv
 import json
@@ -22,14 +22,13 @@ from worlds.live.http.access import Access
 from worlds.live.world import add_live_world
 from worlds.open import open_world
 
-pytestmark = pytest.mark.xdist_group("live")
 WORLDS = ("embedded", "oxigraph", "virtuoso", "offline")
 WHO = Access("tests@showhow.example")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that the text and the graph both tell: what is asked of the subject has the object as its answer."""
+    """A fact that both the text and the graph state."""
 
     title: str
     subject: str
@@ -37,7 +36,7 @@ class Fact:
     relation: str
     property: str
     object: str
-    called: str
+    object_label: str
 
 
 FACTS = (
@@ -87,7 +86,7 @@ def worlds(
     shared_data: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """One folder with the same articles and the same graph three times: as files, and behind two kinds of servers."""
+    """A folder with three worlds of the same articles and graph: one embedded, two live."""
     folder = tmp_path_factory.mktemp("worlds")
     titles = {page.title for page in mediawiki.pages}
     lines = (shared_data / "world_2wiki" / "paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
@@ -107,22 +106,25 @@ def open_context(worlds: Path) -> Callable[[str, Access], ToolContext]:
 
 @pytest.fixture(scope="module", params=WORLDS)
 def ask(request: pytest.FixtureRequest, open_context: Callable[[str, Access], ToolContext]) -> Ask:
-    """Calls a tool on one of the worlds; offline after the same was asked while connected, as an annotator would."""
+    """A function that calls a tool on one of the worlds; offline calls follow the same call online."""
     if request.param != "offline":
         context = open_context(request.param, WHO)
         return lambda name, arguments: get_tool(name).call(context, arguments)
     connected, offline = open_context("oxigraph", WHO), open_context("oxigraph", Access(offline=True))
 
     def ask_again(name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        before, now = get_tool(name).call(connected, arguments), get_tool(name).call(offline, arguments)
-        assert (now.observation, now.error) == (before.observation, before.error)
-        return now
+        online_result, offline_result = (
+            get_tool(name).call(connected, arguments),
+            get_tool(name).call(offline, arguments),
+        )
+        assert (offline_result.observation, offline_result.error) == (online_result.observation, online_result.error)
+        return offline_result
 
     return ask_again
 
 
-def found(ask: Ask, name: str, **arguments: Any) -> dict[str, Any]:
-    """The data of a call that succeeds."""
+def data_of(ask: Ask, name: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool that must succeed; returns its data."""
     outcome = ask(name, arguments)
     assert outcome.observation is not None, outcome.error
     json.dumps(outcome.observation.data)
@@ -130,7 +132,7 @@ def found(ask: Ask, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def failed_call(ask: Ask, name: str, **arguments: Any) -> tuple[str, str]:
-    """The one sentence of a call that fails, and its kind."""
+    """Call a tool that must fail; returns its error, which is one sentence, and the error's kind."""
     outcome = ask(name, arguments)
     assert outcome.observation is None
     assert outcome.error is not None
@@ -146,32 +148,36 @@ def fact(request: pytest.FixtureRequest) -> Fact:
 
 
 def test_a_search_finds_the_article_by_its_name_and_by_a_question(ask: Ask, fact: Fact):
-    named = found(ask, "wikisearch", query=fact.title)["hits"]
-    assert (named[0]["title"], named[0]["entity"], named[0]["relaxed"]) == (fact.title, fact.subject, False)
-    asked = found(ask, "wikisearch", query=f"Who is the {fact.relation} of {fact.title}?")["hits"]
-    assert fact.title in [hit["title"] for hit in asked]
-    assert all("<" not in hit["snippet"] for hit in named + asked)
+    hits_by_name = data_of(ask, "wikisearch", query=fact.title)["hits"]
+    assert (hits_by_name[0]["title"], hits_by_name[0]["entity"], hits_by_name[0]["relaxed"]) == (
+        fact.title,
+        fact.subject,
+        False,
+    )
+    hits_by_question = data_of(ask, "wikisearch", query=f"Who is the {fact.relation} of {fact.title}?")["hits"]
+    assert fact.title in [hit["title"] for hit in hits_by_question]
+    assert all("<" not in hit["snippet"] for hit in hits_by_name + hits_by_question)
 
 
-def test_an_article_is_read_with_its_id_and_tells_the_fact(ask: Ask, fact: Fact):
-    data = found(ask, "read", title=fact.title, question=f"Who is the {fact.relation}?")
+def test_an_article_is_read_with_its_entity_and_states_the_fact(ask: Ask, fact: Fact):
+    data = data_of(ask, "read", title=fact.title, question=f"Who is the {fact.relation}?")
     assert (data["title"], data["entity"]) == (fact.title, fact.subject)
     text = " ".join(data["sentences"])
-    assert fact.called.split()[0] in text
+    assert fact.object_label.split()[0] in text
     assert [data["sentences"][best["place"]] for best in data["best"]] == [best["text"] for best in data["best"]]
     assert data["best"]
 
 
-def test_a_title_and_a_name_lead_to_the_id(ask: Ask, fact: Fact):
-    assert found(ask, "getWikiDataID", title=fact.title)["entities"][0]["id"] == fact.subject
-    named = found(ask, "getWikiDataID", title=fact.name)["entities"]
+def test_a_title_and_a_name_give_the_entity(ask: Ask, fact: Fact):
+    assert data_of(ask, "getWikiDataID", title=fact.title)["entities"][0]["id"] == fact.subject
+    named = data_of(ask, "getWikiDataID", title=fact.name)["entities"]
     assert (fact.subject, fact.name) in [(entity["id"], entity["label"]) for entity in named]
 
 
-def test_ids_of_things_and_of_relations_lead_to_labels(ask: Ask, fact: Fact):
-    data = found(ask, "getLabel", ids=[fact.object, fact.property, "Q99999999999", fact.subject])
-    assert [(one["id"], one["label"]) for one in data["labels"]] == [
-        (fact.object, fact.called),
+def test_ids_of_entities_and_relations_give_labels(ask: Ask, fact: Fact):
+    data = data_of(ask, "getLabel", ids=[fact.object, fact.property, "Q99999999999", fact.subject])
+    assert [(label["id"], label["label"]) for label in data["labels"]] == [
+        (fact.object, fact.object_label),
         (fact.property, fact.relation),
         (fact.subject, fact.name),
     ]
@@ -179,7 +185,7 @@ def test_ids_of_things_and_of_relations_lead_to_labels(ask: Ask, fact: Fact):
 
 @pytest.fixture(scope="module")
 def triples(shared_data: Path) -> dict[tuple[str, str], set[str]]:
-    """The objects of every subject and property, from the table of which the graph was made."""
+    """The objects by subject and property, from the table that the graph was made from."""
     objects = defaultdict(set)
     with (shared_data / "world_2wiki" / "triples.csv").open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
@@ -187,19 +193,19 @@ def triples(shared_data: Path) -> dict[tuple[str, str], set[str]]:
     return objects
 
 
-def test_a_query_gives_the_rows_of_the_graph(ask: Ask, fact: Fact, triples: dict[tuple[str, str], set[str]]):
-    data = found(ask, "runQuery", sparql=f"SELECT ?x {{ wd:{fact.subject} wdt:{fact.property} ?x }}")
+def test_a_query_returns_the_rows_of_the_graph(ask: Ask, fact: Fact, triples: dict[tuple[str, str], set[str]]):
+    data = data_of(ask, "runQuery", sparql=f"SELECT ?x {{ wd:{fact.subject} wdt:{fact.property} ?x }}")
     assert data["columns"] == ["x"]
     assert {row[0]["value"] for row in data["rows"]} == triples[fact.subject, fact.property]
     assert {row[0]["kind"] for row in data["rows"]} == {"entity"}
-    assert fact.called in {row[0]["label"] for row in data["rows"]}
+    assert fact.object_label in {row[0]["label"] for row in data["rows"]}
     assert data["truncated"] is False
 
 
-def test_a_query_is_written_that_finds_the_object(ask: Ask, fact: Fact):
+def test_a_written_query_returns_the_object(ask: Ask, fact: Fact):
     question = f"Who is the {fact.relation} of {fact.name}?"
-    best = found(ask, "generateQuery", question=question, entity_ids=[fact.subject])["candidates"][0]
-    rows = found(ask, "runQuery", sparql=best["sparql"])["rows"]
+    best = data_of(ask, "generateQuery", question=question, entity_ids=[fact.subject])["candidates"][0]
+    rows = data_of(ask, "runQuery", sparql=best["sparql"])["rows"]
     assert fact.object in {cell["value"] for row in rows for cell in row if cell}
 
 
@@ -216,12 +222,12 @@ def test_a_query_is_written_that_finds_the_object(ask: Ask, fact: Fact):
         "ASK { wd:Q18120934 wdt:P22 wd:Q5079445 }",
     ],
 )
-def test_every_world_gives_the_rows_that_the_files_give(
+def test_every_world_returns_the_rows_of_the_embedded_world(
     ask: Ask, query: str, open_context: Callable[[str, Access], ToolContext]
 ):
     files = get_tool("runQuery").call(open_context("embedded", WHO), {"sparql": query}).observation
     assert files is not None
-    data = found(ask, "runQuery", sparql=query)
+    data = data_of(ask, "runQuery", sparql=query)
     assert (data["columns"], data["boolean"]) == (files.data["columns"], files.data["boolean"])
     assert as_set(data["rows"]) == as_set(files.data["rows"])
 
@@ -230,9 +236,9 @@ def as_set(rows: list[list[dict[str, Any] | None]]) -> set[tuple[tuple[str, str]
     return {tuple(cell and (cell["kind"], cell["value"]) for cell in row) for row in rows}
 
 
-def test_nothing_found_is_an_answer_and_no_failure(ask: Ask):
-    assert found(ask, "wikisearch", query="xyzzyplugh quuxblort")["hits"] == []
-    data = found(ask, "runQuery", sparql="SELECT ?x { wd:Q5079445 wdt:P9999 ?x }")
+def test_an_empty_result_is_an_observation_and_not_an_error(ask: Ask):
+    assert data_of(ask, "wikisearch", query="xyzzyplugh quuxblort")["hits"] == []
+    data = data_of(ask, "runQuery", sparql="SELECT ?x { wd:Q5079445 wdt:P9999 ?x }")
     assert (data["columns"], data["rows"], data["boolean"]) == (["x"], [], None)
 
 
@@ -240,7 +246,7 @@ def test_nothing_found_is_an_answer_and_no_failure(ask: Ask):
     ("name", "arguments", "kind"),
     [
         ("read", {"title": "No such article anywhere", "question": "Who?"}, "not found"),
-        ("getWikiDataID", {"title": "Nobody is called so"}, "not found"),
+        ("getWikiDataID", {"title": "Nobody is object_label so"}, "not found"),
         ("getLabel", {"ids": ["Q99999999999"]}, "not found"),
         ("getLabel", {"ids": []}, "wrong arguments"),
         ("generateQuery", {"question": "Who?", "entity_ids": ["Q99999999999"]}, "not found"),
@@ -252,14 +258,14 @@ def test_nothing_found_is_an_answer_and_no_failure(ask: Ask):
         ("read", {"title": "http://127.0.0.1:9/", "question": "Who?"}, "unavailable"),
     ],
 )
-def test_a_failure_is_one_sentence_of_the_same_kind_everywhere(
+def test_a_failure_has_one_sentence_and_the_same_kind_in_every_world(
     ask: Ask, name: str, arguments: dict[str, Any], kind: str
 ):
     assert failed_call(ask, name, **arguments)[1] == kind
 
 
 @pytest.mark.parametrize("name", WORLDS[:3])
-def test_what_is_no_query_is_told_with_the_place_of_the_mistake(
+def test_a_syntax_error_of_a_query_is_reported_with_its_position(
     name: str, open_context: Callable[[str, Access], ToolContext]
 ):
     context = open_context(name, WHO)
@@ -267,11 +273,11 @@ def test_what_is_no_query_is_told_with_the_place_of_the_mistake(
         lambda *call: get_tool(call[0]).call(context, call[1]), "runQuery", sparql="SELECT ?x WHERE { ?x wdt:P57 }"
     )
     assert kind == "refused query"
-    assert "Mend it" in error
+    assert "Correct it" in error
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_input_is_answered_or_refused_in_a_sentence_and_the_next_call_works(ask: Ask, text: str):
+def test_hostile_input_is_answered_or_refused_with_one_sentence_and_the_next_call_works(ask: Ask, text: str):
     calls = [
         ("wikisearch", {"query": text}),
         ("read", {"title": text, "question": "Who?"}),
@@ -288,11 +294,11 @@ def test_hostile_input_is_answered_or_refused_in_a_sentence_and_the_next_call_wo
             failed_call(lambda *_, ended=outcome: ended, name)
         else:
             json.dumps(outcome.observation.data).encode()
-    assert found(ask, "wikisearch", query="Timber Falls")["hits"][0]["entity"] == "Q6027056"
-    assert found(ask, "getLabel", ids=["Q6027056"])["labels"][0]["label"] == "Timber Falls"
+    assert data_of(ask, "wikisearch", query="Timber Falls")["hits"][0]["entity"] == "Q6027056"
+    assert data_of(ask, "getLabel", ids=["Q6027056"])["labels"][0]["label"] == "Timber Falls"
 
 
-def test_offline_what_was_never_asked_is_a_failure_and_not_nothing_found(
+def test_offline_a_request_without_recorded_answer_is_an_error_and_not_an_empty_result(
     open_context: Callable[[str, Access], ToolContext],
 ):
     offline = open_context("oxigraph", replace(WHO, offline=True))
@@ -306,4 +312,4 @@ def test_offline_what_was_never_asked_is_a_failure_and_not_nothing_found(
     ):
         outcome = get_tool(name).call(offline, arguments)
         assert outcome.observation is None
-        assert "has not been asked this before, and Showhow is offline" in (outcome.error or "")
+        assert "to this request is recorded, and Showhow is offline" in (outcome.error or "")

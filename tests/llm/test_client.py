@@ -39,7 +39,7 @@ class MemoryCallRecorder:
 
 
 class FullRecorder(MemoryCallRecorder):
-    """Has space for so many events."""
+    """Stores at most so many events."""
 
     def __init__(self, space: int) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def test_a_model_that_does_not_load_is_a_failed_call() -> None:
     assert [event[0] for event in recorder.events] == ["begin", "fail"]
 
 
-def test_without_a_record_nothing_is_sent_and_an_unrecorded_reply_is_withheld() -> None:
+def test_an_unrecorded_request_is_not_sent_and_an_unrecorded_reply_is_withheld() -> None:
     with ModelServer([Says("one")]) as server:
         with pytest.raises(OSError, match="no space"):
             server.chat().recording(FullRecorder(0)).ask(QUESTION)

@@ -10,11 +10,15 @@ from llm.client import ChatClient, build_chat_client
 from llm.errors import (
     ChatAuthenticationError,
     ChatBadRequest,
+    ChatContextTooLong,
     ChatEmptyReply,
     ChatError,
     ChatInterrupted,
+    ChatInvalidReply,
     ChatModelNotFound,
+    ChatQuotaExceeded,
     ChatRateLimited,
+    ChatReplyFiltered,
     ChatServerError,
     ChatTimeout,
     ChatUnavailable,
@@ -24,7 +28,7 @@ from llm.langchain_model import LangChainModel
 from llm.provider_errors import ModelEndpoint
 from llm.types import Message, ModelProfile, ModelToolCall
 from llm.usage import TokenPrice, Usage
-from tests.servers.model import Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
+from tests.servers.model import Breaks, Cut, Fails, Hangs, ModelServer, Reply, Request, Says, Sends, Trickles
 from tools.registry import BUILT_IN_TOOLS
 
 KEY = "sk-planted-5f3a9c"
@@ -111,23 +115,37 @@ def test_without_stop_sequences_the_whole_text_is_streamed():
 
 FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how often it is asked
     (Fails(403, "no"), ChatAuthenticationError, "refuses the key (403)", 1),
-    (Fails(400, "context of 4096 tokens exceeded"), ChatBadRequest, 'request (400): "context of 4096 tokens', 1),
+    (Fails(400, "context of 4096 tokens exceeded"), ChatContextTooLong, '(400): "context of 4096 tokens exceeded"', 1),
     (Fails(400, "'temperature' must be 1"), ChatBadRequest, "; set SHOWHOW_MODEL_TEMPERATURE=default.", 1),
     (Fails(404, "no such model"), ChatModelNotFound, "has no model scripted (404); check SHOWHOW_MODEL", 1),
-    (Fails(429, "slow down", {"Retry-After": "0"}), ChatRateLimited, 'no more requests just now (429): "slow down"', 4),
-    (Fails(429, "no money", code="insufficient_quota"), ChatRateLimited, '"no money"', 1),
-    (Fails(429, "slow down", {"Retry-After": "900"}), ChatRateLimited, "takes no more requests for another 900 s", 1),
-    (Fails(500, "oops", {"Retry-After": "0"}), ChatServerError, 'failed (500): "oops"', 4),
-    (Fails(503, "", {"Retry-After": "0"}), ChatServerError, "failed (503); try again", 4),
-    (Sends(b"<html>Sign in</html>"), ChatServerError, "answered with text/html instead of a reply", 4),
-    (Sends(b'{"choices": ', "application/json"), ChatServerError, "is no reply of a model", 4),
-    (Sends(b'{"choices": null}', "application/json"), ChatServerError, "is no reply of a model", 4),
-    (Sends(b"[]", "application/json"), ChatServerError, "is no reply of a model", 4),
-    (Fails(307, "", {"Location": "http://127.0.0.1:9/"}), ChatServerError, "sends requests elsewhere (307)", 4),
+    (Fails(402, "Payment required"), ChatQuotaExceeded, 'no credit left (402): "Payment required"; add credit', 1),
+    (Fails(429, "no money", code="insufficient_quota"), ChatQuotaExceeded, 'no credit left (429): "no money"', 1),
+    (Fails(400, "Your credit balance is too low"), ChatQuotaExceeded, "add credit or raise its limit", 1),
+    (Fails(400, "API key not valid. Please pass a valid API key."), ChatAuthenticationError, "refuses the key", 1),
+    (Fails(400, "no", code="context_length_exceeded"), ChatContextTooLong, "request is too long for scripted", 1),
+    (
+        Fails(400, "This model's maximum context length is 8192 tokens, you requested 9000 (8000 in the messages, "
+        "1000 in the functions). Please reduce the length of the messages or functions."),
+        ChatContextTooLong, "show fewer demonstrations", 1,
+    ),
+    (Fails(413, "too big"), ChatContextTooLong, "too long for scripted", 1),
+    (Fails(429, "Request too large for m: Limit 6000, Requested 7000"), ChatContextTooLong, "too long", 1),
+    (Fails(422, "unknown parameter: seed"), ChatBadRequest, 'request (422): "unknown parameter: seed"', 1),
+    (Fails(500, "tools param requires --jinja flag"), ChatBadRequest, "requires --jinja", 1),
+    (Fails(429, "slow down", {"Retry-After": "900"}), ChatRateLimited, "accepts no requests for another 900 s", 1),
+    (Fails(503, "", {"Retry-After": "900"}), ChatServerError, "failed (503); try again", 1),
+    (Sends(b"<html>Sign in</html>"), ChatInvalidReply, "responded with text/html instead of a reply", 4),
+    (Sends(b'{"choices": ', "application/json"), ChatInvalidReply, "is no reply of a model", 4),
+    (Sends(b'{"choices": null}', "application/json"), ChatInvalidReply, "is no reply of a model", 4),
+    (Sends(b"[]", "application/json"), ChatInvalidReply, "is no reply of a model", 4),
+    (Fails(307, "", {"Location": "http://127.0.0.1:9/"}), ChatInvalidReply, "sends requests elsewhere (307)", 4),
     (Cut(), ChatInterrupted, "broke off", 4),
     (Says(""), ChatEmptyReply, "empty message", 1),
     (Says("", reason="length"), ChatEmptyReply, "used up its tokens", 1),
-]
+    (Says("Half an", reason="content_filter"), ChatReplyFiltered, "a filter withheld its reply (content_filter)", 1),
+    (Says("", extra={"refusal": "I can't help."}), ChatReplyFiltered, '(stop): "I can\'t help."; ask otherwise', 1),
+    (Says("Half", reason="insufficient_system_resource"), ChatInterrupted, "(insufficient_system_resource)", 4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -144,11 +162,131 @@ def test_each_failure_is_one_sentence_and_transient_ones_are_retried(
             chat.ask(ASKED, on_text=str.strip if streamed else None)
     assert words in str(failed.value)
     # A cut stream has said words already, so that repeating it would say them twice.
-    assert len(server.requests) == (1 if streamed and isinstance(reply, Cut) else requests)
+    assert len(server.requests) == (1 if streamed and kind is ChatInterrupted else requests)
     assert "\n" not in str(failed.value)
     assert KEY not in _all_text_of(failed.value)
     assert chat.total_usage.calls == 1
     assert failed.value.usage == chat.total_usage
+
+
+TRANSIENT = [
+    Fails(429, "slow down", {"Retry-After": "0"}),
+    Fails(408, "time out", {"Retry-After": "0"}),
+    Fails(409, "conflict", {"Retry-After": "0"}),
+    Fails(500, "oops", {"Retry-After": "0"}),
+    Fails(529, "Overloaded", {"Retry-After": "0"}),
+    Breaks("", {"message": "Overloaded", "type": "overloaded_error"}),
+    Breaks("", {"message": "Provider returned error", "code": 502}),
+    Breaks("", {"message": "Please try again in 10ms", "type": "rate_limit_exceeded"}),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("fault", TRANSIENT, ids=str)
+def test_a_transient_failure_is_retried_more_often_than_four_times(
+    fault: Reply,
+    streamed: bool,  # noqa: FBT001 - a case
+    quick_patience: None,
+):
+    with ModelServer([fault] * 7 + [Says("Paris.")]) as server:
+        reply = server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+    assert (reply.text, reply.usage.unreported_calls) == ("Paris.", 0)
+
+
+def test_an_error_in_a_stream_after_the_first_words_interrupts_the_reply_and_quotes_the_server():
+    with ModelServer([Breaks("The capital", {"message": "Overloaded", "type": "overloaded_error"})]) as server:
+        with pytest.raises(ChatServerError, match='failed: "Overloaded"; try again') as failed:
+            server.chat().ask(ASKED, on_text=str.strip)
+        assert len(server.requests) == 1
+    assert "BASE_URL" not in str(failed.value)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_reply_cut_off_at_a_limit_says_so(streamed: bool):  # noqa: FBT001 - a case
+    for reason in ("length", "max_tokens", "MAX_TOKENS"):
+        with ModelServer([Says("Half an", reason=reason)]) as server:
+            assert server.chat().ask(ASKED, on_text=str.strip if streamed else None).stopped == "length"
+
+
+def test_a_stream_without_its_final_event_is_an_error():
+    cut = Says("The answer is Par", unfinished=True)
+    with ModelServer([cut]) as server, pytest.raises(ChatInterrupted, match="broke off"):
+        server.chat().ask(ASKED, on_text=str.strip)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_the_reasoning_beside_text_and_calls_is_kept(field: str, streamed: bool):  # noqa: FBT001 - a case
+    said = Says("", calls=[("read", {"title": "Paris"})], extra={field: "I need the page of Paris."})
+    text: list[str] = []
+    with ModelServer([said, Says("Paris.", extra={field: "Easy."})]) as server:
+        chat = server.chat()
+        on_text = text.append if streamed else None
+        reply = chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=on_text)
+        assert (reply.text, reply.thoughts) == ("", "I need the page of Paris.")
+        assert [call.name for call in reply.calls] == ["read"]
+        reply = chat.ask(ASKED, on_text=on_text)
+        assert (reply.text, reply.thoughts) == ("Paris.", "Easy.")
+    assert "".join(text) == ("Paris." if streamed else "")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_call_that_the_server_left_in_the_text_is_read(streamed: bool):  # noqa: FBT001 - a case
+    text = 'I look.\n<tool_call>{"name": "functions.read", "arguments": {"title": "Paris"}}</tool_call>'
+    with ModelServer([Says(text)] * 2) as server:
+        chat = server.chat()
+        reply = chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=str.strip if streamed else None)
+        assert (reply.text, reply.calls) == ("I look.", (ModelToolCall("call_1", "read", {"title": "Paris"}),))
+        assert chat.ask(ASKED).calls == ()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_cached_and_reasoning_tokens_are_counted_and_priced(streamed: bool):  # noqa: FBT001 - a case
+    details = {
+        "prompt_tokens_details": {"cached_tokens": 600},
+        "completion_tokens_details": {"reasoning_tokens": 80},
+    }
+    with ModelServer([Says("Paris.", usage=(1000, 100), details=details)]) as server:
+        chat = server.chat(price=TokenPrice(2.0, 8.0, cached=0.5))
+        usage = chat.ask(ASKED, on_text=str.strip if streamed else None).usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens) == (
+        1000,
+        600,
+        100,
+        80,
+    )
+    assert usage.cost == pytest.approx((400 * 2.0 + 600 * 0.5 + 100 * 8.0) / 1e6)
+    assert usage.max_cost == usage.cost
+
+
+def test_a_request_of_unknown_usage_has_an_upper_bound():
+    with ModelServer([Says("Paris.", usage=None), Hangs()]) as server:
+        chat = server.chat(price=TokenPrice(1000.0, 1000.0))
+        used = chat.ask(ASKED).usage
+        assert (used.cost, used.unreported_calls) == (None, 1)
+        assert 0 < (used.max_tokens or 0) < 100
+        chat.seconds = 0.5
+        with pytest.raises(ChatTimeout) as failed:
+            chat.ask(ASKED)
+    assert failed.value.usage is not None
+    assert 30_000 < (failed.value.usage.max_tokens or 0) < 40_000
+    assert chat.total_usage.max_cost == pytest.approx((used.max_cost or 0) + (failed.value.usage.max_cost or 0))
+    assert (chat.total_usage.cost, chat.total_usage.unreported_calls) == (None, 2)
+
+
+def test_a_failed_attempt_counts_towards_the_bound_of_the_request(quick_patience: None):
+    with ModelServer([Cut(), Says("Paris.", usage=(10, 5))]) as server:
+        usage = server.chat(price=TokenPrice(1.0, 1.0)).ask(ASKED).usage
+    assert (usage.input_tokens, usage.output_tokens, usage.unreported_calls) == (10, 5, 1)
+    assert usage.cost == pytest.approx(15e-6)
+    assert (usage.max_cost or 0) > 0.03
+
+
+def test_a_reply_limit_is_sent_in_the_way_of_compatible_servers():
+    with ModelServer([Says("Hi")]) as server:
+        build_chat_client(ModelProfile("scripted", server.url, reply_limit=50)).ask(ASKED)
+    assert server.requests[0].body["max_tokens"] == 50
+    assert "max_completion_tokens" not in server.requests[0].body
 
 
 def _all_text_of(error: BaseException) -> str:
@@ -162,8 +300,8 @@ def _all_text_of(error: BaseException) -> str:
 
 @pytest.fixture
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits of no account between attempts."""
-    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
+    """Short waits between attempts."""
+    monkeypatch.setattr("llm.retries._INITIAL_BACKOFF_SECONDS", 0.001)
 
 
 def test_the_error_of_a_wrong_key_does_not_hold_the_key():
@@ -232,7 +370,7 @@ def test_a_reply_that_exceeds_the_size_limit_fails():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("anthropic:claude-9", "pip install langchain-anthropic"),
+        ("mistralai:mistral-9", "pip install langchain-mistralai"),
         ("nosuch", "names no model that can be set up"),
         ("openai:gpt-9", "needs a key: set OPENAI_API_KEY"),
     ],
@@ -308,10 +446,9 @@ def test_concurrent_first_requests_load_the_model_once():
 
 
 def test_a_model_of_any_provider_is_asked_through_langchain():
-    message = AIMessage("Paris.\nObservation: no", tool_calls=[{"name": "read", "args": {"title": "Paris"}, "id": "7"}])
-    model = LangChainModel(
-        FakeMessagesListChatModel(responses=[message]), ModelEndpoint("fake", "fake"), reports_finish_reason=False
-    )
+    calls = [{"name": "read", "args": {"title": "Paris"}, "id": "7"}]
+    message = AIMessage("Paris.\nObservation: no", tool_calls=calls, response_metadata={"stop_reason": "tool_use"})
+    model = LangChainModel(FakeMessagesListChatModel(responses=[message]), ModelEndpoint("fake", "fake"))
     chat = ChatClient("fake", lambda: model, price=TokenPrice(1.0, 1.0))
     reply = chat.ask(ASKED, stop=["\nObservation:"])
     assert reply.text == "Paris."
@@ -322,7 +459,7 @@ def test_a_model_of_any_provider_is_asked_through_langchain():
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_an_error_of_our_own_before_the_request_is_no_error_of_the_model(streamed: bool):  # noqa: FBT001 - a case
+def test_a_programming_error_before_the_request_is_not_a_model_error(streamed: bool):  # noqa: FBT001 - a case
     class BrokenTool:
         name, description = "broken", "Breaks."
 

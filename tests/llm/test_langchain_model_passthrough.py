@@ -1,4 +1,4 @@
-"""Requests go out as LangChain makes them, whichever way they take through OpenAI's client."""
+"""Request bodies are the same with and without the passthrough."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from llm.langchain_model import PassthroughCompletions, _to_langchain_message
+from llm.langchain_model import _to_langchain_message
+from llm.openai_compatible import PassthroughCompletions
 from llm.types import Message, ModelToolCall
 from tests.servers.model import ModelServer, Says
 from tools.registry import BUILT_IN_TOOLS

@@ -16,9 +16,9 @@ def test_the_text_ends_at_the_stop_sequence_that_is_completed_first(text: str, s
     read = ""
     for letter in text:
         read += letter
-        ended = [one for one in stop if one and read.endswith(one)]
-        if ended:
-            read = read[: -max(map(len, ended))]
+        outcome = [one for one in stop if one and read.endswith(one)]
+        if outcome:
+            read = read[: -max(map(len, outcome))]
             break
     assert truncate_at_stop(text, stop) == read
 
@@ -50,20 +50,20 @@ def test_a_background_call_emits_text_and_returns_its_result():
 
 
 def test_a_background_call_is_abandoned_at_its_deadline():
-    ended: list[bool] = []
+    outcome: list[bool] = []
 
     def run(errand: BackgroundCall[int]) -> int:
         while not errand.abandoned:
             time.sleep(0.01)
-        ended.append(True)
+        outcome.append(True)
         return 1
 
     with pytest.raises(ChatTimeout, match="late"):
         BackgroundCall(run).result(0.05, str.strip, "late")
     deadline = time.monotonic() + 60
-    while not ended and time.monotonic() < deadline:
+    while not outcome and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert ended
+    assert outcome
 
 
 def test_an_exception_of_the_work_is_raised_in_the_thread_of_the_caller():

@@ -1,4 +1,4 @@
-"""A cached reply is not requested again, not even by another process; a failed request is."""
+"""Cached replies are not requested again, even by another process."""
 
 import sqlite3
 import threading

@@ -22,5 +22,5 @@ def test_the_text_is_streamed_and_the_reply_can_be_stored() -> None:
         str(call.arguments).encode()
 
 
-def test_numbers_that_are_no_json_become_text() -> None:
+def test_numbers_that_are_not_json_become_text() -> None:
     assert make_storable([math.nan, -math.inf, 1.5, True, None]) == ["nan", "-inf", 1.5, True, None]

@@ -1,4 +1,4 @@
-"""JSON replies are parsed whatever stands around them, and reasoning is separated from the reply."""
+"""Parsing of JSON replies inside other text, and separation of reasoning."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Agents at work: a question, a scripted model behind real HTTP, the driver, and what is left of it."""
+"""Runs agents on a question with a scripted model behind real HTTP."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 from db.models import Step
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
-from fewshot_library.formats.humaniq_tools import format_input_line
+from fewshot_library.formats.humaniq_record import format_input_line
 from reasoners.answers.extraction import format_final_answer
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
@@ -26,40 +26,36 @@ TOOLS_BY_SOURCE = {
 }
 
 ALONE = AgentOptions(response="none")
-"""Nothing but the loop: no call beside those for the steps and the answer."""
+"""Only the loop: no model calls other than those for steps and the answer."""
 ENDS = Says("Now I know.\n\nFinal Answer: Ada\nText says: Ada\nGraph says: none")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How it went."""
+class AgentRun:
+    """The outcome of a run, with its steps and the requests to the model."""
 
-    ended: RunOutcome
+    outcome: RunOutcome
     steps: list[Step]
     requests: list[Request]
-    heard: str
+    streamed_text: str
 
     @property
-    def told(self) -> list[tuple[str | None, dict[str, Any]]]:
-        """The calls."""
+    def calls(self) -> list[tuple[str | None, dict[str, Any]]]:
+        """The tool calls as (tool, arguments)."""
         return [(step.tool, step.arguments) for step in self.steps]
 
     @property
     def answer(self) -> str:
-        """The final one."""
-        assert self.ended.answers is not None, self.ended.failure
-        return self.ended.answers.final_answer
+        """The final answer."""
+        assert self.outcome.answers is not None, self.outcome.failure
+        return self.outcome.answers.final_answer
 
 
-class Later:
-    """A record that has steps already."""
-
-    @staticmethod
-    def of(steps: Sequence[Step]) -> MemoryRecorder:
-        """The record, to be gone on with."""
-        keeper = MemoryRecorder()
-        keeper.steps = list(steps)
-        return keeper
+def recorder_with_steps(steps: Sequence[Step]) -> MemoryRecorder:
+    """A recorder that has these steps already."""
+    recorder = MemoryRecorder()
+    recorder.steps = list(steps)
+    return recorder
 
 
 def ask(
@@ -69,31 +65,44 @@ def ask(
     *,
     question: str = "Who is the mother of Ada Reed?",
     **more: Any,
-) -> Asked:
-    """Let the reasoner answer the question; `more` are demonstrations, steps `taken`, whether to `stream`."""
-    heard: list[str] = []
-    keeper = Later.of(more.get("taken", ()))
+) -> AgentRun:
+    """Run the reasoner on the question; `more`: demonstrations, prior steps (`taken`), `stream`, `seconds`."""
+    streamed: list[str] = []
+    recorder = recorder_with_steps(more.get("taken", ()))
     with ModelServer(script) as server:
         task = Task(question, context, available_tools(context.world), more.get("demonstrations", ()))
-        # The tools of the task do without a model, so that the script is the agent's alone.
-        agent = replace(reasoner or HumanIQ(ALONE), chat=server.chat(seconds=20))
-        ended = run_reasoner(
+        # The tools get no model, so that only the agent uses the script.
+        agent = replace(reasoner or HumanIQ(ALONE), chat=server.chat(seconds=more.get("seconds", 20)))
+        outcome = run_reasoner(
             agent,
             task,
-            keeper,
-            RunControl(RunLimits(steps=20), on_text=heard.append if more.get("stream", True) else None),
+            recorder,
+            RunControl(RunLimits(steps=20), on_text=streamed.append if more.get("stream", True) else None),
         )
-        return Asked(ended, keeper.steps, server.requests, "".join(heard))
+        return AgentRun(outcome, recorder.steps, server.requests, "".join(streamed))
 
 
 def as_calls(record: TraceRecord) -> list[Says]:
-    """A model with tool calls that does what the trace did."""
+    """The replies of a model with tool calls that repeats the trace."""
     steps = [Says(step.thought, calls=[(str(step.tool), step.arguments)]) for step in record.steps]
     return [*steps, Says(f"{record.trace.final_thought}\n\nFinal Answer: {format_final_answer(record.trace)}")]
 
 
+def as_native_calls(record: TraceRecord) -> list[Says]:
+    """The replies of a model that writes no text: thoughts are arguments, and the answer is a call of finish."""
+    steps = [Says(calls=[(str(step.tool), {"thought": step.thought, **step.arguments})]) for step in record.steps]
+    trace = record.trace
+    said = {
+        name: [answer] if answer is not None else []
+        for name, answer in (("text_says", trace.answer_text), ("graph_says", trace.answer_graph))
+    }
+    cited = [step.position for step in record.steps if step.observation is not None]
+    finish = {"thought": trace.final_thought, "answers": [trace.final_answer], **said, "found": True, "steps": cited}
+    return [*steps, Says(calls=[("finish", finish)])]
+
+
 def as_text(record: TraceRecord) -> list[Says]:
-    """A model without tool calls that does what the trace did, and would make up what it sees."""
+    """The replies of a model without tool calls that repeats the trace and makes up observations."""
     question = record.question.text
     steps = [
         Says(

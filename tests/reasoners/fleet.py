@@ -1,4 +1,4 @@
-"""A small fleet, in articles only, and how a person finds things out about it, step by step, with origins by clicks."""
+"""A small world of ships in articles, with demonstrations recorded on it."""
 
 from pathlib import Path
 from typing import Any
@@ -25,29 +25,33 @@ SHIPS = {
 def articles(
     captain: str = "The captain of {ship} is {name}.", born: str = "{name} was born in {town}."
 ) -> list[Article]:
-    """Of every ship, and of every captain."""
-    found = []
+    """The articles about ships and captains."""
+    articles_of_ships = []
     for ship, (name, town) in SHIPS.items():
-        said = [captain.format(ship=ship, name=name)] if name else []
-        found.append(Article(ship, (f"{ship} is a ship.", *said, "It has two masts."), None))
+        sentences = [captain.format(ship=ship, name=name)] if name else []
+        articles_of_ships.append(Article(ship, (f"{ship} is a ship.", *sentences, "It has two masts."), None))
         if name and town:
-            found.append(Article(name, (f"{name} likes rain.", born.format(name=name, town=town)), None))
-    return found
+            articles_of_ships.append(Article(name, (f"{name} likes rain.", born.format(name=name, town=town)), None))
+    return articles_of_ships
 
 
-def fleet(worlds: Path, name: str, told: list[Article]) -> ToolContext:
-    """The world of these articles; nothing in it is alike by meaning."""
-    build_world(worlds, name, WorldContents(told))
+def fleet(worlds: Path, name: str, articles: list[Article]) -> ToolContext:
+    """Build a world of these articles, with an encoder that finds no similarities."""
+    build_world(worlds, name, WorldContents(articles))
     return ToolContext(open_world(worlds, name), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
 
 
 def recorded(
-    context: ToolContext, question: str, steps: list[tuple[str, str, dict[str, Any]]], answer: str, said: str = ""
+    context: ToolContext,
+    question: str,
+    steps: list[tuple[str, str, dict[str, Any]]],
+    answer: str,
+    final_thought: str = "",
 ) -> TraceRecord:
-    """A person's trace: thoughts, tools and arguments are typed, and what they came from is traced as the page does."""
+    """Record a demonstration: run the tools and derive the origins of their arguments, as the Annotate page does."""
     project = Project(name="fleet", world="fleet")
     asked = Question(project_id=project.id, position=1, text=question)
-    trace = Trace(question_id=asked.id, status="approved", final_answer=answer, final_thought=said)
+    trace = Trace(question_id=asked.id, status="approved", final_answer=answer, final_thought=final_thought)
     taken: list[Step] = []
     for position, (thought, tool, arguments) in enumerate(steps, 1):
         data = {step.position: step.data for step in taken}
@@ -91,7 +95,7 @@ def where_captain_was_born(context: ToolContext) -> TraceRecord:
 
 
 def which_were_born(context: ToolContext) -> TraceRecord:
-    """A question that nothing is found for."""
+    """A demonstration of a question without an answer."""
     asked = "Who is the captain of Grey Seal?"
     steps: list[tuple[str, str, dict[str, Any]]] = [
         ("First the ship.", "wikisearch", {"query": "Grey Seal"}),

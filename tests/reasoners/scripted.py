@@ -1,4 +1,4 @@
-"""Reasoners that follow a script, and tools that do as their names say; both keep to the protocol like any other."""
+"""Scripted reasoners and simple tools for tests of the driver."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -20,23 +20,23 @@ Move = Action | TextDelta | FinalAnswer | BaseException
 
 
 class Scripted:
-    """Makes the moves of its script that are not taken yet, and keeps what it was told."""
+    """Yields the moves of its script after the prior steps, and keeps their results."""
 
     name = "scripted"
 
     def __init__(self, moves: Sequence[Move]) -> None:
         self.moves = moves
-        self.told: list[ToolResult | None] = []
+        self.results: list[ToolResult | None] = []
         self.task: Task | None = None
         self.closed = Event()
 
     def solve(self, task: Task) -> ReasonerGenerator:
         self.task = task
-        left = len(task.prior_steps)
+        prior_count = len(task.prior_steps)
         try:
             for move in self.moves:
-                if isinstance(move, Action) and left:
-                    left -= 1
+                if isinstance(move, Action) and prior_count:
+                    prior_count -= 1
                 elif isinstance(move, BaseException):
                     raise move
                 elif isinstance(move, FinalAnswer):
@@ -45,15 +45,15 @@ class Scripted:
                     if task.on_text is not None:
                         task.on_text(move.text)
                 else:
-                    told = yield move
-                    self.told.append(told)
+                    result = yield move
+                    self.results.append(result)
             return FinalAnswer(TraceAnswers(final_answer="the end"))
         finally:
             self.closed.set()
 
 
 def echo(_context: ToolContext, text: str) -> Observation:
-    """Say the text again."""
+    """Return the text."""
     return Observation(text, {"value": text})
 
 
@@ -63,22 +63,22 @@ def fail(_context: ToolContext, text: str) -> Observation:
 
 
 def outage(_context: ToolContext, text: str) -> Observation:
-    """Fail as a source does."""
+    """Fail with a timeout of a source."""
     raise SourceTimeout(text)
 
 
 def breaks(_context: ToolContext, text: str) -> Observation:
-    """Be faulty."""
+    """Raise a programming error."""
     raise ZeroDivisionError(text)
 
 
 def tool_of(function: Callable[..., Observation]) -> Tool:
-    """The function as a tool of its name."""
+    """A tool from a function, with its name."""
     return Tool.from_function(function.__name__, function.__name__, function, source=SourceKind.TEXT)
 
 
 class Hanging:
-    """A tool that hangs until it is let go."""
+    """A tool that blocks until `go` is set."""
 
     def __init__(self) -> None:
         self.called, self.go, self.came_back = Event(), Event(), Event()
@@ -96,8 +96,8 @@ class Hanging:
 
 
 def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
-    """Wait for it."""
+    """Wait until `true` returns a true value."""
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, "it never came true"
+        assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.01)

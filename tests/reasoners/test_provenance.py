@@ -22,22 +22,22 @@ def origin_of(value: str | list[str], data: dict[int, dict[str, object] | None])
     return find_origin(value, QUESTION, collect_known_values(data))
 
 
-def test_a_clicked_or_typed_value_of_an_observation_is_traced_to_its_place():
+def test_a_value_of_an_observation_has_the_pointer_to_it_as_origin():
     assert origin_of("Lord Byron", {1: HITS}) == {"from": "step", "step": 1, "pointer": "/hits/1/title"}
     assert origin_of(" lord byron ", {1: HITS}) == {"from": "step", "step": 1, "pointer": "/hits/1/title"}
 
 
-def test_the_latest_step_explains_a_value_that_stands_in_several():
+def test_a_value_in_several_steps_has_the_latest_step_as_origin():
     assert origin_of("Q1", {1: HITS, 2: HITS})["step"] == 2
 
 
-def test_words_of_the_question_are_traced_to_their_span():
+def test_words_of_the_question_have_their_span_as_origin():
     origin = origin_of("ada byron", {})
     assert origin == {"from": "question", "start": 24, "end": 33}
     assert resolve_origin(origin, QUESTION, {}) == "Ada Byron"
 
 
-def test_a_name_that_was_read_is_traced_to_its_span_of_the_sentence():
+def test_a_name_in_a_sentence_has_its_span_as_origin():
     data = {1: HITS, 2: {"title": "Ada Byron", "sentences": ["She was born.", "Her mother was Anne Milbanke."]}}
     origin = find_origin("anne milbanke", QUESTION, collect_known_values(data), collect_known_sentences(data))
     assert origin == {"from": "step", "step": 2, "pointer": "/sentences/1", "start": 15, "end": 28}
@@ -46,7 +46,7 @@ def test_a_name_that_was_read_is_traced_to_its_span_of_the_sentence():
     assert whole == {"from": "step", "step": 2, "pointer": "/title"}
 
 
-def test_a_name_that_was_read_is_found_within_a_longer_argument():
+def test_a_name_from_a_sentence_is_an_origin_inside_a_longer_argument():
     data = {2: {"title": "Ada Byron", "sentences": ["Her mother was Anne Milbanke."]}}
     asked = "When was Anne Milbanke born?"
     origin = find_origin(asked, QUESTION, collect_known_values(data), collect_known_sentences(data))
@@ -74,15 +74,15 @@ def test_a_date_is_one_value(date: str):
     assert parts_of(f"Who was born on {date}?", f"He was born on {date}.") == [date]
 
 
-def test_a_month_of_another_date_is_no_origin():
+def test_the_month_of_another_date_is_not_an_origin():
     assert parts_of("Who was born on 20 September 1911?", "He was born on 19 September 1908 in September.") == []
 
 
-def test_part_of_a_word_of_the_question_is_no_origin():
+def test_a_part_of_a_word_is_not_an_origin():
     assert origin_of("Byro", {}) == TYPED_ORIGIN
 
 
-def test_each_item_of_a_list_has_its_own_origin():
+def test_each_element_of_a_list_has_its_own_origin():
     origin = origin_of(["Q3", "Q99"], {2: ROWS})
     assert origin["parts"] == [
         {"item": 0, "origin": {"from": "step", "step": 2, "pointer": "/rows/0/0/value"}},
@@ -90,23 +90,23 @@ def test_each_item_of_a_list_has_its_own_origin():
     ]
 
 
-def test_a_text_made_of_several_values_keeps_the_place_of_each():
+def test_each_part_of_a_composed_text_has_its_own_origin():
     query = "birthplace of Lord Byron near London"
     origin = origin_of(query, {1: HITS, 2: ROWS})
     assert [query[part["start"] : part["end"]] for part in origin["parts"]] == ["Lord Byron", "London"]
     assert [part["origin"]["step"] for part in origin["parts"]] == [1, 2]
 
 
-def test_the_where_of_a_query_is_not_the_questions_first_word():
+def test_the_where_of_a_query_has_no_origin_in_the_question():
     query = "SELECT ?x WHERE { wd:Q2 wdt:P19 ?x }"
     assert [query[part["start"] : part["end"]] for part in origin_of(query, {1: HITS})["parts"]] == ["Q2"]
 
 
-def test_snippets_and_flags_are_no_values():
+def test_snippets_and_flags_are_not_known_values():
     assert [known.text for known in collect_known_values({1: HITS})] == ["Ada Byron", "Q1", "Lord Byron", "Q2"]
 
 
-def test_a_pointer_with_odd_keys_is_escaped_and_followed():
+def test_special_characters_in_keys_of_a_pointer_are_escaped():
     data = {"a/b": [{"title": "x"}], "c~d": {"id": "y"}}
     for known in collect_known_values({1: data}):
         assert resolve_origin(known.origin, "", {1: data}) == known.text
@@ -123,12 +123,12 @@ def test_a_pointer_with_odd_keys_is_escaped_and_followed():
         TYPED_ORIGIN,
     ],
 )
-def test_an_origin_that_points_at_nothing_is_an_error(origin):
+def test_an_origin_without_a_value_raises_broken_origin(origin):
     with pytest.raises(BrokenOrigin):
         resolve_origin(origin, QUESTION, {1: HITS})
 
 
-def test_an_origin_is_told_in_a_few_words():
+def test_origins_are_described_in_a_few_words():
     assert describe_origin(origin_of("Ada Byron", {})) == "(from the question)"
     assert describe_origin(origin_of("Q2", {1: HITS})) == "(from step 1)"
     assert describe_origin(origin_of(["Q2", "Q3"], {1: HITS, 2: ROWS})) == "(from step 1, from step 2)"
@@ -139,12 +139,12 @@ words = st.text(alphabet="abc XYZ'.é", min_size=1, max_size=12)
 
 
 @given(st.lists(words, min_size=1, max_size=4), words, words)
-def test_whatever_is_traced_resolves_to_what_was_written(titles, question, value):
+def test_every_origin_resolves_to_its_argument(titles, question, value):
     data = {1: {"hits": [{"title": title} for title in titles]}}
     origin = find_origin(value, question, collect_known_values(data))
     if origin["from"] in ("question", "step"):
         assert resolve_origin(origin, question, data).strip().casefold() == value.strip().casefold()
     elif origin["from"] == "parts":
         for part in origin["parts"]:
-            told = resolve_origin(part["origin"], question, data).casefold()
-            assert told == value[part["start"] : part["end"]].casefold()
+            resolved = resolve_origin(part["origin"], question, data).casefold()
+            assert resolved == value[part["start"] : part["end"]].casefold()

@@ -28,11 +28,11 @@ LONGEST_LIFE = 0.08
 
 
 def go_on(url: str, trace_id: UUID, calls: Path, steps: int) -> None:
-    """Let the run go on to its end."""
+    """Run to the end."""
     store = Database(url)
 
     def count(_context: ToolContext, number: Annotated[int, "which"]) -> Observation:
-        """Count to it."""
+        """Count up to the number."""
         with calls.open("a", encoding="utf-8") as file:
             file.write(f"{number}\n")
         return Observation(f"counted to {number}", {"value": str(number)})
@@ -45,7 +45,7 @@ def go_on(url: str, trace_id: UUID, calls: Path, steps: int) -> None:
 
 
 def main(url: str, trace_id: UUID, calls: Path, steps: int, deaths: int) -> None:
-    """Let one runner live at a time, each for a random moment, and the last one to the end."""
+    """Run one process after the other, each killed after a random time, and the last one to the end."""
     chance = random.Random(20261121)  # noqa: S311 - moments of death, no secrets
     for _ in range(deaths):
         child = os.fork()

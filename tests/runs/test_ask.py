@@ -1,4 +1,4 @@
-"""Asking in the background: side by side, stopped, gone on with, run again; a model over real HTTP behind it."""
+"""Background runs with a model over real HTTP: concurrent, stopped, resumed and rerun."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from uuid import UUID
 import psutil
 import pytest
 
-from db import projects, queue, review, runs, traces
+from db import projects, queue, review, runs, traces, users
 from db.database import Conflict
 from db.libraries import MODELS
 from db.model_calls import list_model_calls, load_prompt
@@ -22,7 +22,7 @@ from reasoners.registry import REASONERS
 from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running, rerun_from_step, resume_run
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
-from runs.process import current_worker_id, is_worker_alive
+from runs.process import current_worker_id, is_worker_alive, worker_id_of
 from runs.services import Services
 from settings import Settings
 from tests.servers.model import ModelServer, Request, Says
@@ -43,7 +43,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def services(tmp_path: Path, server: ModelServer) -> Iterator[Services]:
-    """The harbour and a scripted model."""
+    """Services with the harbour world and a scripted model."""
     sources = WorldContents(read_articles(HARBOUR / "harbour.jsonl"), HARBOUR / "harbour.ttl")
     build_world(tmp_path / "worlds", "harbour", sources)
     environ = {
@@ -58,7 +58,7 @@ def services(tmp_path: Path, server: ModelServer) -> Iterator[Services]:
 
 
 def answering(request: Request) -> Any:
-    """Searches once, then knows."""
+    """A reasoner that searches once and then answers."""
     if request.body["messages"][-1]["role"] == "tool":
         return Says("I know it.\nFinal Answer: Gullhaven")
     if "hang" in str(request.body["messages"][-1]["content"]):
@@ -84,7 +84,7 @@ def begun(
     return begin_run(services, AskRequest(question, "harbour", config, limits or RunLimits()))
 
 
-def test_an_ask_in_the_background_is_in_the_store_from_the_start_and_ends_there(services: Services):
+def test_a_background_run_is_stored_from_start_to_end(services: Services):
     trace_id = services.active_runs.start(begun(services))
     assert opened(services, trace_id).question.text == QUESTION
     until(lambda: services.active_runs.get(trace_id) is None)
@@ -95,13 +95,13 @@ def test_an_ask_in_the_background_is_in_the_store_from_the_start_and_ends_there(
     assert record.trace.configuration["model"] == "openai:scripted"
 
 
-def test_the_same_question_is_asked_twice_and_kept_once(services: Services):
+def test_a_question_asked_twice_is_stored_once(services: Services):
     first, second = begun(services), begun(services, f"  {QUESTION} ")
     assert first.trace_id != second.trace_id
     assert opened(services, first.trace_id).question.id == opened(services, second.trace_id).question.id
 
 
-def test_one_who_hangs_blocks_no_other_is_heard_and_stops_at_once(services: Services):
+def test_a_hanging_run_blocks_no_other_streams_its_text_and_stops_at_once(services: Services):
     hanging = begun(services, "Will this hang?")
     services.active_runs.start(hanging)
     until(lambda: "then I hang. I look" in hanging.streamed_text)
@@ -119,7 +119,7 @@ def test_one_who_hangs_blocks_no_other_is_heard_and_stops_at_once(services: Serv
     assert not is_running(services, opened(services, hanging.trace_id).trace)
 
 
-def test_what_was_interrupted_is_known_and_goes_on(services: Services):
+def test_an_interrupted_run_is_recognized_and_resumes(services: Services):
     ask = begun(services)
     assert not is_running(services, opened(services, ask.trace_id).trace)
     with services.database.read() as session:
@@ -128,7 +128,7 @@ def test_what_was_interrupted_is_known_and_goes_on(services: Services):
     assert resume_run(services, ask.trace_id, RunLimits()).execute().ending == "answered"
 
 
-def test_run_again_from_a_step_keeps_what_was_before(services: Services):
+def test_a_rerun_from_a_step_keeps_the_steps_before(services: Services):
     ask = begun(services)
     ask.execute()
     again = rerun_from_step(services, ask.trace_id, 1, MODEL, RunLimits())
@@ -240,7 +240,7 @@ def test_of_two_continuations_of_one_trace_only_the_second_writes(services: Serv
         (MODEL, "moon", "There is no world 'moon'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is_stored(
+def test_an_invalid_request_is_refused_before_anything_is_stored(
     services: Services, way: RunConfig, world: str, said: str
 ):
     with pytest.raises(ASK_ERRORS, match=said):
@@ -249,20 +249,20 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_stored(
         assert projects.list_projects(session) == []
 
 
-def test_a_limit_is_told_on_the_trace(services: Services):
-    ended = begun(services, limits=RunLimits(seconds=0.01)).execute()
-    assert (ended.ending, ended.failure) == (
+def test_a_reached_limit_is_stored_on_the_trace(services: Services):
+    outcome = begun(services, limits=RunLimits(seconds=0.01)).execute()
+    assert (outcome.ending, outcome.failure) == (
         "limit",
         "the limit of 0.01 seconds is reached; ask again with a higher one",
     )
 
 
-def test_a_runs_traces_are_nobodys_drafts_and_reviewed_only_when_models_are_asked_for(services: Services):
+def test_traces_of_runs_are_no_drafts_of_a_person_and_reviewed_only_on_request(services: Services):
     begun(services)
     begun(services, "Another?").execute()
     with services.database.begin() as session:
         (project,) = projects.list_projects(session)
-        ada = projects.get_or_create_user(session, "ada")
+        ada = users.register_user(session, "ada")
         assert queue.list_drafts(session, project.id, ada.id) == []
         assert queue.measure_progress(session, project.id, ada.id).done == 0
         assert review.count_by_status(session, project.id) == {}
@@ -279,7 +279,7 @@ def test_a_process_is_identified_by_host_pid_and_creation_time():
     assert not is_worker_alive(f"another-{host}:{pid}:{created}")
     assert not any(map(is_worker_alive, ["", "::", f"{host}:{pid}:", f"{host}:{pid}:x", f"{host}:x:{created}"]))
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={**os.environ}) as child:
-        worker = f"{host}:{child.pid}:{psutil.Process(child.pid).create_time():.2f}"
+        worker = worker_id_of(psutil.Process(child.pid))
         assert is_worker_alive(worker)
         child.kill()
     assert not is_worker_alive(worker)

@@ -1,4 +1,4 @@
-"""Runs kept in the store: what is recorded, going on after any end, and who may be at work on a trace."""
+"""Runs in the store: what is recorded, how they resume, and concurrent access to a trace."""
 
 import subprocess
 import sys
@@ -12,17 +12,21 @@ from uuid import UUID
 
 import pytest
 
-from db import projects, recording, runs, traces
+from db import projects, recording, runs, traces, users
 from db.database import Conflict, Database
 from db.maintenance import check_database
+from db.model_calls import list_model_calls
 from db.models import Run, Trace
 from db.schema import upgrade
 from db.trace_record import TraceRecord
+from llm.types import ChatReply, OutgoingRequest
+from llm.usage import Usage
 from reasoners.base import Action, FinalAnswer, Task
 from runs.budget import RunLimits
-from runs.recorders import StoreRecorder
+from runs.recorders import StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
+from tools.tool import Observation, ToolContext
 
 USED = {"model": "m", "calls": 1, "input_tokens": 90, "output_tokens": 10, "seconds": 0.5, "cost": 0.01}
 LOOK = [Action(f"Look {n}.", "echo", {"text": f"quay {n}"}, usage=USED) for n in (1, 2, 3)]
@@ -44,10 +48,10 @@ class Scene:
             return traces.load_trace(session, trace_id or self.trace.id)
 
     def drive(
-        self, moves: list[Any], trace: Trace | None = None, reins: RunControl | None = None, tools: Any = TOOLS
+        self, moves: list[Any], trace: Trace | None = None, control: RunControl | None = None, tools: Any = TOOLS
     ) -> Any:
         task = Task("Who built the quay?", NOWHERE, tools)
-        return run_reasoner(Scripted(moves), task, StoreRecorder(self.store, trace or self.trace), reins)
+        return run_reasoner(Scripted(moves), task, StoreRecorder(self.store, trace or self.trace), control)
 
     def reopened(self) -> Trace:
         with self.store.begin() as session:
@@ -71,7 +75,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     store.close()
 
 
-def test_an_answered_run_is_submitted_with_answers_cost_and_configuration_and_nobodys(scene: Scene):
+def test_an_answered_run_is_submitted_with_answers_cost_and_configuration(scene: Scene):
     scene.drive([*LOOK, END])
     record = scene.record()
     trace = record.trace
@@ -93,12 +97,12 @@ def test_a_fault_of_the_program_fails_the_trace(scene: Scene):
     assert "ZeroDivisionError" in (trace.failure or "")
 
 
-def test_a_stopped_run_goes_on_with_the_unfinished_step_and_pays_nothing_twice(scene: Scene):
-    hanging, reins = Hanging(), RunControl()
+def test_a_stopped_run_resumes_at_the_unfinished_step_and_pays_nothing_twice(scene: Scene):
+    hanging, control = Hanging(), RunControl()
     wait = Action("I wait.", "hang", {"text": "late"}, usage=USED)
     moves = [LOOK[0], wait, LOOK[1], END]
-    hanging.on_call = reins.stop.set
-    scene.drive(moves, reins=reins, tools=[*TOOLS, hanging.tool])
+    hanging.on_call = control.stop.set
+    scene.drive(moves, control=control, tools=[*TOOLS, hanging.tool])
     stopped = scene.record()
     assert (stopped.trace.status, stopped.trace.ending, len(stopped.steps)) == ("failed", "stopped", 2)
     assert stopped.steps[1].finished_at is None
@@ -113,8 +117,29 @@ def test_a_stopped_run_goes_on_with_the_unfinished_step_and_pays_nothing_twice(s
     assert (record.trace.wall_seconds or 0) > 0
 
 
-def test_a_limit_counts_the_steps_that_are_there_and_a_higher_one_lets_it_go_on(scene: Scene):
-    scene.drive([*LOOK, END], reins=RunControl(RunLimits(steps=2)))
+def test_a_model_call_of_a_tool_that_is_run_again_belongs_to_the_step_of_the_tool(scene: Scene):
+    hanging, control = Hanging(), RunControl()
+    hanging.on_call = control.stop.set
+    moves = [LOOK[0], Action("I wait.", "hang", {"text": "late"}), END]
+    scene.drive(moves, control=control, tools=[*TOOLS, hanging.tool])
+    hanging.go.set()
+    recorder = StoreRecorder(scene.store, scene.reopened())
+    model_calls = StoreModelCallRecorder(scene.store, recorder)
+
+    def hang(_context: ToolContext, text: str) -> Observation:
+        """Ask a model."""
+        call = model_calls.begin(OutgoingRequest("tool:hang", "m", [{"role": "user", "content": text}], {}))
+        model_calls.complete(call, ChatReply("late", (), Usage(**USED), "stop"))
+        return Observation("late", {})
+
+    run_reasoner(Scripted(moves), Task("?", NOWHERE, [*TOOLS, tool_of(hang)]), recorder)
+    with scene.store.read() as session:
+        (call,) = list_model_calls(session, scene.trace.id)
+    assert call.step_id == scene.record().steps[1].id
+
+
+def test_a_step_limit_counts_prior_steps_and_a_higher_one_lets_the_run_resume(scene: Scene):
+    scene.drive([*LOOK, END], control=RunControl(RunLimits(steps=2)))
     assert scene.record().trace.ending == "limit"
     scene.drive([*LOOK, END], scene.reopened(), RunControl(RunLimits(tokens=200)))
     assert (scene.record().trace.failure or "").startswith("the limit of 200 tokens")
@@ -126,7 +151,7 @@ def test_a_limit_counts_the_steps_that_are_there_and_a_higher_one_lets_it_go_on(
     assert trace.cost["calls"] == len(LOOK) + 2
 
 
-def test_who_is_shut_out_by_a_reopening_writes_nothing_more(scene: Scene):
+def test_a_run_whose_trace_was_reopened_writes_nothing_more(scene: Scene):
     former = StoreRecorder(scene.store, scene.trace)
     scene.drive([LOOK[0], END], scene.reopened())
     with pytest.raises(Conflict):
@@ -135,7 +160,7 @@ def test_who_is_shut_out_by_a_reopening_writes_nothing_more(scene: Scene):
     assert scene.record().trace.ending == "answered"
 
 
-def test_run_again_from_a_step_copies_what_was_before_and_pays_for_its_own(scene: Scene):
+def test_a_rerun_from_a_step_copies_the_steps_before_and_pays_only_for_its_own(scene: Scene):
     scene.drive([*LOOK, END])
     with scene.store.begin() as session:
         again = runs.start_run(session, Run(name="ask", reasoner="scripted", world="nowhere"))
@@ -149,18 +174,18 @@ def test_run_again_from_a_step_copies_what_was_before_and_pays_for_its_own(scene
     assert len(scene.record().steps) == 3
 
 
-def test_only_a_runs_trace_without_an_answer_goes_on(scene: Scene):
+def test_only_an_unanswered_trace_of_a_run_is_resumed(scene: Scene):
     scene.drive([END])
     with pytest.raises(Conflict, match="submitted"):
         scene.reopened()
     with scene.store.begin() as session:
-        ada = projects.get_or_create_user(session, "ada")
+        ada = users.register_user(session, "ada")
         hers = recording.start_trace(session, scene.trace.question_id, ada.id)
     with pytest.raises(Conflict, match="does not belong to a run"), scene.store.begin() as session:
         runs.reopen_run_trace(session, hers.id)
 
 
-def test_a_run_killed_at_any_moment_goes_on_until_it_answers_and_no_finished_step_is_run_again(scene: Scene, tmp_path):
+def test_a_run_killed_at_any_moment_resumes_without_repeating_finished_steps(scene: Scene, tmp_path):
     steps, deaths = 240, 15
     calls = tmp_path / "calls"
     script = Path(__file__).with_name("killed_run.py")
@@ -177,11 +202,11 @@ def test_a_run_killed_at_any_moment_goes_on_until_it_answers_and_no_finished_ste
     assert sum(called.values()) - steps <= deaths
 
 
-def test_anybody_rates_a_runs_steps_and_what_was_said_before_is_kept(scene: Scene):
+def test_any_user_may_rate_the_steps_of_a_run_and_former_ratings_are_kept(scene: Scene):
     scene.drive([*LOOK, END])
     first = scene.record().steps[0]
     with scene.store.begin() as session:
-        ada = projects.get_or_create_user(session, "ada")
+        ada = users.register_user(session, "ada")
         for stars in (2, 5):
             runs.rate_run_step(session, first.id, stars, by=ada.id)
     with pytest.raises(Conflict, match="from 1 to 5"), scene.store.begin() as session:
@@ -191,6 +216,6 @@ def test_anybody_rates_a_runs_steps_and_what_was_said_before_is_kept(scene: Scen
     assert [edit.before for edit in record.edits if edit.action == "rating"] == [{"rating": 2}]
     with scene.store.begin() as session:
         hers = recording.start_trace(session, scene.trace.question_id, ada.id)
-        step = recording.begin_step(session, hers.id, recording.NewStep("hm"), seen=hers.version)
+        step = recording.begin_step(session, hers.id, recording.NewStep("hm"), seen=hers.version, by=hers.author_id)
     with pytest.raises(Conflict, match="the trace of a person"), scene.store.begin() as session:
         runs.rate_run_step(session, step.id, 3, by=ada.id)

@@ -1,4 +1,4 @@
-"""The driver: what is recorded is what happened, however a run ends, and a stop or a limit works while a tool hangs."""
+"""The driver: recorded steps, every ending, and stops and limits while a tool hangs."""
 
 import time
 from collections.abc import Callable
@@ -30,27 +30,27 @@ def task(tools: Any = TOOLS) -> Task:
     return Task("Who built the quay?", NOWHERE, tools)
 
 
-def done(moves: Any, reins: RunControl | None = None) -> MemoryRecorder:
-    keeper = MemoryRecorder()
-    run_reasoner(Scripted(moves), task(), keeper, reins)
-    return keeper
+def done(moves: Any, control: RunControl | None = None) -> MemoryRecorder:
+    recorder = MemoryRecorder()
+    run_reasoner(Scripted(moves), task(), recorder, control)
+    return recorder
 
 
-def test_an_answered_run_keeps_its_steps_its_answers_and_what_the_model_took():
+def test_an_answered_run_keeps_its_steps_answers_and_usage():
     look = Action("I look.", "echo", {"text": "a quay"}, {"text": {"from": "typed"}}, usage=USED)
-    keeper = done([look, Action("Now I know."), FinalAnswer(END.answers, USED, END.details)])
-    looked, knew = keeper.steps
+    recorder = done([look, Action("Now I know."), FinalAnswer(END.answers, USED, END.details)])
+    looked, knew = recorder.steps
     assert (looked.thought, looked.tool, looked.arguments, looked.observation, looked.data) == (
         "I look.", "echo", {"text": "a quay"}, "a quay", {"value": "a quay"}
     )  # fmt: skip
     assert looked.origins == {"text": {"from": "typed"}}
     assert looked.usage == {"thought": USED}
     assert (knew.tool, knew.error, knew.finished_at is not None) == (None, None, True)
-    assert keeper.result is not None
-    assert (keeper.result.ending, keeper.result.failure, keeper.result.answers) == ("answered", None, END.answers)
-    assert keeper.result.details == {"agreement": "all"}
+    assert recorder.result is not None
+    assert (recorder.result.ending, recorder.result.failure, recorder.result.answers) == ("answered", None, END.answers)
+    assert recorder.result.details == {"agreement": "all"}
     twice = {"calls": 2, "input_tokens": 180, "output_tokens": 20, "seconds": 1.0, "cost": 0.02}
-    assert keeper.result.usage == {**USED, **twice}
+    assert recorder.result.usage == {**USED, **twice}
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_an_answered_run_keeps_its_steps_its_answers_and_what_the_model_took():
         (FinalAnswer(TraceAnswers(final_answer=" ")), "failed", "scripted came to an end without an answer"),
     ],
 )
-def test_a_run_without_an_answer_tells_why_in_a_sentence_and_keeps_its_steps(end: Any, ending: str, failure: str):
-    keeper = done([LOOK, end])
-    assert keeper.result is not None
-    assert (keeper.result.ending, keeper.result.failure, keeper.result.answers) == (ending, failure, None)
-    assert len(keeper.steps) == 1
+def test_a_run_without_an_answer_keeps_its_steps_and_the_reason(end: Any, ending: str, failure: str):
+    recorder = done([LOOK, end])
+    assert recorder.result is not None
+    assert (recorder.result.ending, recorder.result.failure, recorder.result.answers) == (ending, failure, None)
+    assert len(recorder.steps) == 1
 
 
 def test_a_fault_of_the_program_fails_the_run_and_is_raised():
     for moves in ([LOOK, KeyError("x")], [LOOK, Action("", "breaks", {"text": "x"})]):
-        keeper = MemoryRecorder()
+        recorder = MemoryRecorder()
         with pytest.raises((KeyError, ZeroDivisionError)):
-            run_reasoner(Scripted(moves), task(), keeper)
-        assert keeper.result is not None
-        assert keeper.result.ending == "failed"
+            run_reasoner(Scripted(moves), task(), recorder)
+        assert recorder.result is not None
+        assert recorder.result.ending == "failed"
 
 
 WORDS = st.text(max_size=9)
@@ -92,19 +92,19 @@ MOVES = st.one_of(
 
 
 @given(st.lists(MOVES, max_size=12))
-def test_what_is_recorded_is_what_was_decided_and_what_was_told(moves: list[Any]):
-    reasoner, keeper, heard = Scripted(moves), MemoryRecorder(), []
-    ended = run_reasoner(reasoner, task(), keeper, RunControl(on_text=heard.append))
+def test_recorded_steps_equal_the_actions_and_their_results(moves: list[Any]):
+    reasoner, recorder, streamed = Scripted(moves), MemoryRecorder(), []
+    ended = run_reasoner(reasoner, task(), recorder, RunControl(on_text=streamed.append))
     actions = [move for move in moves if isinstance(move, Action)]
-    assert heard == [move.text for move in moves if isinstance(move, TextDelta)]
-    assert [(s.position, s.thought, s.tool, s.arguments) for s in keeper.steps] == [
+    assert streamed == [move.text for move in moves if isinstance(move, TextDelta)]
+    assert [(s.position, s.thought, s.tool, s.arguments) for s in recorder.steps] == [
         (place, a.thought, a.tool, a.arguments) for place, a in enumerate(actions, 1)
     ]
-    told = reasoner.told
-    assert [(s.observation, s.error) for s in keeper.steps] == [
-        (outcome.observation.text if outcome.observation else None, outcome.error) for outcome in told
+    results = reasoner.results
+    assert [(s.observation, s.error) for s in recorder.steps] == [
+        (outcome.observation.text if outcome.observation else None, outcome.error) for outcome in results
     ]
-    for step, action in zip(keeper.steps, actions, strict=True):
+    for step, action in zip(recorder.steps, actions, strict=True):
         assert step.finished_at is not None
         assert action.rejection is None or step.error == action.rejection
         if action.tool in ("fail", "outage") and action.rejection is None and "text" in action.arguments:
@@ -114,33 +114,36 @@ def test_what_is_recorded_is_what_was_decided_and_what_was_told(moves: list[Any]
     assert ended.ending == "answered"
 
 
-def stopped(reasoner: Any, tools: Any, reins: RunControl, when: Callable[[], Any]) -> tuple[MemoryRecorder, float]:
-    """The record of a run that is stopped when that is true, and the seconds from the stop to its end."""
-    keeper = MemoryRecorder()
-    thread = Thread(target=run_reasoner, args=(reasoner, task(tools), keeper, reins), daemon=True)
+def stopped(reasoner: Any, tools: Any, control: RunControl, when: Callable[[], Any]) -> tuple[MemoryRecorder, float]:
+    """Stop a run once `when` is true; return its recorder and the seconds from the stop to its end."""
+    recorder = MemoryRecorder()
+    thread = Thread(target=run_reasoner, args=(reasoner, task(tools), recorder, control), daemon=True)
     thread.start()
     until(when)
     began = time.monotonic()
-    reins.stop.set()
+    control.stop.set()
     thread.join(60)
-    assert keeper.result is not None
-    return keeper, time.monotonic() - began
+    assert recorder.result is not None
+    return recorder, time.monotonic() - began
 
 
 def test_a_stop_works_at_once_while_a_tool_hangs_and_its_late_result_is_dropped():
-    hanging, reins = Hanging(), RunControl()
+    hanging, control = Hanging(), RunControl()
     reasoner = Scripted([LOOK, Action("I wait.", "hang", {"text": "late"}), LOOK])
-    keeper, seconds = stopped(reasoner, [*TOOLS, hanging.tool], reins, hanging.called.is_set)
+    recorder, seconds = stopped(reasoner, [*TOOLS, hanging.tool], control, hanging.called.is_set)
     assert seconds < 5
-    assert (keeper.result.ending, keeper.result.failure) == ("stopped", "it was stopped after 2 steps")  # type: ignore[union-attr]
+    assert (recorder.result.ending, recorder.result.failure) == ("stopped", "it was stopped after 2 steps")  # type: ignore[union-attr]
     hanging.go.set()
     until(reasoner.closed.is_set)
     assert hanging.came_back.is_set()
-    assert [(step.observation, step.finished_at is None) for step in keeper.steps] == [("a quay", False), (None, True)]
+    assert [(step.observation, step.finished_at is None) for step in recorder.steps] == [
+        ("a quay", False),
+        (None, True),
+    ]
 
 
 class Talks:
-    """Says something until it is closed."""
+    """A reasoner that streams text until it is closed."""
 
     name = "talks"
 
@@ -158,25 +161,25 @@ class Talks:
             self.closed.set()
 
 
-def test_a_stop_ends_a_model_that_talks_without_end():
-    heard: list[str] = []
+def test_a_stop_ends_an_endless_stream():
+    streamed: list[str] = []
     reasoner = Talks()
-    keeper, seconds = stopped(reasoner, TOOLS, RunControl(on_text=heard.append), lambda: len(heard) > 3)
+    recorder, seconds = stopped(reasoner, TOOLS, RunControl(on_text=streamed.append), lambda: len(streamed) > 3)
     assert seconds < 5
-    assert keeper.result.ending == "stopped"  # type: ignore[union-attr]
+    assert recorder.result.ending == "stopped"  # type: ignore[union-attr]
     until(reasoner.closed.is_set)
 
 
-def test_the_time_is_over_while_a_tool_hangs():
-    hanging, keeper = Hanging(), MemoryRecorder()
-    ended = run_reasoner(
+def test_the_time_limit_ends_a_hanging_tool():
+    hanging, recorder = Hanging(), MemoryRecorder()
+    outcome = run_reasoner(
         Scripted([Action("I wait.", "hang", {"text": "x"})]),
         task([hanging.tool]),
-        keeper,
+        recorder,
         RunControl(RunLimits(seconds=0.2)),
     )
-    assert ended.ending == "limit"
-    assert (ended.failure or "").startswith("the limit of 0.2 seconds is reached")
+    assert outcome.ending == "limit"
+    assert (outcome.failure or "").startswith("the limit of 0.2 seconds is reached")
     hanging.go.set()
 
 
@@ -189,30 +192,28 @@ def test_the_time_is_over_while_a_tool_hangs():
     ],
 )
 def test_a_limit_ends_a_run_and_says_which(limits: RunLimits, steps: int, sentence: str):
-    keeper = done([Action("again", "echo", {"text": "x"}, usage=USED)] * 9, RunControl(limits))
-    assert keeper.result is not None
-    assert keeper.result.ending == "limit"
-    assert (keeper.result.failure or "").startswith(sentence)
-    assert len(keeper.steps) == steps
+    recorder = done([Action("again", "echo", {"text": "x"}, usage=USED)] * 9, RunControl(limits))
+    assert recorder.result is not None
+    assert recorder.result.ending == "limit"
+    assert (recorder.result.failure or "").startswith(sentence)
+    assert len(recorder.steps) == steps
 
 
-def test_a_run_that_needs_just_what_it_may_answers():
-    keeper = done([LOOK, LOOK, END], RunControl(RunLimits(steps=2)))
-    assert keeper.result is not None
-    assert keeper.result.ending == "answered"
+def test_a_run_that_needs_exactly_its_limits_answers():
+    recorder = done([LOOK, LOOK, END], RunControl(RunLimits(steps=2)))
+    assert recorder.result is not None
+    assert recorder.result.ending == "answered"
 
 
 @pytest.mark.parametrize(
     ("limits", "unknown"), [(RunLimits(tokens=10_000), {"input_tokens": None}), (RunLimits(money=10), {"cost": None})]
 )
-def test_a_limit_of_what_nobody_tells_ends_a_run_rather_than_be_passed_over(
-    limits: RunLimits, unknown: dict[str, None]
-):
-    keeper = done([Action("", "echo", {"text": "x"}, usage={**USED, **unknown})] * 3, RunControl(limits))
-    assert keeper.result is not None
-    assert keeper.result.ending == "limit"
-    assert "can be kept" in (keeper.result.failure or "")
-    assert len(keeper.steps) == 1
+def test_a_limit_on_an_unknown_usage_ends_the_run(limits: RunLimits, unknown: dict[str, None]):
+    recorder = done([Action("", "echo", {"text": "x"}, usage={**USED, **unknown})] * 3, RunControl(limits))
+    assert recorder.result is not None
+    assert recorder.result.ending == "limit"
+    assert "cannot be enforced" in (recorder.result.failure or "")
+    assert len(recorder.steps) == 1
 
 
 def test_a_run_has_one_worker_and_its_text_arrives_in_the_thread_that_drives_it():
@@ -228,7 +229,7 @@ def test_a_run_has_one_worker_and_its_text_arrives_in_the_thread_that_drives_it(
     assert [thread.name for thread in threads - before] == ["showhow run"]
 
 
-def test_without_a_reader_no_reply_is_streamed():
+def test_replies_are_not_streamed_without_a_listener():
     reasoner = Scripted([END])
     run_reasoner(reasoner, task(), MemoryRecorder(), RunControl())
     assert reasoner.task is not None

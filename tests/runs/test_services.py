@@ -1,4 +1,4 @@
-"""What a process keeps open."""
+"""The services of a process."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Real servers on loopback that the tests ask."""
+"""Real servers on loopback for the tests."""

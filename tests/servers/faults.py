@@ -1,4 +1,4 @@
-"""A proxy on loopback that passes everything on to a real server, and spoils what comes back while it is told to.
+"""A proxy on loopback in front of a real server, which injects a fault into its responses while one is set.
 
 with proxied("http://127.0.0.1:7000/w/api.php") as proxy:
     proxy.url                   # the same path, behind the proxy
@@ -21,7 +21,7 @@ _NOT_PASSED_ON = {"connection", "accept-encoding", "host", "transfer-encoding", 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the real server answered."""
+    """The response of the real server."""
 
     status: int
     kind: str
@@ -29,11 +29,11 @@ class Reply:
 
 
 Fault = Callable[["Handler", Callable[[], Reply]], None]
-"""Answers in place of the real server, whose own reply can be had by a call."""
+"""Responds in place of the real server, whose response it may fetch by a call."""
 
 
 class Proxy:
-    """How it stands between us and a server."""
+    """The state of a proxy: its address, the fault and the number of requests."""
 
     def __init__(self, upstream: str, port: int) -> None:
         parts = urlsplit(upstream)
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.proxy.asked += 1
         fault = self.proxy.fault
-        # A client that hangs up is what half of the faults lead to.
+        # Half of the faults make the client close the connection.
         with suppress(ConnectionError, ValueError):
             if fault is None:
                 passes(self, lambda: self._real(content))
@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _real(self, content: bytes) -> Reply:
         connection = http.client.HTTPConnection(self.proxy.upstream, timeout=_UPSTREAM_SECONDS)
@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
             connection.close()
 
     def begin(self, status: int, kind: str, length: int | None, **headers: str) -> None:
-        """Status and headers; without a length the connection ends the body."""
+        """Send status and headers; without a length the end of the connection ends the body."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         if length is not None:
@@ -95,12 +95,12 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that have hung up."""
+        """Ignore clients that closed the connection."""
 
 
 @contextmanager
 def proxied(upstream: str) -> Iterator[Proxy]:
-    """A proxy before that address on a free port."""
+    """Run a proxy in front of this address on a free port."""
     server = _Server(("127.0.0.1", 0), type("Own", (Handler,), {}))
     proxy = Proxy(upstream, server.server_port)
     server.RequestHandlerClass.proxy = proxy  # type: ignore[attr-defined]
@@ -115,7 +115,7 @@ def proxied(upstream: str) -> Iterator[Proxy]:
 
 
 def passes(handler: Handler, real: Callable[[], Reply]) -> None:
-    """Change nothing."""
+    """Return the response unchanged."""
     reply = real()
     handler.begin(reply.status, reply.kind, len(reply.body))
     handler.wfile.write(reply.body)
@@ -137,7 +137,7 @@ def _hangs(_handler: Handler, _real: Callable[[], Reply]) -> None:
 def _trickles(handler: Handler, real: Callable[[], Reply]) -> None:
     reply = real()
     handler.begin(200, reply.kind, len(reply.body) + 1200)
-    # White space before the answer, which any JSON may have: each read succeeds, and no end comes.
+    # Endless white space before the JSON, which is valid: each read succeeds, and the response never ends.
     for byte in b" " * 1200 + reply.body:
         handler.wfile.write(bytes([byte]))
         handler.wfile.flush()

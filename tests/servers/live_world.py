@@ -1,10 +1,10 @@
-"""The description of a live world over servers on loopback, as `showhow world add` takes it."""
+"""The world.toml of a live world over servers on loopback."""
 
 _LIMITS = {"at_once": 8, "per_minute": 1_000_000, "seconds": 60}
 
 
 def description(api: str | None, endpoint: str | None, default_graph: str | None = None, **limits: float) -> str:
-    """A world.toml with that wiki and that SPARQL endpoint, where they are given."""
+    """A world.toml with this wiki and this SPARQL endpoint, each optional."""
     lines = ['kind = "live"', 'title = "Servers on this machine"']
     if api is not None:
         lines += ["[text]", 'kind = "mediawiki"', f'api = "{api}"']

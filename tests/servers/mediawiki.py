@@ -28,7 +28,7 @@ from tests.servers.wiki_pages import DISAMBIGUATION, WikiPage, dump
 _PACKAGES = ("mediawiki", "mediawiki-classes")
 _EXTENSIONS = "TextExtracts,Cite,ParserFunctions"
 _SECONDS = 300
-"""For one step of building, on a busy machine."""
+"""Timeout of one build command, for a busy machine."""
 _SETTINGS = """
 $wgMainCacheType = CACHE_NONE; $wgParserCacheType = CACHE_DB; $wgJobRunRate = 0;
 """
@@ -42,7 +42,7 @@ $wgUploadDirectory = '{folder}/images'; $wgCacheDirectory = false; $wgTmpDirecto
 
 @dataclass(frozen=True, slots=True)
 class MediaWiki:
-    """A wiki that answers; `pages` is what it was made of."""
+    """A running wiki with these pages."""
 
     api: str
     pages: tuple[WikiPage, ...]
@@ -50,7 +50,7 @@ class MediaWiki:
 
 @contextmanager
 def serving(pages: list[WikiPage], folder: Path) -> Iterator[MediaWiki]:
-    """A MediaWiki of these pages on a free port, with its database in that (new) folder."""
+    """Run a MediaWiki with these pages on a free port, with its database in this new folder."""
     code, site = _built(pages)
     shutil.copytree(site / "db", folder / "db")
     port = _free_port()
@@ -81,7 +81,7 @@ def serving(pages: list[WikiPage], folder: Path) -> Iterator[MediaWiki]:
 
 
 def _built(pages: list[WikiPage]) -> tuple[Path, Path]:
-    """The folders of the code and of a site with these pages; made once, whoever else waits for it."""
+    """The folders of the code and of a site with these pages; built once, under a lock between processes."""
     cache = user_cache_path("showhow-tests", ensure_exists=True)
     recipe = repr((pages, _EXTENSIONS, _SETTINGS, Path(__file__).read_text(encoding="utf-8")))
     site = cache / f"wiki-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
@@ -99,7 +99,7 @@ def _built(pages: list[WikiPage]) -> tuple[Path, Path]:
 
 
 def _unpacked(cache: Path) -> Path:
-    """The folder over `w`, MediaWiki's code as Debian packs it."""
+    """The folder that contains `w`, MediaWiki's code from Debian's package."""
     code = cache / "mediawiki"
     if code.exists():
         return code
@@ -109,7 +109,7 @@ def _unpacked(cache: Path) -> Path:
     try:
         _run(["apt-get", "download", *_PACKAGES], cwd=unpacking)
     except AssertionError:
-        # No list of packages yet, or one that is too old.
+        # The list of packages is missing or outdated.
         _run(["apt-get", "update"])
         _run(["apt-get", "download", *_PACKAGES], cwd=unpacking)
     for package in unpacking.glob("*.deb"):
@@ -138,7 +138,7 @@ def _build(pages: list[WikiPage], code: Path, site: Path) -> None:
     for step in (["importDump.php", "--no-updates", "--no-local-users", site / "dump.xml"], ["rebuildtextindex.php"]):
         _run(["php", maintenance / step[0], *step[1:]], settings=settings)
     _run(["php", maintenance / "refreshLinks.php"], settings=settings)
-    # Last, because refreshing the links throws the items away.
+    # Last, because refreshing the links deletes the items.
     _add_properties(site / "db" / "wiki.sqlite", pages)
 
 

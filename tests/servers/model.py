@@ -13,10 +13,14 @@ Replies, all with `latency` (seconds of waiting before the first byte):
   Says(text, calls, usage, reason)  a good one. `calls` are (name, arguments) pairs: arguments as a dict, or a text that
                                     is sent as it is (bad JSON). usage is (input, output) tokens, None to tell none.
                                     Words come in pieces of `piece` characters, `pause` seconds apart. Stop sequences of
-                                    the request are honoured unless `deaf`.
+                                    the request are honoured unless `deaf`. `extra` are further fields of the message,
+                                    such as reasoning_content, `details` further fields of the usage, and `headers`
+                                    those of the response. A stream ends without its final chunk if `unfinished`.
   Says("")                          an empty message
   Fails(status, message, headers)   an error as such servers report it: 401, 404, 429 with {"Retry-After": "1"}, 500 ...
   Cut(text)                         the beginning of a good reply, then the connection is closed in its midst
+  Breaks(text, error)               the beginning of a streamed reply, then an error event; if not streamed, an error
+                                    with status 200
   Hangs()                           nothing at all until the server is closed
   Trickles()                        a reply that comes byte by byte for ever and never ends
   Sends(body, kind, status)         any bytes of any content type
@@ -41,7 +45,7 @@ from llm.usage import TokenPrice
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked: the JSON body, the headers (names in lower case), and which request it was, from 0."""
+    """One request: the JSON body, the headers (names in lower case), and its number from 0."""
 
     body: dict[str, Any]
     headers: Mapping[str, str]
@@ -49,18 +53,18 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """All that the messages say, one after the other."""
+        """The texts of all messages, joined."""
         return "\n".join(str(message.get("content") or "") for message in self.body["messages"])
 
     @property
     def tools(self) -> list[str]:
-        """The names of the tools that it offers."""
+        """The names of the offered tools."""
         return [tool["function"]["name"] for tool in self.body.get("tools", ())]
 
 
 @dataclass(frozen=True)
 class Says:
-    """A good reply."""
+    """A complete reply."""
 
     text: str = ""
     calls: Sequence[tuple[str, dict[str, Any] | str]] = ()
@@ -70,11 +74,15 @@ class Says:
     piece: int = 7
     pause: float = 0.0
     deaf: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    unfinished: bool = False
 
 
 @dataclass(frozen=True)
 class Fails:
-    """An error with a status."""
+    """A response with an error status."""
 
     status: int
     message: str = "something is wrong"
@@ -85,22 +93,31 @@ class Fails:
 
 @dataclass(frozen=True)
 class Cut:
-    """A reply that breaks off after `text`."""
+    """A reply whose connection is closed after `text`."""
 
     text: str = "Half a"
     latency: float = 0.0
 
 
 @dataclass(frozen=True)
+class Breaks:
+    """A streamed reply that ends with an error event."""
+
+    text: str
+    error: Mapping[str, Any]
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
 class Hangs:
-    """No reply at all."""
+    """No response."""
 
     latency: float = 0.0
 
 
 @dataclass(frozen=True)
 class Trickles:
-    """A reply without an end, a byte every `pause` seconds."""
+    """An endless reply, one byte every `pause` seconds."""
 
     pause: float = 0.05
     latency: float = 0.0
@@ -108,7 +125,7 @@ class Trickles:
 
 @dataclass(frozen=True)
 class Sends:
-    """Any bytes."""
+    """A response with these bytes."""
 
     body: bytes
     kind: str = "text/html"
@@ -116,7 +133,7 @@ class Sends:
     latency: float = 0.0
 
 
-Reply = Says | Fails | Cut | Hangs | Trickles | Sends
+Reply = Says | Fails | Cut | Breaks | Hangs | Trickles | Sends
 Script = Sequence[Reply] | Callable[[Request], Reply]
 
 
@@ -141,11 +158,11 @@ class ModelServer:
     def chat(
         self, name: str = "scripted", *, key: str | None = None, seconds: float = 60.0, price: TokenPrice | None = None
     ) -> ChatClient:
-        """A Chat that asks this server."""
+        """A client of this server."""
         return build_chat_client(ModelProfile(name, self.url, key, seconds, price=price))
 
     def start(self) -> "ModelServer":
-        """Serve in a thread of its own."""
+        """Serve in a background thread."""
         serve = partial(self._http.serve_forever, poll_interval=0.02)
         self._serving = threading.Thread(target=serve, daemon=True)
         self._serving.start()
@@ -168,7 +185,7 @@ class ModelServer:
         self.close()
 
     def reply_to(self, body: dict[str, Any], headers: Mapping[str, str]) -> tuple[Request, Reply]:
-        """Record the request and choose what it gets."""
+        """Record the request and choose its response."""
         with self._lock:
             request = Request(body, headers, len(self.requests))
             self.requests.append(request)
@@ -184,25 +201,34 @@ class ModelServer:
         return request, self.script[request.place]
 
 
-class _Server(ThreadingHTTPServer):
+class QuietServer(ThreadingHTTPServer):
+    """A server of many clients at once that prints nothing."""
+
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore clients that closed the connection."""
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """A handler that sends at once and logs nothing."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the class above
+        """Log nothing."""
+
+
+class _Server(QuietServer):
     def __init__(self, address: tuple[str, int], model: ModelServer) -> None:
         self.model = model
         super().__init__(address, _Handler)
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that gave up is no news."""
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(QuietHandler):
     server: _Server
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the class above
-        """Nothing is logged."""
 
     def do_GET(self) -> None:
         """List the models."""
@@ -230,6 +256,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(reply.status, reply.kind, reply.body)
         elif isinstance(reply, Cut):
             self._cut(request, reply)
+        elif isinstance(reply, Breaks):
+            self._break(request, reply)
         elif isinstance(reply, Trickles):
             self._trickle(reply)
         else:
@@ -239,13 +267,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _say(self, request: Request, reply: Says) -> None:
         text = reply.text if reply.deaf else _stopped(reply.text, request.body.get("stop"))
         if not request.body.get("stream"):
-            self._whole(200, "application/json", _json(_completion(request, text, reply)))
+            self._whole(200, "application/json", _json(_completion(request, text, reply)), reply.headers)
             return
-        self._begin_stream()
+        self._begin_stream(reply.headers)
         for chunk in _chunks(request, text, reply):
             self._event(chunk)
             self.server.model.closing.wait(reply.pause)
         self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _break(self, request: Request, reply: Breaks) -> None:
+        if not request.body.get("stream"):
+            self._whole(200, "application/json", _json({"error": reply.error}))
+            return
+        self._begin_stream()
+        for chunk in _deltas(request, [{"role": "assistant", "content": ""}, {"content": reply.text}]):
+            self._event(chunk)
+        self._event({"error": reply.error})
         self._chunk(b"")
 
     def _cut(self, request: Request, reply: Cut) -> None:
@@ -274,8 +312,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _begin_stream(self) -> None:
-        self._begin(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
+    def _begin_stream(self, headers: Mapping[str, str] | None = None) -> None:
+        self._begin(200, "text/event-stream", {**(headers or {}), "Transfer-Encoding": "chunked"})
 
     def _event(self, event: Mapping[str, Any]) -> None:
         self._chunk(b"data: " + _json(event) + b"\n\n")
@@ -293,8 +331,8 @@ def _stopped(text: str, stop: str | Sequence[str] | None) -> str:
     return text[: min((place for place in map(text.find, stops) if place >= 0), default=len(text))]
 
 
-def _usage(usage: tuple[int, int]) -> dict[str, int]:
-    return {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+def _usage(usage: tuple[int, int], details: Mapping[str, Any]) -> dict[str, Any]:
+    return {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage), **details}
 
 
 def _calls(reply: Says) -> list[dict[str, Any]]:
@@ -314,7 +352,7 @@ def _reason(reply: Says) -> str:
 
 
 def _completion(request: Request, text: str, reply: Says) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": text}
+    message: dict[str, Any] = {"role": "assistant", "content": text, **reply.extra}
     if reply.calls:
         message["tool_calls"] = _calls(reply)
     whole = {
@@ -324,7 +362,7 @@ def _completion(request: Request, text: str, reply: Says) -> dict[str, Any]:
         "model": request.body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": _reason(reply)}],
     }
-    return whole if reply.usage is None else {**whole, "usage": _usage(reply.usage)}
+    return whole if reply.usage is None else {**whole, "usage": _usage(reply.usage, reply.details)}
 
 
 def _deltas(request: Request, deltas: Sequence[dict[str, Any]], reason: str | None = None) -> Iterator[dict[str, Any]]:
@@ -341,16 +379,20 @@ def _deltas(request: Request, deltas: Sequence[dict[str, Any]], reason: str | No
 def _chunks(request: Request, text: str, reply: Says) -> Iterator[dict[str, Any]]:
     """The reply in pieces: words, then each call's name, then its arguments, the reason, and the usage if asked for."""
     pieces = [text[start : start + reply.piece] for start in range(0, len(text), reply.piece)]
+    for name, value in reply.extra.items():
+        parts = [value[start : start + reply.piece] for start in range(0, len(value), reply.piece)]
+        yield from _deltas(request, [{"role": "assistant", "content": None, name: part} for part in parts])
     yield from _deltas(request, [{"role": "assistant", "content": ""}, *({"content": piece} for piece in pieces)])
     for call in _calls(reply):
         function = call["function"]
-        begun = {**call, "function": {"name": function["name"], "arguments": ""}}
+        started = {**call, "function": {"name": function["name"], "arguments": ""}}
         written = function["arguments"]
         parts = [written[start : start + reply.piece] for start in range(0, len(written), reply.piece)]
         more = [{"tool_calls": [{"index": call["index"], "function": {"arguments": part}}]} for part in parts]
-        yield from _deltas(request, [{"tool_calls": [begun]}, *more])
-    yield from _deltas(request, [{}], _reason(reply))
+        yield from _deltas(request, [{"tool_calls": [started]}, *more])
+    if not reply.unfinished:
+        yield from _deltas(request, [{}], _reason(reply))
     include_usage = (request.body.get("stream_options") or {}).get("include_usage")
     if include_usage and reply.usage is not None:
         (last,) = _deltas(request, [{}])
-        yield {**last, "choices": [], "usage": _usage(reply.usage)}
+        yield {**last, "choices": [], "usage": _usage(reply.usage, reply.details)}

@@ -1,4 +1,4 @@
-"""A real Oxigraph server on loopback, read-only, as PyPI has it.
+"""A real Oxigraph server on loopback, read-only, from PyPI.
 
 with serving({"isle": Path("isle.ttl")}, folder) as server:
     server.url, server.graph("isle")
@@ -15,7 +15,7 @@ from tests.servers.sparql import SECONDS, SparqlServer, end, free_port, graph_ir
 
 @contextmanager
 def serving(graphs: Mapping[str, Path], folder: Path, query_seconds: int = 10) -> Iterator[SparqlServer]:
-    """A server of these files in that (new) folder, each in a graph of its own."""
+    """Run a server with these files, each in its own graph, with its store in this new folder."""
     program = Path(sys.executable).with_name("oxigraph")
     assert program.is_file(), "the Oxigraph server is not installed; run `pip install -r requirements-dev.txt`"
     store = folder / "store"

@@ -1,4 +1,4 @@
-"""What the SPARQL servers have in common: the graphs that they serve, waiting until they do, and their end."""
+"""Shared by the SPARQL servers: the IRIs of their graphs, waiting until they answer, and stopping them."""
 
 import socket
 import subprocess
@@ -10,13 +10,13 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 SECONDS = 120
-"""For a server to load and start, on a busy machine."""
+"""Timeout of loading and starting a server, for a busy machine."""
 _SPACE = "http://world.example/"
 
 
 @dataclass(frozen=True, slots=True)
 class SparqlServer:
-    """A server that answers; each of its graphs has a name."""
+    """A running server with named graphs."""
 
     url: str
     names: tuple[str, ...]
@@ -28,12 +28,12 @@ class SparqlServer:
 
 
 def graph_iri(name: str) -> str:
-    """The IRI under which every server has the graph of that name."""
+    """The IRI of the graph with this name, equal on every server."""
     return _SPACE + name
 
 
 def free_port() -> int:
-    """A port that nobody listens to."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 def wait_until_it_answers(url: str, server: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Return when the server answers an ASK; AssertionError with what it said when it does not."""
+    """Wait until the server answers an ASK; AssertionError with its log if it does not."""
     ends = time.monotonic() + SECONDS
     address = f"{url}?{urlencode({'query': 'ASK {}'})}"
     while time.monotonic() < ends:
@@ -55,7 +55,7 @@ def wait_until_it_answers(url: str, server: "subprocess.Popen[bytes]", log: Path
 
 
 def end(server: "subprocess.Popen[bytes]") -> None:
-    """End a server that was started here."""
+    """Stop the server's process."""
     server.terminate()
     try:
         server.wait(20)

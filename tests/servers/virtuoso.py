@@ -1,4 +1,4 @@
-"""A real Virtuoso on loopback, the awkward one among SPARQL servers, as Debian has it; no daemon is installed.
+"""A real Virtuoso on loopback from Debian's package, without its daemon; it deviates most from SPARQL 1.1.
 
 with serving({"isle": Path("isle.ttl")}, folder) as server:
     server.url, server.graph("isle")
@@ -13,7 +13,8 @@ from pathlib import Path
 from tests.servers.sparql import SECONDS, SparqlServer, end, free_port, graph_iri, wait_until_it_answers
 
 MOST_ROWS = 3000
-"""Rows of a result that it gives; it tells so in a header and nowhere else."""
+"""Its limit of rows, which it reports in a header only."""
+# One thread per query, because the other threads of a query that is stopped at its time limit never end.
 _SETTINGS = """[Database]
 DatabaseFile = {folder}/v.db
 ErrorLogFile = {folder}/v.log
@@ -28,6 +29,8 @@ ServerPort = 127.0.0.1:{port}
 NumberOfBuffers = 10000
 DirsAllowed = {folder}
 ServerThreads = 10
+ThreadsPerQuery = 1
+AsyncQueueMaxThreads = 1
 [HTTPServer]
 ServerPort = 127.0.0.1:{http}
 ServerThreads = 10
@@ -39,7 +42,7 @@ MaxQueryExecutionTime = {seconds}
 
 @contextmanager
 def serving(graphs: Mapping[str, Path], folder: Path, query_seconds: int = 10) -> Iterator[SparqlServer]:
-    """A server of these files in that (new) folder, each in a graph of its own."""
+    """Run a server with these files, each in its own graph, with its store in this new folder."""
     for program in ("virtuoso-t", "isql-vt"):
         assert shutil.which(program), (
             "Virtuoso is not installed; apt-get install --no-install-recommends virtuoso-minimal"
@@ -65,7 +68,7 @@ def serving(graphs: Mapping[str, Path], folder: Path, query_seconds: int = 10) -
 def _load(graphs: Mapping[str, Path], folder: Path, port: int) -> None:
     script = []
     for name, file in graphs.items():
-        # It reads files of its own folder only.
+        # Virtuoso reads files of its own folder only.
         own = folder / f"{name}{file.suffix}"
         shutil.copyfile(file, own)
         script.append(f"ld_dir('{folder}', '{own.name}', '{graph_iri(name)}');")

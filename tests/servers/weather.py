@@ -44,7 +44,7 @@ def stations(region: str, near: list[str] | None = None) -> list[Station]:
 
 @server.tool()
 def say(text: str) -> str:
-    """Say something back."""
+    """Return the text."""
     return text
 
 
@@ -64,25 +64,25 @@ def parts() -> list[object]:
 
 @server.tool()
 def fail(why: str) -> str:
-    """Fail for the reason that is given."""
+    """Fail with this reason."""
     raise ValueError(why)
 
 
 @server.tool()
 def key() -> str:
-    """Tell what nobody should."""
+    """Return the key."""
     return f"the key is {os.environ.get('WEATHER_KEY')}"
 
 
 @server.tool()
 def large(characters: int) -> str:
-    """Answer with so many characters."""
+    """Return a text of this length."""
     return "x" * characters
 
 
 @server.tool()
 def wait(seconds: float) -> str:
-    """Answer after so many seconds, and answer nobody else meanwhile."""
+    """Answer after `seconds`, blocking all other calls."""
     time.sleep(seconds)
     return "done"
 
@@ -97,7 +97,7 @@ def die() -> str:
 
 @server.tool()
 def process() -> int:
-    """Tell the number of the server's process."""
+    """Return the id of the server's process."""
     return os.getpid()
 
 

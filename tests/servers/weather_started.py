@@ -1,4 +1,4 @@
-"""The weather server, started as the tests want it."""
+"""Start the weather server for tests."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ SECRET = "sesame-5f1c"  # noqa: S105 - planted to be looked for
 
 
 def weather_by_command(**limits: object) -> McpServerConfig:
-    """The weather server as a process that is started."""
+    """The configuration of the weather server as a child process."""
     config = {"command": sys.executable, "args": [str(WEATHER), "stdio"], "environment": ["WEATHER_KEY"], **limits}
     return McpServerConfig.model_validate(config)
 

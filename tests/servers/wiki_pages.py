@@ -1,4 +1,4 @@
-"""The pages of the test wiki: real articles with the ids of what they are about, and a few pages written for it."""
+"""The pages of the test wiki: real articles with their entity ids, and a few pages written for it."""
 
 import json
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _PAGE = (
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page in wikitext; `item` is the id of what it is about."""
+    """A page in wikitext; `item` is its entity id."""
 
     title: str
     text: str
@@ -38,7 +38,7 @@ class WikiPage:
 
 
 def written_pages() -> list[WikiPage]:
-    """Pages with all that a wiki may put before a reader: infobox, tables, notes, templates, redirects, choices."""
+    """Pages with every element: infobox, tables, references, templates, redirects, disambiguation."""
     pages = [
         WikiPage(file.stem.replace("~", ":"), file.read_text(encoding="utf-8"), ITEMS.get(file.stem))
         for file in sorted(WRITTEN.glob("*.wiki"))
@@ -47,7 +47,7 @@ def written_pages() -> list[WikiPage]:
 
 
 def real_pages(shared: Path, count: int = 240) -> list[WikiPage]:
-    """The articles that the first questions of the real hybrid world need, and then others, until there are so many."""
+    """The articles of the first questions of the real hybrid world, then others, up to the given number."""
     world = shared / "world_2wiki"
     lines = (world / "paragraphs.jsonl").read_text(encoding="utf-8").splitlines()
     articles = {article["title"]: article for article in map(json.loads, lines)}
@@ -61,7 +61,7 @@ def real_pages(shared: Path, count: int = 240) -> list[WikiPage]:
 
 
 def dump(pages: list[WikiPage]) -> str:
-    """The pages as MediaWiki's own export file."""
+    """The pages in MediaWiki's export format."""
     return _DUMP.format(
         "".join(
             _PAGE.format(
@@ -77,7 +77,7 @@ def dump(pages: list[WikiPage]) -> str:
 
 
 def _possible(title: str) -> bool:
-    """Whether a wiki takes the title as it is."""
+    """Whether MediaWiki accepts the title unchanged."""
     return title[:1] == title[:1].upper() and not set(title) & set("#<>[]|{}_") and not title.startswith(".")
 
 

@@ -1,4 +1,4 @@
-"""The api.php of a wiki of entities over real HTTP: it answers as Wikidata's does, of a graph file.
+"""The api.php of a Wikibase over real HTTP: it answers like Wikidata's, from a graph file.
 
 with serving(Path("wikibase.ttl")) as wiki:
     wiki.api
@@ -21,13 +21,15 @@ from worlds import terms
 
 _MOST = 50
 _ENTITY = rdflib.Namespace(terms.ENTITY_NAMESPACE)
+_SITES = 300
+"""Sites that a well-known item of Wikidata has links to."""
 _MERGED = {"Q77": "Q1"}
-"""Items that were merged into others."""
+"""Ids of items that were merged, with the items that they redirect to."""
 
 
 @dataclass(slots=True)
 class Wiki:
-    """A wiki that answers; `asked` holds what it was asked, and it tells an error while `ill`."""
+    """A running wiki; `asked` lists its requests, and it answers with an error while `ill`."""
 
     graph: rdflib.Graph
     api: str = ""
@@ -43,7 +45,8 @@ class Wiki:
             case "wbgetentities", _:
                 return self._entities(query)
             case "wbsearchentities", _:
-                return {"search": [{"id": one} for one in self._begun(query["search"])][: int(query["limit"])]}
+                named = self._begun(query["search"], query.get("type", "item"))
+                return {"search": [{"id": one} for one in named][: int(query["limit"])]}
             case "query", "search":
                 return {"query": {"search": [{"ns": 0, "title": one} for one in self._with_words(query["srsearch"])]}}
         return {"error": {"code": "badvalue", "info": f"Unrecognized value for parameter action: {query['action']}."}}
@@ -58,6 +61,9 @@ class Wiki:
         for one in ids:
             meant = _MERGED.get(one, one)
             facts = self._facts(meant, query["languages"].split("|"))
+            if "missing" not in facts:
+                # PHP writes an empty object as an empty list.
+                facts["sitelinks"] = self._sitelinks(meant, query) or []
             if meant != one:
                 facts["redirects"] = {"from": one, "to": meant}
             entities[one] = facts
@@ -74,19 +80,33 @@ class Wiki:
                     facts[kind][text.language] = {"language": text.language, "value": str(text)}
         for text in self.graph.objects(node, SKOS.altLabel):
             facts["aliases"].setdefault(text.language, []).append({"language": text.language, "value": str(text)})
-        pages = [str(page) for page in self.graph.subjects(_http(rdflib.SDO.about), node)]
-        facts["sitelinks"] = {f"{page[8:10]}wiki": {"site": f"{page[8:10]}wiki", "url": page} for page in pages}
-        # As PHP writes what is empty.
+        # PHP writes an empty object as an empty list.
         return {name: value or [] if isinstance(value, dict) else value for name, value in facts.items()}
 
-    def _names(self) -> Iterator[tuple[str, str]]:
+    def _sitelinks(self, one: str, query: dict[str, str]) -> dict[str, dict[str, str]]:
+        """The links to all sites, or to those of sitefilter only; with an address if it is asked for."""
+        if not {"sitelinks", "sitelinks/urls"} & set(query["props"].split("|")):
+            return {}
+        pages = [str(page) for page in self.graph.subjects(_http(rdflib.SDO.about), _ENTITY[one])]
+        pages += [f"https://x{number}.wikipedia.org/wiki/{one}" for number in range(_SITES)]
+        links = {}
+        for page in pages:
+            site = page.partition("//")[2].partition(".")[0] + "wiki"
+            links[site] = {"site": site, "title": str(terms.title_from_page_iri(page)), "badges": ""}
+            if "sitelinks/urls" in query["props"]:
+                links[site]["url"] = page
+        wanted = query.get("sitefilter", "").split("|")
+        return {site: link for site, link in links.items() if "sitefilter" not in query or site in wanted}
+
+    def _names(self, kind: str = "item") -> Iterator[tuple[str, str]]:
         for predicate in (RDFS.label, SKOS.altLabel):
             for node, name in self.graph.subject_objects(predicate):
-                if "/Q" in str(node):
-                    yield str(name).casefold(), str(node).removeprefix(terms.ENTITY_NAMESPACE)
+                one = str(node).removeprefix(terms.ENTITY_NAMESPACE)
+                if one.startswith({"item": "Q", "property": "P"}[kind]):
+                    yield str(name).casefold(), one
 
-    def _begun(self, search: str) -> list[str]:
-        return sorted({one for name, one in self._names() if name.startswith(search.casefold())})
+    def _begun(self, search: str, kind: str) -> list[str]:
+        return sorted({one for name, one in self._names(kind) if name.startswith(search.casefold())})
 
     def _with_words(self, search: str) -> list[str]:
         words = set(search.casefold().split())
@@ -100,7 +120,7 @@ def _http(term: rdflib.URIRef) -> rdflib.URIRef:
 
 @contextmanager
 def serving(file: Path) -> Iterator[Wiki]:
-    """A wiki of the entities of that file on a free port."""
+    """Run a wiki with the entities of this file on a free port."""
     wiki = Wiki(rdflib.Graph().parse(file))
 
     class Handler(BaseHTTPRequestHandler):
@@ -113,7 +133,7 @@ def serving(file: Path) -> Iterator[Wiki]:
             self.wfile.write(body)
 
         def log_message(self, *arguments: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     wiki.api = f"http://127.0.0.1:{server.server_port}/w/api.php"

@@ -111,12 +111,12 @@ def test_a_text_without_the_answer_gives_none(with_encoder: ToolContext):
     ("reply", "why"),
     [
         (Fails(401, "no"), "refuses the key"),
-        (Fails(429, "busy", code="insufficient_quota"), "takes no more requests"),
-        (Says("He mends nets."), "not reply in the form that was asked for"),
+        (Fails(429, "busy", code="insufficient_quota"), "has no credit left"),
+        (Says("He mends nets."), "not reply in the requested form"),
         (Says(""), "empty message"),
     ],
 )
-def test_if_the_model_fails_the_ranking_stands_with_the_reason(reply: Reply, why: str, with_encoder: ToolContext):
+def test_if_the_model_fails_the_ranking_is_returned_with_the_error(reply: Reply, why: str, with_encoder: ToolContext):
     outcome, server = read(with_encoder, [reply])
     data = data_of(outcome)
     alone = get_tool("read").call(with_encoder, {"title": "Ada Reed", "question": QUESTION}).observation
@@ -146,7 +146,7 @@ INJECTED = (
 
 @pytest.fixture
 def injected(without_meaning: ToolContext, tmp_path: Path) -> ToolContext:
-    """A world whose only article gives orders."""
+    """A world whose only article contains instructions."""
     with closing(TextWriter(tmp_path / "text")) as writer:
         writer.add(Article("Ida Voss", INJECTED))
     return replace(without_meaning, world=World("one", text=EmbeddedText(tmp_path / "text")))
@@ -167,7 +167,7 @@ def test_instructions_in_an_article_are_only_text(injected: ToolContext):
     assert data["sentences"] == list(injected.world.text.article("Ida Voss").sentences)  # type: ignore[union-attr]
 
 
-def test_of_a_long_article_the_likeliest_sentences_are_sent_and_quotes_are_looked_up_in_all(
+def test_the_best_sentences_of_a_long_article_are_sent_and_quotes_are_looked_up_in_all(
     with_encoder: ToolContext, tmp_path: Path
 ):
     sentences = [f"Barge number {n} carried coal in the year {1000 + n}." for n in range(5000)]

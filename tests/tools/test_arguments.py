@@ -1,4 +1,4 @@
-"""What people and models write where a tool takes ids."""
+"""Ids of entities in the forms that people and models write."""
 
 import pytest
 from hypothesis import given

@@ -81,7 +81,7 @@ def write(context: ToolContext, question: str, ids: str) -> Observation:
 
 
 def answers(context: ToolContext, sparql: str) -> str:
-    """The labels and values that a query gives, sorted, or yes and no."""
+    """The labels and values in a query's result, sorted, or yes or no."""
     observation = get_tool("runQuery").call(context, {"sparql": sparql}).observation
     assert observation is not None
     if observation.data["boolean"] is not None:
@@ -92,7 +92,9 @@ def answers(context: ToolContext, sparql: str) -> str:
 
 
 @pytest.mark.parametrize(("question", "ids", "expected"), QUESTIONS, ids=[question for question, _, _ in QUESTIONS])
-def test_the_first_query_answers(question: str, ids: str, expected: str, without_encoder: ToolContext) -> None:
+def test_the_first_query_returns_the_answer(
+    question: str, ids: str, expected: str, without_encoder: ToolContext
+) -> None:
     written = write(without_encoder, question, ids)
     assert answers(without_encoder, written.text) == expected
     assert written.data["route"] == "grammar"
@@ -118,7 +120,7 @@ def test_a_word_without_a_relation_of_its_name_is_matched_by_meaning(with_encode
     assert "superior of Ada Reed" in [one["reading"] for one in candidates]
 
 
-def test_names_inside_other_names_are_not_taken_for_relations(without_encoder: ToolContext) -> None:
+def test_names_inside_other_names_are_not_relations(without_encoder: ToolContext) -> None:
     written = write(without_encoder, "Who is the director of The Father of Tides?", "Q50")
     assert written.data["candidates"][0]["reading"] == "director of The Father of Tides"
 

@@ -1,4 +1,4 @@
-"""getLabel."""
+"""The tool getLabel."""
 
 from tools.registry import get_tool
 from tools.tool import ToolContext

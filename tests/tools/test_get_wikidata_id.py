@@ -1,4 +1,4 @@
-"""getWikiDataID."""
+"""The tool getWikiDataID."""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""What a tool's arguments take, read off JSON Schemas as their makers write them."""
+"""Parameters parsed from JSON Schemas of several producers."""
 
+import re
 from enum import Enum
 from typing import Annotated, Literal, Optional
 
@@ -38,7 +39,7 @@ FIELDS = {
 }
 
 
-def test_every_kind_of_parameter_is_read_from_schemas_of_pydantic() -> None:
+def test_every_kind_of_parameter_is_parsed_from_pydantic_schemas() -> None:
     model = create_model("arguments", **FIELDS)
     parameters = {p.name: p for p in parse_parameters(model.model_json_schema())}
     kinds = {name: (p.kind, p.item_kind) if p.kind == "list" else p.kind for name, p in parameters.items()}
@@ -80,7 +81,7 @@ def test_every_kind_of_parameter_is_read_from_schemas_of_pydantic() -> None:
         ({}, "json"),
     ],
 )
-def test_every_kind_of_parameter_is_read_from_other_schemas(schema: object, kind: str) -> None:
+def test_every_kind_of_parameter_is_parsed_from_other_schemas(schema: object, kind: str) -> None:
     definitions = {"n": {"type": "number"}, "loop": {"$ref": "#/$defs/loop"}}
     (parameter,) = parse_parameters({"properties": {"x": schema}, "$defs": definitions})
     assert parameter.kind == kind
@@ -110,20 +111,19 @@ def test_a_formatted_value_is_parsed_back_with_its_type(data: st.DataObject, kin
 
 
 @pytest.mark.parametrize(
-    ("kind", "written", "why"),
+    ("kind", "text", "message"),
     [
-        ("number", "seven", "'seven' is no number"),
-        ("number", "nan", "no finite number"),
-        ("whole number", "7.5", "'7.5' is no whole number"),
+        ("number", "seven", "'seven' is not a number"),
+        ("number", "nan", "not a finite number"),
+        ("whole number", "7.5", "'7.5' is not a whole number"),
         ("yes/no", "perhaps", "neither yes nor no"),
         ("choice", "c", "'c' is none of a, b"),
-        ("json", '{"a": }', "no valid JSON: expecting value at line 1, column 7"),
+        ("json", '{"a": }', "invalid JSON: expecting value at line 1, column 7"),
     ],
 )
-def test_the_error_of_a_text_that_cannot_be_parsed_says_why(kind: str, written: str, why: str) -> None:
-    with pytest.raises(ValueError, match=r"no|none") as wrong:
-        Parameter("x", kind, choices=("a", "b"), item_kind="json").parse(written)
-    assert why in str(wrong.value)
+def test_the_error_of_a_text_that_cannot_be_parsed_says_why(kind: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Parameter("x", kind, choices=("a", "b"), item_kind="json").parse(text)
 
 
 def test_lists_are_parsed_by_the_kind_of_their_items() -> None:

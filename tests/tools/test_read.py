@@ -1,4 +1,4 @@
-"""read."""
+"""The tool read without a language model."""
 
 import time
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What annotators and models see of a live wiki's articles through the tools."""
+"""Observations of tools on a live wiki's articles."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,16 +20,14 @@ from worlds.live.world import add_live_world
 from worlds.open import open_world
 from worlds.source import World
 
-pytestmark = pytest.mark.xdist_group("live")
-
 
 @pytest.fixture(scope="module")
 def wiki(mediawiki: MediaWiki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
-    answers = ResponseCache(tmp_path_factory.mktemp("live") / RESPONSE_CACHE_FILE)
+    response_cache = ResponseCache(tmp_path_factory.mktemp("live") / RESPONSE_CACHE_FILE)
     policy = RequestPolicy(frozenset({get_host(mediawiki.api)}), max_per_minute=1_000_000, timeout_seconds=120.0)
-    text = MediaWikiText(mediawiki.api, "en", RecordingHttpClient(policy, answers, Access("ada@example.org")))
+    text = MediaWikiText(mediawiki.api, "en", RecordingHttpClient(policy, response_cache, Access("ada@example.org")))
     yield ToolContext(World("wiki", text=text), no_meaning)
-    answers.close()
+    response_cache.close()
 
 
 def test_an_ambiguous_title_is_an_observation_with_choices(wiki: ToolContext):
@@ -64,19 +62,19 @@ def test_a_redirect_is_shown_and_the_row_of_an_infobox_answers(wiki: ToolContext
 def test_several_candidates_have_descriptions(wiki: ToolContext):
     observation = get_tool("wikisearch").call(wiki, {"query": "mercury"}).observation
     assert observation is not None
-    assert observation.text.splitlines()[0].startswith("1. Mercury (several things are called so): ")
+    assert observation.text.splitlines()[0].startswith("1. Mercury (several meanings of this title): ")
     assert len(observation.data["hits"]) == 4
 
 
 def test_a_failing_wiki_is_an_error_and_not_an_empty_result(wiki: ToolContext, tmp_path: Path):
-    answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
+    response_cache = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     gone = "http://127.0.0.1:9"
-    door = RecordingHttpClient(
-        RequestPolicy(frozenset({get_host(gone)}), timeout_seconds=1.0), answers, Access("ada@example.org")
+    http_client = RecordingHttpClient(
+        RequestPolicy(frozenset({get_host(gone)}), timeout_seconds=1.0), response_cache, Access("ada@example.org")
     )
-    nowhere = ToolContext(World("gone", text=MediaWikiText(f"{gone}/w/api.php", "en", door)), no_meaning)
+    nowhere = ToolContext(World("gone", text=MediaWikiText(f"{gone}/w/api.php", "en", http_client)), no_meaning)
     for name, arguments in (("wikisearch", {"query": "Ada"}), ("read", {"title": "Ada", "question": "who?"})):
         outcome = get_tool(name).call(nowhere, arguments)
         assert outcome.observation is None
         assert "127.0.0.1:9 could not be reached" in (outcome.error or "")
-    answers.close()
+    response_cache.close()

@@ -1,4 +1,4 @@
-"""runQuery."""
+"""The tool runQuery."""
 
 import json
 import re

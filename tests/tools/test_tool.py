@@ -90,4 +90,4 @@ def test_a_function_with_the_name_of_an_added_tool_is_refused() -> None:
     config = ExternalToolsConfig(functions={"listFiles": FunctionConfig(place="mine:files")})
     registry = ToolRegistry(config, built_in={**BUILT_IN_TOOLS, FILES.name: FILES})
     assert registry.find("listFiles") is FILES
-    assert "has the name of one of Showhow's own tools" in registry.config.errors["listFiles"]
+    assert "has the name of a built-in tool" in registry.config.errors["listFiles"]

@@ -1,10 +1,7 @@
-"""websearch, and reading what it found."""
-
-from langchain_core.messages import ToolMessage
+"""The tool websearch, and reading the pages of its results."""
 
 from tests.fixtures.harbour import PAGES, must_not_encode
-from tools.langchain_tools import to_langchain_tools
-from tools.registry import available_tools, get_tool
+from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.source import World
 
@@ -77,12 +74,3 @@ def test_an_unknown_address_is_an_error(webbed: World) -> None:
     outcome = get_tool("read").call(ToolContext(webbed, must_not_encode), wrong)
     assert outcome.error is not None
     assert "no page at 'https://gullhaven.example/news/4'" in outcome.error
-
-
-def test_a_model_can_call_the_web_tool(webbed: World) -> None:
-    bound = {
-        one.name: one for one in to_langchain_tools(available_tools(webbed), ToolContext(webbed, must_not_encode))
-    }["websearch"]
-    message = bound.invoke({"type": "tool_call", "id": "1", "name": "websearch", "args": {"query": "storm barges"}})
-    assert isinstance(message, ToolMessage)
-    assert message.artifact["pages"][0]["title"] == "Storm over the harbour"

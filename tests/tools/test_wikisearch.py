@@ -1,4 +1,4 @@
-"""wikisearch."""
+"""The tool wikisearch."""
 
 from tools.registry import get_tool
 from tools.tool import ToolContext
@@ -13,7 +13,7 @@ def test_a_name_finds_its_article_first(without_encoder: ToolContext) -> None:
     assert observation.text.splitlines()[0].startswith("1. Ada Reed: ")
 
 
-def test_a_whole_question_finds_the_right_article_and_says_that_it_was_relaxed(without_encoder: ToolContext) -> None:
+def test_a_question_finds_the_right_article_with_relaxed_hits(without_encoder: ToolContext) -> None:
     observation = (
         get_tool("wikisearch").call(without_encoder, {"query": "At what hour does the night ferry sail?"}).observation
     )

@@ -1,4 +1,4 @@
-"""An isle with odd names, a graph large enough to run away in, and the real articles, each built once."""
+"""Worlds built once: an isle with unusual names, a graph large enough for runaway queries, and real articles."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def isle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A small world of articles and a graph with items of Wikidata's shape and with IRIs of its own."""
+    """A small world of articles and a graph with items in Wikidata's form and with its own IRIs."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     build_world(worlds, "isle", WorldContents(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl"))
     world = open_world(worlds, "isle")
@@ -38,9 +38,9 @@ def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def crowd(crowd_folder: Path) -> Iterator[EmbeddedGraph]:
-    """That graph with a second and 100 rows for a query."""
+    """The graph of 3,000 triples, with limits of one second and 100 rows per query."""
     graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=1, max_rows=100), workers=1)
-    # A fresh process takes its time to start; what is measured is the query.
+    # Start the process first, so that only the query is measured.
     assert graph.query("ASK {}").boolean is True
     yield graph
     graph.close()
@@ -48,7 +48,7 @@ def crowd(crowd_folder: Path) -> Iterator[EmbeddedGraph]:
 
 @pytest.fixture(scope="session")
 def real_text(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> EmbeddedText:
-    """The 7,035 paragraphs of Wikipedia."""
+    """The index of 7,035 paragraphs of Wikipedia."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     build_world(worlds, "real", WorldContents(read_articles(shared_data / "world_2wiki" / "paragraphs.jsonl")))
     text = open_world(worlds, "real").text

@@ -1,4 +1,4 @@
-"""Building and opening worlds: whole or not at all, the same whatever the order, and never over another."""
+"""Build and open worlds: atomically, independent of order, and never over an existing world."""
 
 import gzip
 import os
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from worlds.build import WorldContents, build_world
+from worlds.build import WorldContents, build_world, remove_half_built_worlds
 from worlds.folder import InvalidWorldName, WorldError, WorldExists, WorldNotFound, list_world_names
 from worlds.importers import read_articles
 from worlds.importers.files import MalformedFile
@@ -42,7 +42,7 @@ def worlds(tmp_path) -> Path:
 
 
 def left_behind(worlds: Path) -> list[str]:
-    """What lies in the folder of worlds, hidden or not."""
+    """The names of all files and folders in the folder of worlds, hidden ones included."""
     return sorted(path.name for path in worlds.iterdir()) if worlds.is_dir() else []
 
 
@@ -50,7 +50,7 @@ def hash_of(worlds: Path, sources: WorldContents) -> str:
     return build_world(worlds, "hashed", sources, replace=True)["hash"]
 
 
-def test_a_world_says_what_it_is(worlds):
+def test_a_world_has_its_metadata(worlds):
     metadata = build_world(
         worlds, "isle", WorldContents(read_articles(HERE / "isle.jsonl"), HERE / "isle.ttl", {"licence": "CC0"})
     )
@@ -69,7 +69,7 @@ def test_a_world_says_what_it_is(worlds):
     )
 )
 @settings(max_examples=examples(15), deadline=None)
-def test_any_metadata_of_a_world_can_be_read_again(tmp_path_factory, extra):
+def test_any_metadata_is_read_back(tmp_path_factory, extra):
     home = tmp_path_factory.mktemp("home")
     own = {"name", "articles", "triples", "entities", "hash", "built"}
     build_world(home, "w", WorldContents(ARTICLES[:1], metadata=extra))
@@ -130,7 +130,7 @@ def test_a_malformed_line_of_articles_stops_the_import_and_leaves_nothing(worlds
     assert left_behind(worlds) == []
 
 
-def test_files_that_are_not_there_are_named(worlds, tmp_path):
+def test_the_error_names_a_missing_file(worlds, tmp_path):
     for sources in (WorldContents(read_articles(tmp_path / "no.jsonl")), WorldContents(graph=tmp_path / "no.ttl")):
         with pytest.raises(MalformedFile, match=r"no\.(jsonl|ttl)"):
             build_world(worlds, "w", sources)
@@ -165,7 +165,7 @@ def test_any_broken_turtle_is_refused_by_name_or_imported(tmp_path, content):
 
 @given(st.lists(st.sampled_from([*ARTICLES, Article("Title 1", ("Another text.",))]), max_size=9), st.data())
 @one_folder
-def test_an_article_given_twice_counts_once_and_the_order_does_not_count(tmp_path, articles, data):
+def test_duplicate_articles_and_their_order_do_not_change_the_hash(tmp_path, articles, data):
     shuffled = data.draw(st.permutations([*articles, *articles[:2]]))
     worlds = tmp_path / "worlds"
     if not articles:
@@ -200,7 +200,7 @@ def test_the_world_hash_does_not_depend_on_the_hash_seed(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from worlds.build import WorldContents, build_world
+from worlds.build import WorldContents, build_world, remove_half_built_worlds
 from worlds.importers import read_articles
 here, home = Path(sys.argv[1]), Path(sys.argv[2])
 print(build_world(home, "w", WorldContents(read_articles(here / "isle.jsonl"), here / "isle.ttl"))["hash"])
@@ -215,7 +215,7 @@ print(build_world(home, "w", WorldContents(read_articles(here / "isle.jsonl"), h
     assert len(outputs) == 1
 
 
-def test_a_world_that_is_there_is_refused_unless_it_is_replaced(worlds):
+def test_an_existing_world_is_only_overwritten_with_replace(worlds):
     build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     with pytest.raises(WorldExists, match=r"'w' already.*--replace"):
         build_world(worlds, "w", WorldContents(ARTICLES[:2]))
@@ -233,7 +233,7 @@ def test_a_replacement_that_fails_leaves_the_world_as_it_was(worlds, tmp_path):
     assert left_behind(worlds) == ["w"]
 
 
-def test_a_world_that_is_open_stays_readable_while_it_is_replaced(worlds):
+def test_an_open_world_stays_readable_while_it_is_replaced(worlds):
     build_world(worlds, "w", WorldContents(ARTICLES[:1]))
     opened = open_world(worlds, "w")
     build_world(worlds, "w", WorldContents(ARTICLES[1:2]), replace=True)
@@ -241,11 +241,11 @@ def test_a_world_that_is_open_stays_readable_while_it_is_replaced(worlds):
     assert open_world(worlds, "w").text.article("Title 2") == ARTICLES[1]
 
 
-def test_a_killed_build_leaves_no_half_world_and_the_next_build_sweeps(worlds):
+def test_a_killed_build_leaves_no_partial_world_and_the_next_build_removes_its_files(worlds):
     program = """
 import sys, time
 from pathlib import Path
-from worlds.build import WorldContents, build_world
+from worlds.build import WorldContents, build_world, remove_half_built_worlds
 from worlds.source import Article
 def endless():
     for n in range(200):
@@ -256,29 +256,54 @@ build_world(Path(sys.argv[1]), "half", WorldContents(endless()))
 """
     with subprocess.Popen([sys.executable, "-c", program, worlds], stdout=subprocess.PIPE, cwd=ROOT) as build:
         assert build.stdout.readline() == b"halfway\n"
-        assert len(left_behind(worlds)) == 1
-        # A build that is at work is left alone.
+        [folder, lock] = left_behind(worlds)
+        assert (lock.rpartition(".")[2], folder.rpartition("-")[2]) == ("lock", "half.new")
+        # The folder of a running build is not removed.
         build_world(worlds, "other", WorldContents(ARTICLES[:1]))
-        assert len(left_behind(worlds)) == 2
+        assert remove_half_built_worlds(worlds) == []
+        assert left_behind(worlds) == [folder, lock, "other"]
         build.send_signal(signal.SIGKILL)
     assert list_world_names(worlds) == ["other"]
     with pytest.raises(WorldNotFound):
         open_world(worlds, "half")
+    assert remove_half_built_worlds(worlds) == [
+        "Removed the half-built world half: the process that built it was killed."
+    ]
+    assert left_behind(worlds) == ["other"]
     build_world(worlds, "half", WorldContents(ARTICLES[:1]))
     assert left_behind(worlds) == ["half", "other"]
 
 
-def test_a_replacement_that_is_killed_between_its_two_renames_gives_the_former_world_back(worlds):
-    build_world(worlds, "w", WorldContents(ARTICLES[:1]))
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
-    )
-    # What the disk holds at that moment: the world is set aside, the new one not yet in its place.
-    (worlds / "w").rename(worlds / f".building-{gone.stdout.strip()}-abc-former-w")
-    (worlds / f".building-{gone.stdout.strip()}-abc").mkdir()
-    build_world(worlds, "other", WorldContents(ARTICLES[1:2]))
-    assert left_behind(worlds) == ["other", "w"]
-    assert open_world(worlds, "w").text.article("Title 1") == ARTICLES[0]
+@pytest.mark.parametrize("moment", ["the first rename", "the second rename"])
+def test_a_replacement_killed_between_its_renames_leaves_one_whole_world(worlds, moment):
+    build_world(worlds, "w-x", WorldContents(ARTICLES[:1]))
+    # The process is killed as it fsyncs the new world's file, or the folder of worlds after both renames.
+    program = """
+import os, signal, sys
+from pathlib import Path
+from worlds import build
+from worlds.source import Article
+def killed(path, *_):
+    if not (Path(sys.argv[1]) / "w-x").exists() or sys.argv[2] == "the second rename":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(path, *_)
+rename = Path.rename
+if sys.argv[2] == "the first rename":
+    Path.rename = killed
+else:
+    build.shutil.rmtree = killed
+build.build_world(Path(sys.argv[1]), "w-x", build.WorldContents([Article("Title 2", ("x",))]), replace=True)
+"""
+    killed = subprocess.run([sys.executable, "-c", program, worlds, moment], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    [message] = {message for message in remove_half_built_worlds(worlds) if "half-built" not in message}
+    assert left_behind(worlds) == ["w-x"]
+    if moment == "the first rename":
+        assert message == "The world w-x is as it was: a process was killed while it replaced the world."
+        assert open_world(worlds, "w-x").text.article("Title 1") == ARTICLES[0]
+    else:
+        assert message == "Removed the former world w-x: the process that replaced it was killed before it could."
+        assert open_world(worlds, "w-x").text.article("Title 2").sentences == ("x",)
 
 
 @pytest.mark.parametrize("limit", [1000, 20_000])
@@ -291,7 +316,7 @@ def test_a_full_disk_is_reported_in_one_sentence_and_leaves_no_files(worlds, tmp
     program = f"""
 import resource, sys
 from pathlib import Path
-from worlds.build import WorldContents, build_world
+from worlds.build import WorldContents, build_world, remove_half_built_worlds
 from worlds.folder import WorldError
 from worlds.source import Article
 graph = Path(sys.argv[2])
@@ -331,12 +356,21 @@ def test_an_interrupt_leaves_nothing(worlds):
 @pytest.mark.parametrize(
     "name", ["../x", "a/b", "", ".", "..", ".hidden", "-x", "a b", "ä", "x\n", "x" * 65, "C:", "a\x00"]
 )
-def test_a_name_that_is_no_plain_folder_name_is_refused(worlds, name):
+def test_an_unsafe_name_is_refused(worlds, name):
     with pytest.raises(InvalidWorldName, match="letters, digits"):
         build_world(worlds, name, WorldContents(ARTICLES))
     with pytest.raises(InvalidWorldName):
         open_world(worlds, name)
     assert left_behind(worlds.parent) == []
+
+
+@pytest.mark.parametrize("name", ["CON", "nul", "lpt1", "Isle", "1sle", "lsle", "ISLE"])
+def test_a_reserved_name_or_one_that_looks_like_another_worlds_is_refused(worlds, name):
+    build_world(worlds, "Isle" if name in ("1sle", "lsle") else "isle", WorldContents(ARTICLES[:1]))
+    before = left_behind(worlds)
+    with pytest.raises(InvalidWorldName, match=r"cannot name a world: (Windows|it is easily taken for)"):
+        build_world(worlds, name, WorldContents(ARTICLES[:1]))
+    assert left_behind(worlds) == before
 
 
 def test_an_unknown_world_lists_the_known_ones(worlds):
@@ -357,7 +391,7 @@ def test_a_damaged_world_toml_is_an_error(worlds):
             open_world(worlds, "w")
 
 
-def test_the_real_graph_holds_every_triple_of_its_table(worlds, shared_data):
+def test_the_real_graph_contains_every_triple_of_its_table(worlds, shared_data):
     source = shared_data / "world_2wiki"
     build_world(worlds, "real", WorldContents(graph=source / "kg_full.ttl"))
     graph = open_world(worlds, "real").graph

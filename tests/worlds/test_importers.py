@@ -1,4 +1,4 @@
-"""Reading articles out of files: every usual shape, and every way in which a file can be broken."""
+"""Read articles from files: every supported form, and malformed files of every kind."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ good_records = st.fixed_dictionaries(
 
 @pytest.fixture
 def file_of(tmp_path) -> Callable[..., Path]:
-    """A file with these contents, by default of JSON Lines."""
+    """Create a file with these contents, by default JSON Lines."""
 
     def make(content: str | bytes, name: str = "articles.jsonl") -> Path:
         file = tmp_path / name
@@ -47,7 +47,7 @@ def file_of(tmp_path) -> Callable[..., Path]:
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
-    """Bytes that are cut off, or of which a few are others, doubled or gone."""
+    """The bytes truncated, or with a few of them changed, doubled or removed."""
     content = bytearray(draw(whole))
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, len(content)))
@@ -60,7 +60,7 @@ def json_lines(records: list[object]) -> bytes:
 
 
 def is_refused_by_name_or_read(file: Path, form: str = "auto") -> None:
-    """Whatever the file holds, its articles can be kept and shown, or the refusal names it."""
+    """Assert that the file's articles can be stored and shown, or that the error names the file."""
     try:
         articles = list(read_articles(file, form))
     except WorldError as refused:
@@ -72,7 +72,7 @@ def is_refused_by_name_or_read(file: Path, form: str = "auto") -> None:
         assert b"\x00" not in "".join((article.title, *article.sentences)).encode()
 
 
-def test_sentences_are_taken_as_they_are(file_of):
+def test_given_sentences_are_unchanged(file_of):
     file = file_of('{"title": " A ", "sentences": ["One.", "Two. Three."]}')
     assert list(read_articles(file)) == [Article("A", ("One.", "Two. Three."))]
 
@@ -94,7 +94,7 @@ def test_the_entitys_id_may_have_any_of_its_usual_names(file_of, name):
 
 @pytest.mark.parametrize("name", ["id", "_id", "item"])
 @pytest.mark.parametrize("value", [7, "5f3c", "", ["Q1"]])
-def test_a_records_own_number_is_no_entitys_id(file_of, name, value):
+def test_a_record_number_is_not_an_entity_id(file_of, name, value):
     (article,) = read_articles(file_of(json.dumps({"title": "A", "text": "B.", name: value})))
     assert article.entity is None
 
@@ -129,7 +129,7 @@ def test_a_folder_without_known_files_and_a_path_that_is_not_there_are_refused(t
         list(read_articles(tmp_path / "nothing"))
 
 
-def test_only_the_articles_whose_fields_have_the_wanted_values_are_read(file_of):
+def test_articles_are_filtered_by_the_values_of_fields(file_of):
     records = [
         {"title": "A", "text": "", "side": "text", "year": 7},
         {"title": "B", "text": "", "side": "kg", "year": 7},
@@ -181,25 +181,25 @@ def test_the_real_paragraphs_come_with_their_entities_and_sides(shared_data):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"title": "B", "text": "x"', "no JSON"),
-        ('{"title": "B" "text": "x"}', "no JSON: expecting ',' delimiter at column 15"),
-        ("[1, 2]", "a JSON object is needed, this is a list"),
-        ("7", "this is a number"),
-        ("null", "this is null"),
-        ("NaN", "NaN is no JSON number"),
+        ('{"title": "B", "text": "x"', "invalid JSON"),
+        ('{"title": "B" "text": "x"}', "invalid JSON: expecting ',' delimiter at column 15"),
+        ("[1, 2]", "a JSON object is required, not a list"),
+        ("7", "required, not a number"),
+        ("null", "required, not null"),
+        ("NaN", "NaN is not a JSON number"),
         ('{"text": "x"}', "the field 'title' is missing"),
         ('{"title": " ", "text": "x"}', "the field 'title' is blank"),
         ('{"title": 7, "text": "x"}', "the field 'title' is a number, not a text"),
         ('{"title": "B"}', "'text' and 'sentences' are both missing"),
-        ('{"title": "B", "text": ["x"]}', "the field 'text' is no text"),
-        ('{"title": "B", "text": null}', "the field 'text' is no text"),
-        ('{"title": "B", "sentences": "x"}', "the field 'sentences' is no list of texts"),
-        ('{"title": "B", "sentences": ["x", 1]}', "the field 'sentences' is no list of texts"),
-        ('{"title": "B", "text": "x", "entity": 42}', "the field 'entity' is no text"),
+        ('{"title": "B", "text": ["x"]}', "the field 'text' is not a text"),
+        ('{"title": "B", "text": null}', "the field 'text' is not a text"),
+        ('{"title": "B", "sentences": "x"}', "the field 'sentences' is not a list of texts"),
+        ('{"title": "B", "sentences": ["x", 1]}', "the field 'sentences' is not a list of texts"),
+        ('{"title": "B", "text": "x", "entity": 42}', "the field 'entity' is not a text"),
         ('{"title": "B", "text": "x\\u0000"}', "NUL"),
         ('{"title": "\\ud83d", "text": "x"}', "half of a surrogate pair"),
         ('{"title": "B", "text": ' + "[" * 100_000, "nested too deeply"),
-        ('{"title": "B", "text": "x", "n": ' + "9" * 5000 + "}", "no JSON"),
+        ('{"title": "B", "text": "x", "n": ' + "9" * 5000 + "}", "invalid JSON"),
         (b'{"title": "\xff", "text": "x"}', "it is not UTF-8 (byte 12 of the line)"),
     ],
     ids=lambda value: ascii(value[:40]),
@@ -239,12 +239,12 @@ def test_a_malformed_question_file_is_named(file_of, content):
     assert refused.value.reason
 
 
-def test_a_gzipped_file_that_is_cut_off_damaged_or_none_is_named(file_of):
+def test_the_error_names_a_truncated_or_invalid_gzip_file(file_of):
     packed = gzip.compress(b'{"title": "A", "text": "a long text that is packed"}\n' * 50)
-    hurt = packed[:20] + bytes(byte ^ 0xFF for byte in packed[20:60]) + packed[60:]
-    for content in (packed[:-20], hurt, b"no gzip at all", packed + b"rest"):
+    damaged = packed[:20] + bytes(byte ^ 0xFF for byte in packed[20:60]) + packed[60:]
+    for content in (packed[:-20], damaged, b"no gzip at all", packed + b"rest"):
         for form in ("jsonl", "2wiki"):
-            with pytest.raises(MalformedFile, match=r"a\.jsonl\.gz.*unpacked"):
+            with pytest.raises(MalformedFile, match=r"a\.jsonl\.gz.*decompressed"):
                 list(read_articles(file_of(content, "a.jsonl.gz"), form))
 
 
@@ -252,13 +252,13 @@ def test_a_gzipped_file_that_is_cut_off_damaged_or_none_is_named(file_of):
 @example(b'{"title": "A", "text": "\\ud800"}')
 @example(b"\xff\xfe{}")
 @in_any_file
-def test_any_damaged_file_of_json_lines_is_refused_by_name_or_read(file_of, content):
+def test_any_damaged_json_lines_file_is_read_or_named_in_the_error(file_of, content):
     is_refused_by_name_or_read(file_of(content))
 
 
 @given(st.lists(json_values, max_size=4).map(json_lines))
 @in_any_file
-def test_any_json_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content):
+def test_any_json_is_read_or_the_error_names_the_file(file_of, content):
     is_refused_by_name_or_read(file_of(content))
 
 
@@ -266,7 +266,7 @@ def test_any_json_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content
     st.fixed_dictionaries({"title": st.text(min_size=1), "text": st.text()}).map(lambda record: json_lines([record]))
 )
 @in_any_file
-def test_any_text_is_cut_into_sentences_or_refused_by_name(file_of, content):
+def test_any_text_is_split_into_sentences_or_the_error_names_the_file(file_of, content):
     is_refused_by_name_or_read(file_of(content))
 
 
@@ -281,11 +281,11 @@ def test_any_text_is_cut_into_sentences_or_refused_by_name(file_of, content):
     ).map(lambda record: json.dumps(record).encode())
 )
 @in_any_file
-def test_any_question_file_of_the_wrong_shape_is_refused_by_name_or_read(file_of, content):
+def test_any_question_file_is_read_or_named_in_the_error(file_of, content):
     is_refused_by_name_or_read(file_of(content, "q.json"), "hotpotqa")
 
 
 @given(damaged(st.lists(good_records, min_size=1, max_size=4).map(json_lines).map(gzip.compress)))
 @in_any_file
-def test_any_damaged_gzip_is_refused_by_name_or_read(file_of, content):
+def test_any_damaged_gzip_file_is_read_or_named_in_the_error(file_of, content):
     is_refused_by_name_or_read(file_of(content, "a.jsonl.gz"))

@@ -1,4 +1,4 @@
-"""What is drawn of an entity against queries of its own."""
+"""Neighbourhoods of entities, compared with direct queries."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def test_every_relation_of_every_entity_is_there_with_its_values(isle):
     for entity in {row[0].value for row in rows}:
         if not graph.entities([entity]):
             continue
-        neighbourhood = load_neighbourhood(graph, entity, most=100)
+        neighbourhood = load_neighbourhood(graph, entity, max_values=100)
         relations = graph.relations(entity)
         assert {b.relation for b in neighbourhood.branches if b.outgoing} == set(relations.outgoing)
         for branch in neighbourhood.branches:
@@ -30,7 +30,7 @@ def test_every_relation_of_every_entity_is_there_with_its_values(isle):
             expected = {row[0].value for row in graph.query(f"SELECT ?v WHERE {{ {pattern} }}").rows}
             actual = {value.entity or value.label for value in branch.values}
             assert not branch.more
-            # What stands both ways is drawn once.
+            # A symmetric relation is drawn once.
             assert actual == expected or (not branch.outgoing and actual < expected)
     assert compared > 10
 
@@ -55,13 +55,13 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphSource]:
 
 
 def test_many_values_are_truncated_and_marked_as_such(hub):
-    (branch,) = load_neighbourhood(hub, "Q1", most=6).branches
+    (branch,) = load_neighbourhood(hub, "Q1", max_values=6).branches
     assert (branch.outgoing, len(branch.values), branch.more) == (False, 6, True)
-    (branch,) = load_neighbourhood(hub, "Q1", most=40).branches
+    (branch,) = load_neighbourhood(hub, "Q1", max_values=40).branches
     assert ({value.entity for value in branch.values}, branch.more) == ({f"Q{n}" for n in range(2, 42)}, False)
 
 
-def test_what_stands_both_ways_is_drawn_once(hub):
+def test_a_symmetric_relation_is_drawn_once(hub):
     friends = [branch for branch in load_neighbourhood(hub, "Q2").branches if branch.relation.id == "P3342"]
     assert [(one.outgoing, [value.entity for value in one.values]) for one in friends] == [(True, ["Q3"])]
 
@@ -73,7 +73,7 @@ def test_an_entity_unknown_to_the_graph_is_an_error(hub):
         load_neighbourhood(hub, "no id")
 
 
-def test_labels_are_given_for_entities_and_literals_stay_as_they_are(isle):
+def test_entities_have_labels_and_literals_are_unchanged(isle):
     neighbourhood = load_neighbourhood(isle.graph, "Q1")
     labelled = [value for branch in neighbourhood.branches for value in branch.values if value.entity]
     assert labelled

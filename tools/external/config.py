@@ -2,13 +2,15 @@
 
 [functions.wordcount]                 the tool's name
 place = "my_tools:count_words"        a LangChain tool or a typed function; my_tools.py may be in the folder of the file
-seconds = 10                          limit of a call
-characters = 5000                     limit of its answer
+seconds = 10                          time limit of a call
+characters = 5000                     length limit of its result
+megabytes = 500                       memory that a call may use
+environment = ["COUNT_KEY"]           the names of the environment variables passed to it
 
 [servers.weather]                     an MCP server that Showhow starts ...
 command = "uvx"
 args = ["weather-mcp"]
-environment = ["WEATHER_KEY"]         the names of the variables that it gets
+environment = ["WEATHER_KEY"]         the names of the environment variables passed to it
 prefix = "weather_"                   put before the names of its tools; by default the server's name and "_"
 
 [servers.library]                     ... or one that runs elsewhere
@@ -33,6 +35,7 @@ ConfigEntryT = TypeVar("ConfigEntryT", bound=BaseModel)
 TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The tool names that language models accept."""
 VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
+DEFAULT_MEGABYTES = 1_000
 _FIELD_HINTS = {
     "place": 'it must be module:function, such as "my_tools:count_words"',
     "token": "it must name the environment variable that holds the token, never the token itself",
@@ -41,14 +44,15 @@ _FIELD_HINTS = {
     "prefix": "it must be at most 40 of A-Z, a-z, 0-9, _ and -",
     "url": "it must be an address such as https://tools.example/mcp",
 }
-"""What a field must be, for errors that pydantic describes as patterns."""
+"""The expected value of a field, for errors that pydantic describes as patterns."""
 
 
 class _ExternalToolConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     seconds: float = Field(DEFAULT_SECONDS, gt=0, le=3600)
-    characters: int = Field(DEFAULT_CHARACTERS, ge=100, le=10_000_000)
+    characters: int = Field(DEFAULT_CHARACTERS, ge=100, le=1_000_000)
+    environment: tuple[Annotated[str, Field(pattern=f"^{VARIABLE_PATTERN}$")], ...] = ()
 
     @property
     def limits(self) -> ToolLimits:
@@ -61,6 +65,7 @@ class FunctionConfig(_ExternalToolConfig):
 
     place: str = Field(pattern=r"^[\w.]+:[\w.]+$")
     title: str | None = None
+    megabytes: int = Field(DEFAULT_MEGABYTES, ge=10, le=1_000_000)
 
 
 class McpServerConfig(_ExternalToolConfig):
@@ -68,7 +73,6 @@ class McpServerConfig(_ExternalToolConfig):
 
     command: str | None = Field(None, min_length=1)
     args: tuple[str, ...] = ()
-    environment: tuple[Annotated[str, Field(pattern=f"^{VARIABLE_PATTERN}$")], ...] = ()
     folder: Path | None = None
     url: str | None = Field(None, pattern=r"^https?://\S+$")
     transport: Literal["http", "sse"] = "http"
@@ -86,17 +90,17 @@ class McpServerConfig(_ExternalToolConfig):
     def _check_url(cls, url: str | None) -> str | None:
         try:
             parts = urlsplit(url or "http://none")
-            whole = bool(parts.hostname) and parts.port != 0
+            is_valid = bool(parts.hostname) and parts.port != 0
         except ValueError:
-            whole = False
-        if not whole:
-            raise ValueError("no address")
+            is_valid = False
+        if not is_valid:
+            raise ValueError("not an address")
         return url
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalToolsConfig:
-    """The valid entries of the file; `errors` has a sentence for each wrong entry, and under "" for the file itself."""
+    """The valid entries of the file; `errors` has a message per invalid entry, and under "" for the file itself."""
 
     functions: Mapping[str, FunctionConfig] = field(default_factory=dict)
     servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
@@ -106,13 +110,13 @@ class ExternalToolsConfig:
 
 
 def load_external_tools_config(file: Path) -> ExternalToolsConfig:
-    """Read the file; a wrong entry becomes an error that says what to correct, and the others are used."""
+    """Read the file; an invalid entry becomes an error that says what to correct, and the others are used."""
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         return ExternalToolsConfig(errors={"": f"{file} cannot be read: {error.strerror or error}."})
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        return ExternalToolsConfig(errors={"": f"{file} is no valid TOML: {error}; correct it there."})
+        return ExternalToolsConfig(errors={"": f"{file} is not valid TOML: {error}; correct it there."})
     errors = {}
     if unknown_tables := sorted(content.keys() - {"functions", "servers"}):
         errors[""] = f"{file} has {unknown_tables[0]!r}, but only the tables functions and servers are read; remove it."
@@ -124,32 +128,34 @@ def load_external_tools_config(file: Path) -> ExternalToolsConfig:
     return ExternalToolsConfig(functions, servers, errors, file.resolve().parent)
 
 
-def _parse_entries(table: Any, kind: type[ConfigEntryT], where: str, errors: dict[str, str]) -> dict[str, ConfigEntryT]:
+def _parse_entries(
+    table: Any, entry_type: type[ConfigEntryT], heading: str, errors: dict[str, str]
+) -> dict[str, ConfigEntryT]:
     if not isinstance(table, dict):
-        errors[""] = f"{where.rstrip('.').replace('[', '')} is no table; write one table an entry: {where}NAME]."
+        errors[""] = f"{heading.rstrip('.').replace('[', '')} is not a table; write a table per entry: {heading}NAME]."
         return {}
     entries: dict[str, ConfigEntryT] = {}
     for name, entry in table.items():
         if not TOOL_NAME_PATTERN.fullmatch(name):
             errors[name] = (
-                f"{where}{name}] has a name that models cannot use; use at most 64 of A-Z, a-z, 0-9, _ and -."
+                f"{heading}{name}] has a name that models cannot use; use at most 64 of A-Z, a-z, 0-9, _ and -."
             )
             continue
         try:
-            entries[name] = kind.model_validate(entry)
+            entries[name] = entry_type.model_validate(entry)
         except ValidationError as error:
-            errors[name] = f"{where}{name}]: {_describe_validation_error(error, kind)}; correct it there."
+            errors[name] = f"{heading}{name}]: {_describe_validation_error(error, entry_type)}; correct it there."
     return entries
 
 
-def _describe_validation_error(error: ValidationError, kind: type[BaseModel]) -> str:
-    """The first validation error, in words."""
+def _describe_validation_error(error: ValidationError, entry_type: type[BaseModel]) -> str:
+    """The first validation error as part of a sentence."""
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if not name:
-        problem = "it is no table of fields" if first["type"] == "model_type" else first["msg"]
+        problem = "it is not a table of fields" if first["type"] == "model_type" else first["msg"]
         return f"the entry: {problem.removeprefix('Value error, ')}"
     if first["type"] == "extra_forbidden":
-        return f"{name} is no field that is known; it may have {', '.join(kind.model_fields)}"
+        return f"{name} is not a known field; the fields are {', '.join(entry_type.model_fields)}"
     message = first["msg"].removeprefix("Value error, ")
     return f"{name}: {_FIELD_HINTS.get(name) or message[:1].lower() + message[1:]}"

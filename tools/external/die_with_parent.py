@@ -6,6 +6,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+DIE_WITH_PARENT_SCRIPT = __file__
 
 if __name__ == "__main__":
     parent = os.getppid()

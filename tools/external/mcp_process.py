@@ -1,6 +1,6 @@
 """Runs an MCP server as a child process; messages are lines of JSON on its standard streams.
 
-MCP's own client joins a long line piece by piece, so that one long answer blocks every other session for many seconds.
+MCP's own client joins a long line piece by piece, so that one long message blocks every other session for many seconds.
 Here the size of a message is limited.
 """
 
@@ -22,22 +22,22 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from tools.errors import ToolError
+from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from worlds.source import ErrorKind
 
 IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]
-DIE_WITH_PARENT_SCRIPT = Path(__file__).with_name("die_with_parent.py")
 MAX_MESSAGE_BYTES = 8_000_000
-"""The most bytes of one message."""
+"""Maximum size of one message."""
 _STDERR_TAIL_BYTES = 4_000
 _MAX_STDERR_LINE_CHARACTERS = 300
 _SHUTDOWN_TIMEOUT_SECONDS = 2.0
-"""Seconds that a server has to end after its input was closed, and again after SIGTERM."""
+"""Seconds that a server has to exit after its input was closed, and again after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCommand:
-    """The command of a server; it gets this environment and MCP's default variables, and no others."""
+    """The command of a server; its environment is `environment` and MCP's default variables only."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
@@ -58,21 +58,21 @@ class ServerProcess:
         return lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
 
     async def read_stderr(self) -> None:
-        """Read its standard error and remember the end of it."""
+        """Read its standard error and store the end of it."""
         assert self._process.stderr is not None  # noqa: S101 - it is piped
         while chunk := await self._process.stderr.read(65_536):
             self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
 
-    async def read_messages(self, to: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass on its messages until it ends; lines that are no message are ignored."""
+    async def read_messages(self, sender: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Send its messages to the stream until it exits; lines that are not messages are ignored."""
         assert self._process.stdout is not None  # noqa: S101 - it is piped
-        async with to:
+        async with sender:
             while True:
                 try:
                     line = await self._process.stdout.readline()
                 except ValueError:
                     raise ToolError(
-                        f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less", ErrorKind.UNAVAILABLE
+                        f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; request less", ErrorKind.UNAVAILABLE
                     ) from None
                 if not line:
                     return
@@ -80,7 +80,7 @@ class ServerProcess:
                     message = JSONRPCMessage.model_validate_json(line)
                 except ValidationError:
                     continue
-                await to.send(SessionMessage(message))
+                await sender.send(SessionMessage(message))
 
     async def write_messages(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write messages to its standard input until the stream ends."""
@@ -92,7 +92,7 @@ class ServerProcess:
                 await self._process.stdin.drain()
 
     async def drain_pipes(self) -> None:
-        """Read what an ended server left in its pipes, which would stay open otherwise."""
+        """Read the rest of the pipes of a server that has exited; they would stay open otherwise."""
         for stream in (self._process.stdout, self._process.stderr):
             assert stream is not None  # noqa: S101 - it is piped
             try:
@@ -100,11 +100,11 @@ class ServerProcess:
                     while await stream.read(65_536):
                         continue
             except TimeoutError:
-                # A process that it started in another group still holds the pipe.
+                # A process that it started in another group still has the pipe open.
                 continue
 
     async def terminate(self) -> None:
-        """Close its input; if it does not end, send SIGTERM and then SIGKILL to its process group."""
+        """Close its input; if it does not exit, send SIGTERM and then SIGKILL to its process group."""
         assert self._process.stdin is not None  # noqa: S101 - it is piped
         self._process.stdin.close()
         for signal_number in (signal.SIGTERM, signal.SIGKILL):
@@ -121,13 +121,13 @@ class ServerProcess:
 async def run_server_process(
     command: ServerCommand,
 ) -> AsyncIterator[tuple[ServerProcess, IncomingMessages, OutgoingMessages]]:
-    """Start a server and end it on exit; yields the process and the streams of incoming and outgoing messages."""
-    words = [*command.argv]
+    """Start a server and stop it on exit; yields the process and the streams of incoming and outgoing messages."""
+    argv = [*command.argv]
     if sys.platform == "linux":
-        words = [sys.executable, "-I", str(DIE_WITH_PARENT_SCRIPT), *words]
+        argv = [sys.executable, "-I", DIE_WITH_PARENT_SCRIPT, *argv]
     environment = {**get_default_environment(), **command.environment}
     process = await asyncio.create_subprocess_exec(
-        *words,
+        *argv,
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
@@ -147,7 +147,7 @@ async def run_server_process(
                 tasks.start_soon(server.write_messages, outgoing_receiver)
                 yield server, incoming, outgoing
             finally:
-                # The server is ended in order even if the session is cancelled.
+                # Shielded, so that the server is stopped in order even if the session is cancelled.
                 with anyio.CancelScope(shield=True):
                     await server.terminate()
                 tasks.cancel_scope.cancel()

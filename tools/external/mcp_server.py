@@ -1,4 +1,4 @@
-"""An MCP server and its tools: started when its tools are first needed, restarted at the next call after it ended."""
+"""An MCP server and its tools: started when its tools are first needed, restarted at the next call after it exited."""
 
 import asyncio
 import atexit
@@ -16,20 +16,22 @@ from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
 from tools.errors import ToolError
-from tools.external.adapter import ToolRegistration, adapt_tool, describe_langchain_tool
+from tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
 from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
+from tools.external.langchain_tool import describe_langchain_tool
 from tools.external.mcp_session import McpSession, McpSessionEnded, submit_coroutine
+from tools.external.output import MIN_SECRET_LENGTH, ToolOutput, read_message, redact, written_forms
+from tools.external.schema import check_arguments, make_validator
 from tools.tool import Tool
 from worlds.source import ErrorKind
 
 RETRY_INTERVAL_SECONDS = 30.0
-"""Seconds after which a server that did not start is tried again."""
+"""Seconds after which a failed start is tried again."""
 _SESSION_TERMINATED = 32600
 _PING_TIMEOUT_SECONDS = 2.0
 _CLOSE_TIMEOUT_SECONDS = 8.0
-_MIN_SECRET_LENGTH = 6
 _TIMEOUT_MARGIN_SECONDS = 1.0
-"""A call waits so many seconds longer than its limit, so that ToolLimits reports the timeout."""
+"""Seconds that a call waits beyond its limit, so that ToolLimits reports the timeout."""
 
 
 class McpServer:
@@ -52,11 +54,11 @@ class McpServer:
 
     @property
     def location(self) -> str:
-        """The command that starts it, or the address where it runs, without keys."""
+        """The command that starts it, or its address, without keys."""
         config = self._config
         if config.command is not None:
             return " ".join([config.command, *config.args])
-        # The user information and the query of an address may hold keys.
+        # The user information and the query of an address may contain keys.
         parts = urlsplit(str(config.url))
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -70,20 +72,20 @@ class McpServer:
         return None if self._session is not None else "it has not been started yet"
 
     def ensure_started(self) -> Future[None]:
-        """Start it unless it runs or failed a moment ago; the future is done when the start succeeded or failed."""
-        tried = self._start_future is not None and not self._start_future.done()
-        due = self._last_failure is None or time.monotonic() - self._last_failure[0] > RETRY_INTERVAL_SECONDS
-        if self._start_future is None or (not tried and self._last_failure is not None and due):
+        """Start it unless it runs or failed within RETRY_INTERVAL_SECONDS; the future is done after the start."""
+        is_starting = self._start_future is not None and not self._start_future.done()
+        is_due = self._last_failure is None or time.monotonic() - self._last_failure[0] > RETRY_INTERVAL_SECONDS
+        if self._start_future is None or (not is_starting and self._last_failure is not None and is_due):
             self._start_future = submit_coroutine(self._start_quietly())
         return self._start_future
 
     def restart(self) -> None:
-        """End it, start it again and list its tools; `problem` says what failed."""
+        """Stop it, start it again and list its tools; a failure is available as `problem`."""
         self.close()
         submit_coroutine(self._start_quietly()).result()
 
     def close(self) -> None:
-        """End the session, and the server if it was started here."""
+        """End the session, and stop the server if it was started here."""
         if self._session is not None:
             submit_coroutine(self._session.close()).result(_CLOSE_TIMEOUT_SECONDS)
 
@@ -95,7 +97,7 @@ class McpServer:
             return
 
     async def _ensure_session(self) -> McpSession:
-        """Return the open session, or start a new one."""
+        """Return the open session, or start a new one; ToolError if the server is not available."""
         async with self._start_lock:
             if self._session is None:
                 atexit.register(self.close)
@@ -103,47 +105,47 @@ class McpServer:
                 session = McpSession(self._config, self._environ)
                 try:
                     await session.wait_until_ready(self._config.seconds)
-                except ToolError as failed:
-                    self._last_failure = (time.monotonic(), self._redact(str(failed)))
+                except ToolError as error:
+                    self._last_failure = (time.monotonic(), self._redact(str(error)))
                     raise ToolError(
                         f"The server {self.name} is not available: {self._last_failure[1]}.", ErrorKind.UNAVAILABLE
-                    ) from failed
+                    ) from error
                 self._last_failure, self._session = None, session
                 self._register_tools(session.tools.values())
             return self._session
 
-    def _register_tools(self, offered: Any) -> None:
+    def _register_tools(self, tools: Any) -> None:
         self.tools, self.rejected_tools = {}, {}
-        for tool in offered:
+        for tool in tools:
             name = _sanitize_name(f"{self.prefix}{tool.name}")
             if name in self._reserved_names:
                 name = _sanitize_name(f"{self.name}_{tool.name}")
             try:
                 self._check_name(name, tool.name)
                 registration = self._build_registration(name, tool)
-                self.tools[name] = adapt_tool(
-                    describe_langchain_tool(tool, registration), registration, self._make_invoker(tool.name)
-                )
-            except ToolError as refused:
-                self.rejected_tools[name] = str(refused)
+                description = describe_langchain_tool(tool, f"The tool {name} of {registration.origin}")
+                call = self._make_invoker(name, tool.name, description.arguments)
+                self.tools[name] = adapt_tool(description, registration, call)
+            except ToolError as error:
+                self.rejected_tools[name] = str(error)
 
-    def _check_name(self, name: str, own: str) -> None:
+    def _check_name(self, name: str, server_tool_name: str) -> None:
         if not TOOL_NAME_PATTERN.fullmatch(name):
             raise ToolError(
-                f"The tool {own[:80]} of the server {self.name} has a name of {len(name)} characters, and models "
-                "take at most 64; give the server a shorter prefix.",
+                f"The tool {server_tool_name[:80]} of the server {self.name} has a name of {len(name)} characters, and "
+                "models accept at most 64; give the server a shorter prefix.",
                 ErrorKind.UNAVAILABLE,
             )
         if name in self.tools or name in self._reserved_names:
             raise ToolError(
-                f"The tool {own} of the server {self.name} would be called {name}, and another one is; give the "
-                "server another prefix.",
+                f"The tool {server_tool_name} of the server {self.name} would be called {name}, the name of another "
+                "tool; give the server another prefix.",
                 ErrorKind.UNAVAILABLE,
             )
 
     def _build_registration(self, name: str, tool: BaseTool) -> ToolRegistration:
-        about = tool.metadata or {}
-        title = str(about.get("title") or tool.name.replace("_", " ").replace("-", " ").capitalize())
+        metadata = tool.metadata or {}
+        title = str(metadata.get("title") or tool.name.replace("_", " ").replace("-", " ").capitalize())
         return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._secrets())
 
     def _secrets(self) -> tuple[str, ...]:
@@ -152,20 +154,22 @@ class McpServer:
         parts = urlsplit(self._config.url or "")
         query_values = dict(parse_qsl(parts.query)).values()
         url_parts = [parts.query, parts.netloc.rpartition("@")[0], parts.password, *query_values]
-        return (*variables, *(part for part in url_parts if part and len(part) >= _MIN_SECRET_LENGTH))
+        return written_forms([*variables, *(part for part in url_parts if part and len(part) >= MIN_SECRET_LENGTH)])
 
     def _redact(self, text: str) -> str:
-        for secret in self._secrets():
-            text = text.replace(secret, "…")
-        return text
+        return redact(text, self._secrets())
 
-    def _make_invoker(self, tool: str) -> Any:
-        def call(arguments: dict[str, Any]) -> ToolMessage:
-            running = submit_coroutine(self._call_tool(tool, arguments))
+    def _make_invoker(self, name: str, tool: str, schema: dict[str, Any]) -> ToolInvoker:
+        # The server checks patterns itself; here, a slow regular expression of its schema would stop every thread.
+        validator = make_validator(schema, with_patterns=False)
+
+        def call(arguments: dict[str, Any]) -> ToolOutput:
+            check_arguments(name, validator, arguments)
+            future = submit_coroutine(self._call_tool(tool, arguments))
             try:
-                return running.result(self._config.seconds + _TIMEOUT_MARGIN_SECONDS)
+                return read_message(future.result(self._config.seconds + _TIMEOUT_MARGIN_SECONDS))
             except TimeoutError:
-                running.cancel()
+                future.cancel()
                 submit_coroutine(self._close_if_unresponsive())
                 raise
 
@@ -173,7 +177,7 @@ class McpServer:
 
     async def _call_tool(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
         """Call the tool; a call that never reached the server is retried once."""
-        for last in (False, True):
+        for is_retry in (False, True):
             session = await self._ensure_session()
             if tool not in session.tools:
                 raise ToolError(
@@ -186,25 +190,25 @@ class McpServer:
                 unsent = True
             except McpSessionEnded:
                 unsent = isinstance(session.failure, httpx.ConnectError)
-            except McpError as failed:
-                if failed.error.code not in (CONNECTION_CLOSED, _SESSION_TERMINATED):
+            except McpError as error:
+                if error.error.code not in (CONNECTION_CLOSED, _SESSION_TERMINATED):
                     raise ToolError(
-                        self._redact(f"The server {self.name} refused {tool}: {failed}."), ErrorKind.UNAVAILABLE
-                    ) from failed
-                unsent = failed.error.code == _SESSION_TERMINATED
+                        self._redact(f"The server {self.name} refused {tool}: {error}."), ErrorKind.UNAVAILABLE
+                    ) from error
+                unsent = error.error.code == _SESSION_TERMINATED
             finally:
                 self._calls_in_flight -= 1
             await session.close()
-            if last or not unsent:
-                ending = self._redact(session.end_reason or "it ended")
+            if is_retry or not unsent:
+                reason = self._redact(session.end_reason or "it ended")
                 raise ToolError(
-                    f"The server {self.name} failed while {tool} ran: {ending}; call it again to restart it.",
+                    f"The server {self.name} failed while {tool} ran: {reason}; call it again to restart it.",
                     ErrorKind.UNAVAILABLE,
                 )
         raise AssertionError("unreachable")
 
     async def _close_if_unresponsive(self) -> None:
-        """End a server that does not answer a ping after a timeout and has no other call."""
+        """End the session if the server does not answer a ping and no other call is running."""
         session = self._session
         if (
             session is not None

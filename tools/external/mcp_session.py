@@ -1,7 +1,7 @@
 """A session with an MCP server, from its start to its end.
 
-All sessions live in one event loop in a background thread; `submit_coroutine` runs work there. The HTTP client for
-remote servers limits the size of an answer.
+All sessions run in one event loop in a background thread; `submit_coroutine` runs work there. The HTTP client for
+remote servers limits the size of a response.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def submit_coroutine(work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
 
 
 CONNECT_TIMEOUT_SECONDS = 10.0
-"""Seconds to connect and to send; the limit of the call applies to the answer."""
+"""Seconds to connect and to send; the time limit of the call applies to the response."""
 OversizeCallback = Callable[[], None]
 
 
@@ -65,14 +65,14 @@ class _BoundedStream(httpx.AsyncByteStream):
         self._stream, self._notify = stream, notify
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_MESSAGE_BYTES
-        async for piece in self._stream:
-            left -= len(piece)
-            if left < 0:
-                # MCP's client would reopen a stream that ends, so the session is notified.
+        remaining_bytes = MAX_MESSAGE_BYTES
+        async for chunk in self._stream:
+            remaining_bytes -= len(chunk)
+            if remaining_bytes < 0:
+                # The session must be notified, because MCP's client would reopen a stream that ends.
                 self._notify()
                 return
-            yield piece
+            yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -84,15 +84,15 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
         self._notify = notify
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        answer = await super().handle_async_request(request)
-        if isinstance(answer.stream, httpx.AsyncByteStream):
-            answer.stream = _BoundedStream(answer.stream, self._notify)
-        return answer
+        response = await super().handle_async_request(request)
+        if isinstance(response.stream, httpx.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream, self._notify)
+        return response
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedClientFactory:
-    """Makes HTTP clients that reject answers over the size limit and report them."""
+    """Makes HTTP clients that reject responses over the size limit and report them."""
 
     on_oversize: OversizeCallback
 
@@ -102,9 +102,11 @@ class BoundedClientFactory:
         timeout: httpx.Timeout | None = None,
         auth: httpx.Auth | None = None,
     ) -> httpx.AsyncClient:
-        waits = timeout or httpx.Timeout(CONNECT_TIMEOUT_SECONDS, read=None)
         return httpx.AsyncClient(
-            headers=headers, timeout=waits, auth=auth, transport=_BoundedTransport(self.on_oversize)
+            headers=headers,
+            timeout=timeout or httpx.Timeout(CONNECT_TIMEOUT_SECONDS, read=None),
+            auth=auth,
+            transport=_BoundedTransport(self.on_oversize),
         )
 
 
@@ -122,7 +124,7 @@ class McpSession:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._session: ClientSession | None = None
         self.tools: dict[str, BaseTool] = {}
-        """The tools by the server's names."""
+        """The tools by their names at the server."""
         self.failure: BaseException | None = None
         self.end_reason = ""
         """Why it ended: the server's last line of output, or the error of the connection; "" while it is open."""
@@ -130,7 +132,7 @@ class McpSession:
 
     @property
     def ended(self) -> bool:
-        """Whether the session is over."""
+        """Whether the session has ended."""
         return self._end_event.is_set() or self._connection_task.done()
 
     async def wait_until_ready(self, seconds: float) -> None:
@@ -140,12 +142,14 @@ class McpSession:
         )
         if self._ready in done:
             return
-        late = not done
+        timed_out = not done
         await self.close()
-        raise ToolError(f"it did not start within {seconds:g} s" if late else self.end_reason, ErrorKind.UNAVAILABLE)
+        raise ToolError(
+            f"it did not start within {seconds:g} s" if timed_out else self.end_reason, ErrorKind.UNAVAILABLE
+        )
 
     async def close(self) -> None:
-        """End the session, and the server if this process started it."""
+        """End the session, and stop the server if this process started it."""
         self._end_event.set()
         if not self._ready.done():
             self._connection_task.cancel()
@@ -157,32 +161,32 @@ class McpSession:
             return False
         ping = asyncio.create_task(self._session.send_ping())
         await asyncio.wait({ping}, timeout=seconds)
-        answered = ping.done() and ping.exception() is None
+        is_answered = ping.done() and ping.exception() is None
         ping.cancel()
-        return answered
+        return is_answered
 
     async def call_tool(self, tool: str, arguments: dict[str, Any]) -> ToolMessage:
-        """Call a tool and return its answer; McpSessionEnded if the session ends first."""
+        """Call a tool and return its result; McpSessionEnded if the session ends first."""
         call = {"type": "tool_call", "id": "call", "name": tool, "args": arguments}
-        answering = asyncio.ensure_future(self.tools[tool].ainvoke(call))
+        call_task = asyncio.ensure_future(self.tools[tool].ainvoke(call))
         try:
-            await asyncio.wait({answering, self._connection_task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({call_task, self._connection_task}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if not answering.done():
-                answering.cancel()
-        if self._connection_task.done() and (not answering.done() or answering.exception() is not None):
+            if not call_task.done():
+                call_task.cancel()
+        if self._connection_task.done() and (not call_task.done() or call_task.exception() is not None):
             raise McpSessionEnded
-        answered = await answering
-        assert isinstance(answered, ToolMessage)  # noqa: S101 - LangChain guarantees it for a call of this form
-        return answered
+        message = await call_task
+        assert isinstance(message, ToolMessage)  # noqa: S101 - LangChain guarantees it for a call of this form
+        return message
 
     async def _hold_connection(self) -> None:
-        """Keep the connection open until either side closes it; the task that opens it must close it."""
+        """Hold the connection open until either side closes it, since the task that opens it must close it."""
         try:
             async with AsyncExitStack() as stack:
                 incoming, outgoing = await stack.enter_async_context(self._open_connection())
-                watched = await stack.enter_async_context(self._watch_incoming(incoming))
-                session = await stack.enter_async_context(ClientSession(watched, outgoing))
+                messages = await stack.enter_async_context(self._watch_incoming(incoming))
+                session = await stack.enter_async_context(ClientSession(messages, outgoing))
                 await session.initialize()
                 self.tools = {
                     tool.name: tool
@@ -191,15 +195,16 @@ class McpSession:
                 self._session = session
                 self._ready.set_result(None)
                 await self._end_event.wait()
-        except Exception as failed:  # noqa: BLE001 - any failure of a server or connection ends the session and is reported
-            self.failure = self.failure or first_exception(failed)
+        # MCP's client and the server may raise any exception, which ends the session and is reported by end_reason.
+        except Exception as error:  # noqa: BLE001
+            self.failure = self.failure or first_exception(error)
         finally:
             self._end_event.set()
             self.end_reason = self._describe_end()
 
     def _end_after_oversize(self) -> None:
         self.failure = ToolError(
-            f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; ask it for less", ErrorKind.UNAVAILABLE
+            f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; request less", ErrorKind.UNAVAILABLE
         )
         self._end_event.set()
 
@@ -207,8 +212,8 @@ class McpSession:
         if isinstance(self.failure, ToolError):
             return str(self.failure)
         if self._process is not None and self._process.last_stderr_line:
-            return f"it ended, and the last that it said was: {self._process.last_stderr_line}"
-        return f"it ended with {summarize_exception(self.failure)}" if self.failure else "it ended without a word"
+            return f"it ended; its last line of output was: {self._process.last_stderr_line}"
+        return f"it ended with {summarize_exception(self.failure)}" if self.failure else "it ended without any output"
 
     @asynccontextmanager
     async def _open_connection(self) -> AsyncIterator[tuple[IncomingMessages, OutgoingMessages]]:
@@ -220,9 +225,9 @@ class McpSession:
         async with AsyncExitStack() as stack:
             url, clients = str(config.url), BoundedClientFactory(self._end_after_oversize)
             if config.transport == "sse":
-                # MCP's client leaks its streams if the connection fails, so it is tried here first.
-                async with clients(self._headers()) as http, http.stream("GET", url) as answer:
-                    answer.raise_for_status()
+                # MCP's client leaks its streams if the connection fails, so the connection is tried here first.
+                async with clients(self._headers()) as http, http.stream("GET", url) as response:
+                    response.raise_for_status()
                 client = sse_client(url, self._headers(), config.seconds, httpx_client_factory=clients)
                 yield await stack.enter_async_context(client)
                 return
@@ -252,17 +257,17 @@ class McpSession:
 
     @asynccontextmanager
     async def _watch_incoming(self, incoming: IncomingMessages) -> AsyncIterator[IncomingMessages]:
-        """Pass messages on; the last one ends the session, so that no call is sent to a server that is gone."""
+        """Forward messages; the end of the stream ends the session, so that no call is sent to a closed server."""
         send, receive = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
-        async def pass_on() -> None:
+        async def forward_messages() -> None:
             async with send:
                 async for message in incoming:
                     await send.send(message)
             self._end_event.set()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(pass_on)
+            tasks.start_soon(forward_messages)
             try:
                 yield receive
             finally:
@@ -274,7 +279,7 @@ class McpSession:
 async def describe_unsupported_parts(
     request: MCPToolCallRequest, handler: Callable[[MCPToolCallRequest], Awaitable[MCPToolCallResult]]
 ) -> MCPToolCallResult:
-    """Replace the parts of an answer that LangChain cannot represent by a description."""
+    """Replace the parts of a result that LangChain cannot represent by a description."""
     result = await handler(request)
     if isinstance(result, CallToolResult):
         result.content = [_describe_part(part) for part in result.content]

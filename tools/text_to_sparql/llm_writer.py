@@ -1,36 +1,113 @@
-"""A language model writes queries, which are tried on the graph and repaired if none returns rows.
+"""Write queries with a language model, try them on the graph, and have it repair them if none returns rows.
 
-Its prompt has the schema context: the entities and their relations.
+The prompt contains the schema context: the entities and their relations.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, model_validator
 
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.prompts import PromptTemplates
-from llm.structured_output import ReplyParseError, ReplyText, parse_reply
+from llm.structured_output import ReplyParseError, ReplyText, parse_reply, split_reasoning
 from llm.types import Message
-from tools.text_to_sparql.rules.paths import entity_term
-from tools.text_to_sparql.trial import QueryTrial, try_query
+from tools.text_to_sparql.rules.lexicon import entity_term
+from tools.text_to_sparql.rules.vocabulary import fetch_relations, load_vocabulary
 from tools.tool import EncodeFunction
-from worlds.source import Entity, GraphSource, NotFound, Relation, Relations
+from worlds import terms
+from worlds.embedded.sparql_guard import check_query
+from worlds.live.sparql.rewrite import apply_row_limit
+from worlds.live.sparql.tokens import SparqlToken, TokenizedQuery, tokenize_query
+from worlds.source import Entity, GraphSource, QueryRefused, Relation, Relations, SourceTimeout
+
+TRIAL_ROWS = 10
+"""Row limit of a trial; one row shows that the query has results."""
+_WIKIDATA_PREFIXES = ("wd", "wdt", "p", "ps", "psv", "pq")
+"""Prefixes of Wikidata's ids."""
+_XSD_NAMESPACE = terms.PREFIXES["xsd"]
+_MAX_LOOKUPS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTrial:
+    """The result of trying a query; `trouble` is one sentence on why it failed, or None."""
+
+    sparql: str
+    reading: str
+    trouble: str | None
+    runnable: bool = True
+    """Whether the query runs, with or without results."""
+
+
+def try_query(graph: GraphSource, sparql: str, reading: str) -> QueryTrial:
+    """Parse the query, look up its terms in the graph, and run it with a limit of TRIAL_ROWS.
+
+    SourceUnavailable is raised, not returned, since it says nothing about the query.
+    """
+    try:
+        check_query(sparql)
+        query = tokenize_query(sparql)
+        unknown = _find_unknown_terms(graph, query)
+        if unknown:
+            return QueryTrial(sparql, reading, f"The graph does not have {', '.join(unknown)}.", runnable=False)
+        table = graph.query(apply_row_limit(query, TRIAL_ROWS)[0])
+    except (QueryRefused, SourceTimeout) as error:
+        return QueryTrial(sparql, reading, str(error), runnable=False)
+    empty = table.boolean is None and not any(any(row) for row in table.rows)
+    return QueryTrial(sparql, reading, f"It matches nothing in the graph. {table.note}".strip() if empty else None)
+
+
+def _find_unknown_terms(graph: GraphSource, query: TokenizedQuery) -> list[str]:
+    """The terms of the query that the graph does not have, as written in the query."""
+    ids_by_text = dict(list(_iterate_graph_terms(query))[:_MAX_LOOKUPS])
+    short_ids = [id_ for id_ in ids_by_text.values() if terms.expand_id(id_) != id_]
+    existing = {entity.id for entity in graph.entities(list(dict.fromkeys(short_ids)))} if short_ids else set()
+    return [text for text, id_ in ids_by_text.items() if id_ not in existing and not _occurs_in_graph(graph, id_)]
+
+
+def _occurs_in_graph(graph: GraphSource, id_: str) -> bool:
+    """Whether the term occurs in any triple, also without a label."""
+    iris = dict.fromkeys((terms.expand_id(id_), terms.expand_predicate(id_)))
+    patterns = (f"{{ <{iri}> ?p ?o }} UNION {{ ?s <{iri}> ?o }} UNION {{ ?s ?p <{iri}> }}" for iri in iris if iri)
+    return bool(graph.query(f"ASK {{ {' UNION '.join(patterns)} }}").boolean)
+
+
+def _iterate_graph_terms(query: TokenizedQuery) -> Iterator[tuple[str, str]]:
+    """The items, properties and other IRIs in the query: the text of each, and its id."""
+    first = next(n for n, token in enumerate(query.tokens) if token.is_keyword(query.form.casefold()))
+    for token in query.tokens[first:]:
+        iri = _token_iri(token, query)
+        if iri is not None and not iri.startswith(_XSD_NAMESPACE):
+            yield token.text, terms.shorten_iri(iri)
+
+
+def _token_iri(token: SparqlToken, query: TokenizedQuery) -> str | None:
+    """The id or IRI of the token; None for keywords, variables and terms of common vocabularies such as rdfs:."""
+    if token.kind == "iri":
+        return token.text[1:-1]
+    prefix, _, local = token.text.partition(":")
+    if token.kind != "name" or not local:
+        return None
+    if prefix in query.declared_prefixes and query.declared_prefixes[prefix] not in terms.PREFIXES.values():
+        return query.declared_prefixes[prefix] + local
+    return local if prefix in _WIKIDATA_PREFIXES and terms.expand_id(local) != local else None
+
 
 MAX_RELATIONS = 40
-"""Of all entities together, those most like the question."""
+"""Maximum relations in a prompt, those most similar to the question."""
 MAX_COMPARED_RELATIONS = 600
 MAX_FULL_VOCABULARY = 400
-"""Without entities all relations of the graph are told of, unless it has more than so many."""
+"""Without entities the prompt lists all relations of the graph, unless it has more than these."""
 _MAX_LABEL_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaContext:
-    """The entities with their likeliest relations, and the vocabulary of the graph if there are no entities."""
+    """The entities with their most similar relations, and the relations of the graph if there are no entities."""
 
     entities: tuple[dict[str, Any], ...]
     other_relations: tuple[dict[str, Any], ...]
@@ -41,43 +118,40 @@ def select_schema_context(
 ) -> SchemaContext:
     """Select the schema context; the vocabulary is loaded only if there are no entities."""
     if not entities:
-        vocabulary = graph.vocabulary()
+        vocabulary = load_vocabulary(graph, question, ())
         full_vocabulary = list(vocabulary) if len(vocabulary) <= MAX_FULL_VOCABULARY else []
         return SchemaContext((), tuple(map(_describe_relation, _rank_relations(question, full_vocabulary, encode))))
-    relations_by_entity = [(entity, _fetch_relations(graph, entity)) for entity in entities]
-    all_of_them = (relation for _, has in relations_by_entity for relation in (*has.outgoing, *has.incoming))
-    selected = _rank_relations(question, all_of_them, encode)
-    return SchemaContext(tuple(_describe_entity(entity, has, selected) for entity, has in relations_by_entity), ())
-
-
-def _fetch_relations(graph: GraphSource, entity: Entity) -> Relations:
-    try:
-        return graph.relations(entity.id)
-    except NotFound:
-        # It has a label and nothing else.
-        return Relations()
+    relations_by_entity = [(entity, fetch_relations(graph, entity)) for entity in entities]
+    candidates = (
+        relation for _, relations in relations_by_entity for relation in (*relations.outgoing, *relations.incoming)
+    )
+    selected = _rank_relations(question, candidates, encode)
+    return SchemaContext(
+        tuple(_describe_entity(entity, relations, selected) for entity, relations in relations_by_entity), ()
+    )
 
 
 def _rank_relations(question: str, relations: Iterable[Relation], encode: EncodeFunction) -> list[Relation]:
-    """The relations whose names are most like the question, best first."""
+    """The relations whose labels are most similar to the question, best first."""
     unique = list(dict.fromkeys(relations))[:MAX_COMPARED_RELATIONS]
     if len(unique) <= 1:
         return unique
     rows = encode([question, *(relation.label for relation in unique)])
-    likeness = rows[1:] @ rows[0]
-    order = sorted(range(len(unique)), key=lambda place: (-float(likeness[place]), place))
-    return [unique[place] for place in order[:MAX_RELATIONS]]
+    similarities = rows[1:] @ rows[0]
+    order = sorted(range(len(unique)), key=lambda index: (-float(similarities[index]), index))
+    return [unique[index] for index in order[:MAX_RELATIONS]]
 
 
-def _describe_entity(entity: Entity, has: Relations, selected: Sequence[Relation]) -> dict[str, Any]:
-    directions = [[_describe_relation(one) for one in selected if one in way] for way in (has.outgoing, has.incoming)]
+def _describe_entity(entity: Entity, relations: Relations, selected: Sequence[Relation]) -> dict[str, Any]:
+    outgoing = [_describe_relation(relation) for relation in selected if relation in relations.outgoing]
+    incoming = [_describe_relation(relation) for relation in selected if relation in relations.incoming]
     return {
         "term": entity_term(entity.id),
         "label": _to_single_line(entity.label),
         "description": _to_single_line(entity.description or ""),
-        "outgoing": directions[0],
-        "incoming": directions[1],
-        "left": len(has.outgoing) + len(has.incoming) - len(directions[0]) - len(directions[1]),
+        "outgoing": outgoing,
+        "incoming": incoming,
+        "left": len(relations.outgoing) + len(relations.incoming) - len(outgoing) - len(incoming),
     }
 
 
@@ -88,13 +162,14 @@ def _describe_relation(relation: Relation) -> dict[str, Any]:
 
 
 def _to_single_line(text: str) -> str:
-    """In one bounded line, so that no label can pass for a line of the prompt."""
+    """The text on one truncated line, so that no label can look like a line of the prompt."""
     return " ".join(text.split())[:_MAX_LABEL_CHARACTERS]
 
 
 MAX_REPAIRS = 2
 MAX_CANDIDATES = 3
 _MAX_READING_CHARACTERS = 400
+_BARE_QUERY = re.compile(r"\s*(?:PREFIX|BASE|SELECT|ASK)\b.*\}.*", re.DOTALL | re.IGNORECASE)
 _FENCED_QUERY = re.compile(r"```(?:sparql)?\s*\n(.+?)```", re.DOTALL | re.IGNORECASE)
 
 render_prompt = PromptTemplates("tools")
@@ -105,27 +180,52 @@ class _ReplyCandidate(BaseModel):
     reading: ReplyText | None = None
 
 
+def _collect_candidates(value: Any) -> Any:
+    """Bring a reply into the requested form: models also write one query alone, or a list of queries as texts."""
+    if isinstance(value, str):
+        return [{"sparql": value}] if _BARE_QUERY.fullmatch(value) else []
+    if isinstance(value, list):
+        return [candidate for element in value for candidate in _collect_candidates(element)]
+    if not isinstance(value, dict):
+        return []
+    query = value.get("sparql", value.get("query"))
+    if isinstance(query, str) and ("sparql" in value or _BARE_QUERY.fullmatch(query)):
+        reading = value.get("reading")
+        return [{"sparql": query, "reading": reading if isinstance(reading, str) else None}]
+    return [
+        candidate
+        for nested in value.values()
+        if isinstance(nested, (dict, list))
+        for candidate in _collect_candidates(nested)
+    ]
+
+
 class _QueryReply(BaseModel):
-    candidates: list[_ReplyCandidate]
+    candidates: list[_ReplyCandidate] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_requested_form(cls, value: Any) -> dict[str, Any]:
+        return {"candidates": _collect_candidates(value)}
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWritingResult:
-    """What the model wrote: the queries that answer, and before them those that did not."""
+    """The model's queries: those with results, and those that failed or matched nothing."""
 
     successful_trials: tuple[QueryTrial, ...] = ()
     failed_trials: tuple[QueryTrial, ...] = ()
     failure: str = ""
-    """Why the model wrote no more, where it failed."""
+    """The error of the model, if it failed."""
 
     @property
     def empty_trials(self) -> tuple[QueryTrial, ...]:
-        """Those that run and match nothing, the last first."""
+        """The queries that run but match nothing, the last first."""
         return tuple(trial for trial in reversed(self.failed_trials) if trial.runnable)
 
     @property
     def trouble(self) -> str:
-        """Why no query is offered, in a sentence."""
+        """One sentence on why no query has results; "" if none was tried."""
         if self.failure:
             return self.failure
         return (
@@ -138,50 +238,54 @@ class QueryWritingResult:
 def write_queries(
     graph: GraphSource, question: str, entities: Sequence[Entity], chat: ChatClient, encode: EncodeFunction
 ) -> QueryWritingResult:
-    """The model's queries for the question, repaired at most twice; `failure` has the model's error."""
-    facts = select_schema_context(graph, question, entities, encode)
+    """Ask the model for queries, with at most MAX_REPAIRS repairs; an error of the model becomes `failure`."""
+    schema = select_schema_context(graph, question, entities, encode)
     prompt = render_prompt(
-        "query_question", question=" ".join(question.split()), entities=facts.entities, others=facts.other_relations
+        "query_question", question=" ".join(question.split()), entities=schema.entities, others=schema.other_relations
     )
     messages = [Message("system", render_prompt("query")), Message("user", prompt)]
-    tried: list[QueryTrial] = []
+    failed_trials: list[QueryTrial] = []
     for repair in range(MAX_REPAIRS + 1):
         reply = ""
         try:
             reply = chat.ask(messages).text
             candidates = _parse_candidates(reply, chat.name)
-        except ReplyParseError as unreadable:
+        except ReplyParseError as error:
             if repair == MAX_REPAIRS:
-                return QueryWritingResult((), tuple(tried), str(unreadable))
-            messages += [Message("assistant", reply), Message("user", f"{unreadable} Write the JSON object only.")]
+                return QueryWritingResult((), tuple(failed_trials), str(error))
+            messages += [Message("assistant", reply), Message("user", f"{error} Write the JSON object only.")]
             continue
-        except ChatError as failed:
-            return QueryWritingResult((), tuple(tried), str(failed))
-        trials = [try_query(graph, one.sparql, _candidate_reading(one) or question) for one in candidates]
-        tried += [trial for trial in trials if trial.trouble]
-        answering = [trial for trial in trials if not trial.trouble]
-        if answering:
-            return QueryWritingResult(tuple(answering), tuple(tried))
+        except ChatError as error:
+            return QueryWritingResult((), tuple(failed_trials), str(error))
+        trials = [
+            try_query(graph, candidate.sparql, _candidate_reading(candidate) or question) for candidate in candidates
+        ]
+        failed_trials += [trial for trial in trials if trial.trouble]
+        successful_trials = [trial for trial in trials if not trial.trouble]
+        if successful_trials:
+            return QueryWritingResult(tuple(successful_trials), tuple(failed_trials))
         messages += [Message("assistant", reply), Message("user", render_prompt("query_repair", trials=trials))]
-    return QueryWritingResult((), tuple(tried))
+    return QueryWritingResult((), tuple(failed_trials))
 
 
 def _candidate_reading(candidate: _ReplyCandidate) -> str:
-    """In one bounded line."""
+    """The candidate's reading of the question on one truncated line."""
     return " ".join((candidate.reading or "").split())[:_MAX_READING_CHARACTERS]
 
 
 def _parse_candidates(reply: str, model: str) -> list[_ReplyCandidate]:
-    """The queries in the reply, each once; a fenced query without JSON around it is taken as it is."""
+    """The distinct queries in the reply: those of its JSON object, else of its fenced code blocks, else the reply."""
     try:
         candidates = parse_reply(reply, _QueryReply, model).candidates
     except ReplyParseError:
-        candidates = [_ReplyCandidate(sparql=fenced) for fenced in _FENCED_QUERY.findall(reply)]
-        if not candidates:
+        visible = split_reasoning(reply)[1]
+        queries = _FENCED_QUERY.findall(visible) or ([visible] if _BARE_QUERY.fullmatch(visible) else [])
+        if not queries:
             raise
-    unique = {" ".join(one.sparql.split()): one for one in reversed(candidates) if one.sparql.strip()}
+        candidates = [_ReplyCandidate(sparql=sparql) for sparql in queries]
+    unique = {" ".join(c.sparql.split()): c for c in reversed(candidates) if c.sparql.strip()}
     if not unique:
         raise ReplyParseError(f"{model} wrote no query.")
-    return [_ReplyCandidate(sparql=one.sparql.strip(), reading=one.reading) for one in reversed(unique.values())][
+    return [_ReplyCandidate(sparql=c.sparql.strip(), reading=c.reading) for c in reversed(unique.values())][
         :MAX_CANDIDATES
     ]

@@ -34,7 +34,7 @@ class Fingerprint:
         self.count = 0
 
     def add(self, part: str) -> None:
-        """Count one part in."""
+        """Add one part."""
         self._sum = (self._sum + int.from_bytes(hashlib.sha256(part.encode()).digest())) % _MODULUS
         self.count += 1
 
@@ -49,12 +49,13 @@ GRAPH_FORMATS = {
     ".nt": ox.RdfFormat.N_TRIPLES,
     ".ntriples": ox.RdfFormat.N_TRIPLES,
 }
+_TOO_LONG_REASON = "one of its literals, names or comments is longer than 16 MB, the limit of the graph's parser"
 _SAMPLE_SIZE = 50
-"""Values of a relation that are looked at to tell what it leads to."""
+"""Values of a relation that are sampled to infer their kind."""
 
 
 class GraphWriter:
-    """A new store that files are loaded into and that is then described beside itself."""
+    """Loads triples into a new store, then writes its index of names and its list of relations."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,11 +65,11 @@ class GraphWriter:
         self.relations: list[Relation] = []
 
     def load(self, file: Path) -> None:
-        """Load a Turtle or N-Triples file, plain or gzipped; MalformedFile names the line that is wrong."""
+        """Load a Turtle or N-Triples file, plain or gzipped; MalformedFile names the malformed line."""
         suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
         rdf = GRAPH_FORMATS.get(suffixes[-1].lower()) if suffixes else None
         if rdf is None:
-            raise MalformedFile(file, None, f"it is no graph that is known here; known are {', '.join(GRAPH_FORMATS)}")
+            raise MalformedFile(file, None, f"its format is unknown; known formats are {', '.join(GRAPH_FORMATS)}")
         with open_bytes(file) as stream:
             self.load_stream(stream, rdf, file)
 
@@ -76,27 +77,32 @@ class GraphWriter:
         """Load an open file of triples."""
         try:
             self._store.bulk_load(stream, format=rdf)
-        except SyntaxError as wrong:
-            raise MalformedFile(name, wrong.lineno, str(wrong.msg)) from wrong
-        except (*DECOMPRESSION_ERRORS, ValueError) as broken:
-            raise MalformedFile(name, None, str(broken)) from broken
+        except SyntaxError as error:
+            raise MalformedFile(name, error.lineno, str(error.msg)) from error
+        except MemoryError as error:
+            raise MalformedFile(name, None, _TOO_LONG_REASON) from error
+        except (*DECOMPRESSION_ERRORS, ValueError) as error:
+            raise MalformedFile(name, None, str(error)) from error
 
     def finish(self, articles: Iterable[tuple[str, str]], fingerprint: Fingerprint) -> None:
-        """Describe the store beside itself: its names (with the articles' titles by entity), relations and counts."""
+        """Count the triples, and write the index of names and the list of relations.
+
+        `articles` are pairs of an article's title and the entity that it is about.
+        """
         self._count_triples(fingerprint)
         self._write_names(articles)
         self.relations = self._build_relations()
-        described = json.dumps([asdict(relation) for relation in self.relations], ensure_ascii=False, indent=1)
-        (self._folder / RELATIONS_FILE).write_text(described, encoding="utf-8")
+        relations_json = json.dumps([asdict(relation) for relation in self.relations], ensure_ascii=False, indent=1)
+        (self._folder / RELATIONS_FILE).write_text(relations_json, encoding="utf-8")
         self._store.optimize()
         self._store.flush()
 
     def _count_triples(self, fingerprint: Fingerprint) -> None:
         for quad in self._store:
             self.triples += 1
-            # A blank node has another name in every store, so that it counts without one.
-            ends = ["_:" if isinstance(end, ox.BlankNode) else str(end) for end in (quad.subject, quad.object)]
-            fingerprint.add(f"{ends[0]} {quad.predicate} {ends[1]}")
+            # The names of blank nodes differ between stores, so the fingerprint leaves them out.
+            node_texts = ["_:" if isinstance(end, ox.BlankNode) else str(end) for end in (quad.subject, quad.object)]
+            fingerprint.add(f"{node_texts[0]} {quad.predicate} {node_texts[1]}")
             subject = quad.subject
             if isinstance(subject, ox.NamedNode) and quad.predicate.value not in terms.NAMING_PREDICATES:
                 self.entities.add(terms.shorten_iri(subject.value))
@@ -119,8 +125,10 @@ class GraphWriter:
                 names.add(title, entity, "title")
 
     def _build_relations(self) -> list[Relation]:
-        used = Counter(quad.predicate.value for quad in self._store)
-        relations = [self._build_relation(iri) for iri in sorted(used) if iri not in terms.NAMING_PREDICATES]
+        predicate_counts = Counter(quad.predicate.value for quad in self._store)
+        relations = [
+            self._build_relation(iri) for iri in sorted(predicate_counts) if iri not in terms.NAMING_PREDICATES
+        ]
         return sorted(relations, key=lambda relation: relation.id)
 
     def _build_relation(self, iri: str) -> Relation:
@@ -131,13 +139,13 @@ class GraphWriter:
         labels = self._literal_texts(subjects, terms.RDFS_LABEL)
         aliases = self._literal_texts(subjects, terms.SKOS_ALT_LABEL)
         label = labels[0] if labels else terms.label_from_iri(iri)
-        others = tuple(name for name in dict.fromkeys([*labels[1:], *aliases]) if name != label)
-        return Relation(terms.shorten_iri(iri), label, others, self._infer_value_kind(iri))
+        other_names = tuple(name for name in dict.fromkeys([*labels[1:], *aliases]) if name != label)
+        return Relation(terms.shorten_iri(iri), label, other_names, self._infer_value_kind(iri))
 
     def _literal_texts(self, subjects: list[ox.NamedNode], predicate: str) -> list[str]:
         quads = (q for s in subjects for q in self._store.quads_for_pattern(s, ox.NamedNode(predicate), None, None))
-        terms_found = (quad.object for quad in quads)
-        return sorted({t.value for t in terms_found if isinstance(t, ox.Literal) and t.language in (None, "en")})
+        objects = (quad.object for quad in quads)
+        return sorted({t.value for t in objects if isinstance(t, ox.Literal) and t.language in (None, "en")})
 
     def _infer_value_kind(self, iri: str) -> str:
         kinds: Counter[str] = Counter()
@@ -152,7 +160,7 @@ def _term_kind(term: Any) -> str:
 
 _QUEUE_TIMEOUT = 30.0
 _BATCH_SIZE = 50
-"""Entities asked for in one request to a worker."""
+"""Entities in one request to a worker."""
 _MAX_ALIASES = 50
 
 
@@ -168,14 +176,14 @@ class EmbeddedGraph:
         self._names = NameIndex(folder / NAMES_FOLDER)
         self._vocabulary = load_relations(folder / RELATIONS_FILE)
         self._workers = [GraphWorker(folder / GRAPH_FOLDER, limits or QueryLimits()) for _ in range(workers)]
-        # Last in, first out: while one process keeps up, the others need not be started.
+        # Last in, first out: while one process is enough, the others are not started.
         self._idle: queue.LifoQueue[GraphWorker] = queue.LifoQueue()
         for worker in self._workers:
             self._idle.put(worker)
         atexit.register(self.close)
 
     def close(self) -> None:
-        """End the worker processes; a later query starts new ones."""
+        """Stop the worker processes; a later query starts new ones."""
         for worker in self._workers:
             worker.close()
 
@@ -193,11 +201,11 @@ class EmbeddedGraph:
         return self._vocabulary
 
     def relations(self, entity: str) -> Relations:
-        """The relations that the entity really has; NotFound when the graph does not know it."""
+        """The relations that occur with the entity; NotFound if the graph does not know it."""
         self._require_entity(entity)
         by_iri = {terms.expand_predicate(relation.id): relation for relation in self._vocabulary}
         reply = self._send_request({"relate": terms.expand_id(entity), "relations": list(by_iri)})
-        return Relations(*(tuple(by_iri[iri] for iri in reply[way]) for way in ("outgoing", "incoming")))
+        return Relations(*(tuple(by_iri[iri] for iri in reply[direction]) for direction in ("outgoing", "incoming")))
 
     def entities(self, ids: Sequence[str]) -> list[Entity]:
         """The entities or properties of these ids, in their order; unknown ones are left out."""
@@ -214,7 +222,7 @@ class EmbeddedGraph:
         ]
 
     def entity_of(self, title: str) -> Entity:
-        """The entity that the article of that title is about; NotFound when there is none."""
+        """The entity that the article with this title is about; NotFound if there is none."""
         candidates = list(self._names.find_by_title(title))
         if self._articles is not None:
             try:
@@ -234,7 +242,7 @@ class EmbeddedGraph:
         return self.entities(self._names.find(name, k))
 
     def has_name(self, name: str) -> bool:
-        """Whether an entity has exactly that label, title or alias, case aside."""
+        """Whether an entity has exactly this label, title or alias, ignoring case."""
         return self._names.has(name)
 
     def _require_entity(self, entity: str) -> Entity:
@@ -269,7 +277,7 @@ class EmbeddedGraph:
         try:
             worker = self._idle.get(timeout=_QUEUE_TIMEOUT)
         except queue.Empty:
-            raise SourceTimeout(f"Other queries kept the graph busy for {_QUEUE_TIMEOUT:g} s; ask again.") from None
+            raise SourceTimeout(f"The graph was busy with other queries for {_QUEUE_TIMEOUT:g} s; try again.") from None
         try:
             yield worker
         finally:
@@ -281,7 +289,7 @@ def _english_sort_key(page: str) -> tuple[bool, str]:
 
 
 def _select_english(literals: list[list[str]]) -> list[str]:
-    """The English ones; without any, those without a language, else all in the order of their languages."""
+    """The English literals; if there are none, those without a language, else all in the order of their languages."""
     for tag in ("en", ""):
         chosen = [text for text, language in literals if language == tag]
         if chosen:
@@ -290,9 +298,9 @@ def _select_english(literals: list[list[str]]) -> list[str]:
 
 
 def load_relations(file: Path) -> tuple[Relation, ...]:
-    """The relations that the import found in the graph."""
+    """The relations in a file that GraphWriter wrote."""
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))
         return tuple(Relation(row["id"], row["label"], tuple(row["aliases"]), row["value"]) for row in rows)
-    except (OSError, ValueError, KeyError, TypeError) as broken:
-        raise SourceUnavailable(f"The relations {file} cannot be read ({broken}); make the world again.") from broken
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SourceUnavailable(f"The relations {file} cannot be read ({error}); build the world again.") from error

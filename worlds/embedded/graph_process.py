@@ -4,10 +4,9 @@ Writes {} when it has opened the graph; then reads one JSON request a line and w
     {"sparql", "rows", "bytes", "seconds"}  ->  {"columns", "rows", "truncated"} or {"boolean"}
     {"describe": [iri, ...]}                ->  {"entities": [{"iri", "labels", "aliases", ...}, ...]}
     {"relate": iri, "relations": [iri ...]} ->  {"outgoing": [iri ...], "incoming": [iri ...]}
-or {"unreadable": where and why}, {"refused": why}, {"failed": why}.
-Its parent ends it when it overruns; it ends itself when its parent is gone.
-
-Cuts this process off from the network, by what the kernel offers.
+or {"unreadable": parser message}, {"refused": reason}, {"failed": reason}.
+The parent kills it when a query exceeds its limits; it exits when the parent closes the pipe or dies.
+It denies itself network access where the kernel can do so.
 """
 
 import ctypes
@@ -33,7 +32,7 @@ _SECCOMP_MODE_FILTER = 2
 _CLONE_NEWNET = 0x40000000
 _CLONE_NEWUSER = 0x10000000
 _SOCKET_SYSCALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""The kernel's code of the machine and its number of socket(2)."""
+"""By machine: the kernel's code of its architecture and its number of socket(2)."""
 
 
 class _BpfInstruction(ctypes.Structure):
@@ -45,7 +44,7 @@ class _BpfProgram(ctypes.Structure):
 
 
 def disable_network() -> bool:
-    """Make every later socket(2) fail, or move into an empty network; False where the system allows neither."""
+    """Make every later socket(2) fail, or enter an empty network namespace; False if the system allows neither."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -55,16 +54,16 @@ def disable_network() -> bool:
 def _install_socket_filter(libc: ctypes.CDLL) -> bool:
     if platform.machine() not in _SOCKET_SYSCALLS:
         return False
-    machine, socket_call = _SOCKET_SYSCALLS[platform.machine()]
-    steps = (
-        _BpfInstruction(0x20, 0, 0, 4),  # load the machine's code
-        _BpfInstruction(0x15, 0, 2, machine),  # another machine's call: allow, as its numbers differ
-        _BpfInstruction(0x20, 0, 0, 0),  # load the number of the call
-        _BpfInstruction(0x15, 1, 0, socket_call),
+    architecture, socket_number = _SOCKET_SYSCALLS[platform.machine()]
+    instructions = (
+        _BpfInstruction(0x20, 0, 0, 4),  # load the architecture
+        _BpfInstruction(0x15, 0, 2, architecture),  # another architecture: allow, since its system calls differ
+        _BpfInstruction(0x20, 0, 0, 0),  # load the number of the system call
+        _BpfInstruction(0x15, 1, 0, socket_number),
         _BpfInstruction(0x06, 0, 0, 0x7FFF0000),  # allow
         _BpfInstruction(0x06, 0, 0, 0x00050000 | errno.EPERM),  # fail with EPERM
     )
-    program = _BpfProgram(len(steps), (_BpfInstruction * len(steps))(*steps))
+    program = _BpfProgram(len(instructions), (_BpfInstruction * len(instructions))(*instructions))
     zero = ctypes.c_ulong(0)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero) != 0:
         return False
@@ -78,13 +77,13 @@ def _unshare_network(libc: ctypes.CDLL) -> bool:
 
 
 _GRACE_SECONDS = 2.0
-"""Seconds after its limit at which a query ends its process even if no parent is left to do it."""
+"""Seconds past its time limit after which a query ends its process, even if the parent is gone."""
 _MAX_LABELS = 2000
-"""Names of one entity that are looked at; some items have labels in hundreds of languages."""
+"""Maximum names read of one entity; some items have labels in hundreds of languages."""
 
 
 class _UnsupportedQuery(Exception):
-    """The query is no SELECT or ASK."""
+    """The query is not a SELECT or ASK."""
 
 
 def _encode_term(term: Any, store: ox.Store) -> dict[str, str] | None:
@@ -145,8 +144,8 @@ def _describe_entity(store: ox.Store, node: ox.NamedNode) -> dict[str, Any]:
             if isinstance(value, ox.Literal)
         ]
 
-    about = store.quads_for_pattern(None, ox.NamedNode(terms.SCHEMA_ABOUT), node)
-    direct = (
+    about_quads = store.quads_for_pattern(None, ox.NamedNode(terms.SCHEMA_ABOUT), node)
+    direct_predicate = (
         ox.NamedNode(terms.DIRECT_NAMESPACE + terms.shorten_iri(node.value)) if terms.is_entity(node.value) else node
     )
     return {
@@ -156,12 +155,12 @@ def _describe_entity(store: ox.Store, node: ox.NamedNode) -> dict[str, Any]:
         "descriptions": literals(terms.SCHEMA_DESCRIPTION),
         "pages": [
             page.subject.value
-            for page, _ in zip(about, range(_MAX_LABELS), strict=False)
+            for page, _ in zip(about_quads, range(_MAX_LABELS), strict=False)
             if isinstance(page.subject, ox.NamedNode)
         ],
         "known": _has_triple(store, node, None, None)
         or _has_triple(store, None, None, node)
-        or _has_triple(store, None, direct, None),
+        or _has_triple(store, None, direct_predicate, None),
     }
 
 
@@ -186,18 +185,18 @@ def _handle_request(store: ox.Store, request: dict[str, Any]) -> dict[str, Any]:
         if "relate" in request:
             return _find_relations(store, request)
         return _run_query(store, request)
-    except SyntaxError as wrong:
-        return {"unreadable": str(wrong)}
-    except _UnsupportedQuery as refused:
-        return {"refused": str(refused)}
-    except (OSError, ValueError, RuntimeError) as failed:
-        return {"failed": str(failed)}
+    except SyntaxError as error:
+        return {"unreadable": str(error)}
+    except _UnsupportedQuery as error:
+        return {"refused": str(error)}
+    except (OSError, ValueError, RuntimeError) as error:
+        return {"failed": str(error)}
 
 
 def _read_requests(requests: "queue.SimpleQueue[dict[str, Any]]") -> None:
     for line in sys.stdin.buffer:
         requests.put(json.loads(line))
-    # The parent closed the pipe or is dead: whatever is being evaluated has no reader any more.
+    # The parent closed the pipe or died: the reply to a running query would have no reader.
     os._exit(0)
 
 

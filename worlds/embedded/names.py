@@ -16,7 +16,7 @@ from worlds.text_normalization import (
 )
 
 NAME_KINDS = ("label", "title", "alias")
-"""Best first."""
+"""Kinds of names, best match first."""
 _MAX_NAME_WORDS = 16
 
 
@@ -30,7 +30,7 @@ def _build_schema() -> tantivy.Schema:
 
 
 class NameIndexWriter:
-    """Writes a new index of names; what it added can be read once it is closed."""
+    """Writes a new index of names, which can be read after close()."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -41,7 +41,7 @@ class NameIndexWriter:
         self._writer = index.writer(32_000_000, 1)
 
     def add(self, name: str, entity: str, kind: str) -> None:
-        """Add one name of an entity; kind is one of KINDS."""
+        """Add one name of an entity; kind is one of NAME_KINDS."""
         document = tantivy.Document()
         document.add_text("key", normalize_name(name))
         document.add_text("words", name)
@@ -51,7 +51,7 @@ class NameIndexWriter:
             self._writer.add_document(document)
 
     def close(self) -> None:
-        """Finish the index on disk."""
+        """Commit the index to disk."""
         with translate_write_errors(self._folder):
             self._writer.commit()
             self._writer.wait_merging_threads()
@@ -63,62 +63,62 @@ class NameIndex:
     def __init__(self, folder: Path) -> None:
         try:
             index = tantivy.Index.open(str(folder))
-        except ValueError as broken:
+        except ValueError as error:
             raise SourceUnavailable(
-                f"The names in {folder} cannot be opened ({broken}); make the world again."
-            ) from broken
+                f"The names in {folder} cannot be opened ({error}); build the world again."
+            ) from error
         self._analyzer = build_analyzer()
         index.register_tokenizer(ANALYZER_NAME, self._analyzer)
         self._schema = index.schema
         self._searcher = index.searcher()
 
     def find(self, name: str, k: int) -> list[str]:
-        """Ids of entities by name, best match first: whole names, then prefixes, then parts."""
+        """Ids of entities by name, best match first: whole names, then prefixes, then names that contain the words."""
         ids: dict[str, None] = dict.fromkeys(self._find_exact(name, k))
         words = self._analyzer.analyze(replace_surrogates(name))[:_MAX_NAME_WORDS]
         if len(ids) < k and words:
             normalized = normalize_name(name)
-            places = self._run_query(self._containing_query(words), max(50, 4 * k))
-            places.sort(key=lambda place: (not place[1].startswith(normalized), place[2], len(place[1])))
-            ids |= dict.fromkeys(entity for entity, _, _ in places)
+            matches = self._run_query(self._containing_query(words), max(50, 4 * k))
+            matches.sort(key=lambda match: (not match[1].startswith(normalized), match[2], len(match[1])))
+            ids |= dict.fromkeys(entity for entity, _, _ in matches)
         return list(ids)[:k]
 
     def find_by_title(self, title: str) -> list[str]:
-        """The ids of the entities whose article has that title, case aside."""
-        all_words_query = Query.boolean_query(
+        """The ids of the entities whose article has this title, ignoring case."""
+        title_query = Query.boolean_query(
             [
                 (Occur.Must, self._exact_query(title)),
                 (Occur.Must, Query.term_query(self._schema, "kind", NAME_KINDS.index("title"))),
             ]
         )
-        return [entity for entity, _, _ in self._run_query(all_words_query, 5)]
+        return [entity for entity, _, _ in self._run_query(title_query, 5)]
 
     def has(self, name: str) -> bool:
-        """Whether an entity has exactly that name, case aside."""
+        """Whether an entity has exactly this name, ignoring case."""
         return bool(self._run_query(self._exact_query(name), 1))
 
     def _find_exact(self, name: str, k: int) -> list[str]:
-        places = self._run_query(self._exact_query(name), max(20, 2 * k))
-        return [entity for entity, _, _ in sorted(places, key=lambda place: place[2])]
+        matches = self._run_query(self._exact_query(name), max(20, 2 * k))
+        return [entity for entity, _, _ in sorted(matches, key=lambda match: match[2])]
 
     def _exact_query(self, name: str) -> Query:
         return Query.term_query(self._schema, "key", normalize_name(name), "basic")
 
     def _containing_query(self, words: Sequence[str]) -> Query:
-        *whole, last = words
-        parts = [Query.term_query(self._schema, "words", word, "freq") for word in whole]
-        begun = Query.regex_query(self._schema, "words", f"{last}.*")
-        return Query.boolean_query([(Occur.Must, part) for part in [*parts, begun]])
+        *whole_words, prefix = words
+        word_queries = [Query.term_query(self._schema, "words", word, "freq") for word in whole_words]
+        prefix_query = Query.regex_query(self._schema, "words", f"{prefix}.*")
+        return Query.boolean_query([(Occur.Must, query) for query in [*word_queries, prefix_query]])
 
     def _run_query(self, query: Query, limit: int) -> list[tuple[str, str, int]]:
-        places = []
+        matches = []
         for _, address in self._searcher.search(query, limit, count=False).hits:
             document = self._searcher.doc(address)
-            places.append(
+            matches.append(
                 (
                     str(document.get_first("entity")),
                     str(document.get_first("key")),
                     int(document.get_first("kind") or 0),
                 )
             )
-        return places
+        return matches

@@ -6,8 +6,8 @@ from worlds.source import QueryRefused
 
 MAX_QUERY_LENGTH = 100_000
 
-# What can hold the letters "service" without being the keyword. The parser needs no space around keywords ("5SERVICE",
-# "SERVICEex:a"), so a prefix before a colon is kept and the rest is searched for the letters, not for the word.
+# Tokens that may contain the letters "service" without being the keyword. The parser needs no space around keywords
+# ("5SERVICE", "SERVICEex:a"), so a prefix before a colon stays and the rest is searched for the letters, not the word.
 _IGNORED_TOKENS = re.compile(
     r"""
     \"\"\"(?:[^"\\]|\\.|"(?!""))*\"\"\" | '''(?:[^'\\]|\\.|'(?!''))*'''
@@ -30,11 +30,11 @@ UPDATE_KEYWORDS = {"insert", "delete", "load", "clear", "drop", "create", "add",
 
 
 def check_query(sparql: str) -> None:
-    """QueryRefused when the query is longer than anyone writes, changes the graph or could call another server."""
+    """QueryRefused if the query exceeds MAX_QUERY_LENGTH, updates the graph or may call another server."""
     if len(sparql) > MAX_QUERY_LENGTH:
         raise QueryRefused(f"The query has {len(sparql):,} characters; the limit is {MAX_QUERY_LENGTH:,}.")
     if any("\ud800" <= character <= "\udfff" for character in sparql):
-        raise QueryRefused("The query holds half of a surrogate pair, which is no character; write it in UTF-8.")
+        raise QueryRefused("The query contains half of a surrogate pair; write it in UTF-8.")
     bare = _IGNORED_TOKENS.sub(" ", sparql)
     if _first_keyword(bare) in UPDATE_KEYWORDS:
         raise QueryRefused("The query would change the graph, which is read-only; only SELECT and ASK are answered.")
@@ -54,10 +54,10 @@ def shorten_parser_message(message: str) -> str:
 
 def _first_keyword(bare: str) -> str | None:
     """The first keyword of the query, for the error message; the parser itself accepts no update."""
-    before = ""
+    previous_word = ""
     for match in _WORD_PATTERN.finditer(bare):
         word = match[0].casefold()
-        if word in _QUERY_KEYWORDS | UPDATE_KEYWORDS and before != "prefix":
+        if word in _QUERY_KEYWORDS | UPDATE_KEYWORDS and previous_word != "prefix":
             return word
-        before = word
+        previous_word = word
     return None

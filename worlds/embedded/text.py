@@ -39,7 +39,7 @@ def _build_schema() -> tantivy.Schema:
 
 
 class TextWriter:
-    """Writes a new index of articles; what it added can be read once it is closed."""
+    """Writes a new index of articles, which can be read after close()."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -48,11 +48,11 @@ class TextWriter:
         with translate_write_errors(folder):
             index = tantivy.Index(_build_schema(), str(folder))
         index.register_tokenizer(ANALYZER_NAME, self._analyzer)
-        # One thread keeps the order of the articles, so that the same files always rank alike.
+        # One thread keeps the order of the articles, so that the same files always give the same ranking.
         self._writer = index.writer(64_000_000, 1)
 
     def add(self, article: Article) -> None:
-        """Add one article, with its title also as whole names that a question may contain."""
+        """Add one article; its title is also indexed as a whole name, to match names inside questions."""
         document = tantivy.Document()
         document.add_text("title", article.title)
         document.add_text("text", article.text)
@@ -72,14 +72,14 @@ class TextWriter:
             self._writer.add_document(document)
 
     def close(self) -> None:
-        """Finish the index on disk."""
+        """Commit the index to disk."""
         with translate_write_errors(self._folder):
             self._writer.commit()
             self._writer.wait_merging_threads()
 
 
 def strip_parenthesis(title: str) -> str:
-    """The title without the parenthesis that distinguishes it from its namesakes."""
+    """The title without the final parenthesis that disambiguates it."""
     return _PARENTHESIS_PATTERN.sub("", title) or title
 
 
@@ -89,10 +89,10 @@ class EmbeddedText:
     def __init__(self, folder: Path) -> None:
         try:
             index = tantivy.Index.open(str(folder))
-        except ValueError as broken:
+        except ValueError as error:
             raise SourceUnavailable(
-                f"The articles in {folder} cannot be opened ({broken}); import the world again."
-            ) from broken
+                f"The articles in {folder} cannot be opened ({error}); import the world again."
+            ) from error
         self._analyzer = build_analyzer()
         index.register_tokenizer(ANALYZER_NAME, self._analyzer)
         self._schema = index.schema
@@ -102,38 +102,41 @@ class EmbeddedText:
         return self._searcher.num_docs
 
     def search(self, query: str, k: int) -> list[SearchHit]:
-        """The k best articles: those with every word first, then, marked relaxed, those with the most telling ones."""
+        """The k best articles: first those with every word, then (`relaxed`) those with the most content words."""
         query = replace_surrogates(query)
         words = self._unique_words(query)[:_MAX_QUERY_WORDS]
         if not words or k < 1:
             return []
-        telling = [word for word in words if word not in STOP_WORDS] or words
-        likeness = self._relevance_query(query, telling)
+        content_words = [word for word in words if word not in STOP_WORDS] or words
+        relevance = self._relevance_query(query, content_words)
         stages = [
-            (self._all_words_query(words, likeness), False),
-            (self._all_words_query(telling, likeness), True),
-            (likeness, True),
+            (self._all_words_query(words, relevance), False),
+            (self._all_words_query(content_words, relevance), True),
+            (relevance, True),
         ]
         hits: dict[tuple[int, int], SearchHit] = {}
         for stage, relaxed in stages:
             for score, address in self._searcher.search(stage, k, count=False).hits:
-                place = (address.segment_ord, address.doc)
-                if place not in hits and len(hits) < k:
-                    hits[place] = self._build_hit(address, score, frozenset(telling), relaxed=relaxed)
+                position = (address.segment_ord, address.doc)
+                if position not in hits and len(hits) < k:
+                    hits[position] = self._build_hit(address, score, frozenset(content_words), relaxed=relaxed)
             if len(hits) == k:
                 break
         return list(hits.values())
 
     def article(self, title: str) -> Article:
-        """The article of exactly that title, else of the first that differs in case; NotFound names the nearest."""
+        """The article with exactly this title, else the first whose title differs in case only.
+
+        NotFound names the nearest titles.
+        """
         articles = [self._load_article(address) for address in self._find_addresses("key", normalize_name(title), 20)]
         for article in articles:
             if article.title == title:
                 return article
         if articles:
             return articles[0]
-        near = list(dict.fromkeys(hit.title for hit in self.search(title, 3)))
-        advice = f"; the nearest are {', '.join(repr(name) for name in near)}" if near else ""
+        nearest = list(dict.fromkeys(hit.title for hit in self.search(title, 3)))
+        advice = f"; the nearest are {', '.join(repr(name) for name in nearest)}" if nearest else ""
         raise NotFound(f"There is no article titled {title!r}{advice}.")
 
     def list_titles(self, k: int) -> list[str]:
@@ -142,11 +145,11 @@ class EmbeddedText:
         return [self._load_article(address).title for _, address in matches]
 
     def has_title(self, title: str) -> bool:
-        """Whether an article has that title, case aside."""
+        """Whether an article has this title, ignoring case."""
         return bool(self._find_addresses("key", normalize_name(title), 1))
 
     def find_by_entity(self, entity: str) -> list[Article]:
-        """The articles about the entity of that id."""
+        """The articles about the entity with this id."""
         return [self._load_article(address) for address in self._find_addresses("entity", entity, 5)]
 
     def _find_addresses(self, field: str, value: str, limit: int) -> list[tantivy.DocAddress]:
@@ -162,46 +165,51 @@ class EmbeddedText:
             str(document.get_first("title")),
             tuple(sentences),
             document.get_first("entity"),
-            tuple((heading, place) for heading, place in sections),
+            tuple((heading, sentence_index) for heading, sentence_index in sections),
             document.get_first("date"),
         )
 
     def _build_hit(
-        self, address: tantivy.DocAddress, score: float, telling: frozenset[str], *, relaxed: bool
+        self, address: tantivy.DocAddress, score: float, content_words: frozenset[str], *, relaxed: bool
     ) -> SearchHit:
         article = self._load_article(address)
         return SearchHit(
-            article.title, self._select_snippet(article, telling), article.entity, round(score, 3), relaxed
+            article.title, self._select_snippet(article, content_words), article.entity, round(score, 3), relaxed
         )
 
-    def _select_snippet(self, article: Article, telling: frozenset[str]) -> str:
-        best = max(article.sentences, key=lambda s: len(telling.intersection(self._analyzer.analyze(s))), default="")
+    def _select_snippet(self, article: Article, content_words: frozenset[str]) -> str:
+        best = max(
+            article.sentences, key=lambda s: len(content_words.intersection(self._analyzer.analyze(s))), default=""
+        )
         return best if len(best) <= _MAX_SNIPPET_LENGTH else best[: _MAX_SNIPPET_LENGTH - 1].rstrip() + "…"
 
     def _unique_words(self, text: str) -> list[str]:
         return list(dict.fromkeys(self._analyzer.analyze(text)))
 
-    def _all_words_query(self, words: Sequence[str], likeness: Query) -> Query:
-        either = [
+    def _all_words_query(self, words: Sequence[str], relevance: Query) -> Query:
+        word_queries = [
             Query.boolean_query(
                 [(Occur.Should, self._term_query("title", word)), (Occur.Should, self._term_query("text", word))]
             )
             for word in words
         ]
         return Query.boolean_query(
-            [(Occur.Must, Query.const_score_query(query, 0.0)) for query in either] + [(Occur.Should, likeness)]
+            [(Occur.Must, Query.const_score_query(query, 0.0)) for query in word_queries] + [(Occur.Should, relevance)]
         )
 
-    def _relevance_query(self, query: str, telling: Sequence[str]) -> Query:
+    def _relevance_query(self, query: str, content_words: Sequence[str]) -> Query:
         parts = []
-        for word in telling:
+        for word in content_words:
             parts.append(Query.boost_query(self._term_query("title", word), 2.0))
             parts.append(self._term_query("text", word))
         parts.extend(self._title_queries(query))
         return Query.boolean_query([(Occur.Should, part) for part in parts])
 
     def _title_queries(self, query: str) -> Iterator[Query]:
-        """A query for each run of words that may be a whole title; longer runs score higher."""
+        """A query for each run of words that may be a whole title; longer runs score higher.
+
+        Runs without a capital or a digit are skipped, unless they are the whole query.
+        """
         words = re.findall(r"\w+", query)[:_MAX_QUERY_WORDS]
         for start in range(len(words)):
             for end in range(start + 1, min(start + _MAX_NAME_WORDS, len(words)) + 1):

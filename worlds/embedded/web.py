@@ -7,18 +7,18 @@ from worlds.source import Article, NotFound, WebHit, WebPage
 
 
 class WebWriter:
-    """Writes a new index of pages; what it added can be read once it is closed."""
+    """Writes a new index of pages, which can be read after close()."""
 
     def __init__(self, folder: Path) -> None:
         self._writer = TextWriter(folder)
 
     def add(self, page: WebPage) -> None:
         """Add one page."""
-        # What an article is about is looked up as it stands, and so is the address of a page.
+        # The address is stored as the entity, a field that is matched exactly.
         self._writer.add(Article(page.title, page.sentences, page.address, date=page.date))
 
     def close(self) -> None:
-        """Finish the index on disk."""
+        """Commit the index to disk."""
         self._writer.close()
 
 
@@ -32,7 +32,7 @@ class EmbeddedWeb:
         return len(self._pages)
 
     def search(self, query: str, k: int) -> list[WebHit]:
-        """The k best pages: those with every word first, then, marked relaxed, those with the most telling ones."""
+        """The k best pages: first those with every word, then (`relaxed`) those with the most content words."""
         hits = []
         for hit in self._pages.search(query, k):
             address = hit.entity or ""
@@ -40,7 +40,7 @@ class EmbeddedWeb:
         return hits
 
     def fetch(self, address: str) -> WebPage:
-        """The page at that address; NotFound when there is none."""
+        """The page at this address; NotFound if there is none."""
         for page in self._pages.find_by_entity(address.strip()):
             return WebPage(address.strip(), page.title, page.sentences, page.date)
-        raise NotFound(f"There is no page at {address!r}; take the address from a search.")
+        raise NotFound(f"There is no page at {address!r}; use an address from a search result.")

@@ -16,38 +16,38 @@ from worlds.embedded.sparql_guard import shorten_parser_message
 from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable
 
 _START_TIMEOUT = 20.0
-"""How long a fresh process may take to open its graph."""
+"""Seconds within which a new process must have opened its graph."""
 _PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """What one query may use."""
+    """Limits of one query."""
 
     timeout_seconds: float = 2.0
     max_rows: int = 1000
     memory_bytes: int = 2 << 30
     """Address space of the process in bytes."""
     reply_bytes: int = 8 << 20
-    """Bytes of an answer."""
+    """Size of a reply in bytes."""
 
 
 class GraphWorker:
     """One process over one graph, for one caller at a time."""
 
     def __init__(self, folder: Path, limits: QueryLimits) -> None:
-        # Resolved now, since the process is started in another folder.
+        # Made absolute, because the process starts in another working directory.
         self._folder = folder.resolve()
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process's id while there is one."""
+        """The id of the process; None while none runs."""
         return self._process.pid if self._process is not None else None
 
     def request(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; a process that overruns or dies is replaced at the next one."""
+        """The reply to a request; a process that exceeds its limits or dies is replaced at the next request."""
         limits = self._limits
         line = (
             json.dumps(
@@ -58,8 +58,9 @@ class GraphWorker:
         try:
             process = self._ensure_process()
             reply: dict[str, Any] = json.loads(self._send_line(process, line.encode()))
+        # After every exception, also KeyboardInterrupt, the process is ended and the exception raised again: a late
+        # reply must never be read as the reply to the next request.
         except BaseException:
-            # Also when the caller itself is stopped: a late answer must never meet the next question.
             self.close()
             raise
         if "refused" in reply:
@@ -67,7 +68,7 @@ class GraphWorker:
         if "unreadable" in reply:
             message = shorten_parser_message(reply["unreadable"])
             raise QueryRefused(
-                f"The query is no valid SELECT or ASK: {message} (line:column). Mend it there and run it again."
+                f"The query is not a valid SELECT or ASK: {message} (line:column). Correct it there and run it again."
             )
         if "failed" in reply:
             raise SourceUnavailable(f"The graph could not answer: {reply['failed']}.")
@@ -114,10 +115,10 @@ class GraphWorker:
         assert process.stdout is not None  # noqa: S101 - tells the type checker that it is a pipe
         deadline = time.monotonic() + seconds
         received = bytearray()
-        with selectors.DefaultSelector() as ready:
-            ready.register(process.stdout, selectors.EVENT_READ)
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
             while not received.endswith(b"\n"):
-                if not ready.select(max(0.0, deadline - time.monotonic())):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise SourceTimeout(
                         f"The query was stopped at its limit of {seconds:g} s; ask for less, "
                         "for example with more conditions or without sorting."
@@ -137,22 +138,22 @@ class GraphWorker:
                 f"The query was stopped at its limit of {self._limits.memory_bytes >> 20:,} MB of memory; "
                 "ask for less, for example with more conditions or without sorting."
             )
-        # Only threads that Rust has started say so; the process's first one just dies of it.
+        # Threads that Rust started report a stack overflow; the main thread ends with SIGSEGV.
         if "overflowed its stack" in stderr or code == -signal.SIGSEGV:
             return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
         if code == -signal.SIGALRM:
             return SourceTimeout(
                 f"The query was stopped at its limit of {self._limits.timeout_seconds:g} s; ask for less."
             )
-        why = (
+        reason = (
             f"ended by signal {-code}"
             if code < 0
             else (stderr.splitlines()[-1] if stderr else f"ended with status {code}")
         )
-        return SourceUnavailable(f"The process that answers queries to {self._folder} has died ({why}); ask again.")
+        return SourceUnavailable(f"The process that answers queries to {self._folder} has died ({reason}); ask again.")
 
 
 def _close_quietly(pipe: Any) -> None:
-    # What was still to be written had a dead reader.
+    # The process is dead, so unwritten data has no reader.
     with contextlib.suppress(BrokenPipeError):
         pipe.close()

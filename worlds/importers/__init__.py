@@ -1,4 +1,4 @@
-"""Readers of articles by the name of their format."""
+"""Readers of article files, by format."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,13 +19,16 @@ ARTICLE_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
 
 
 class UnknownArticleFormat(WorldError):
-    """No reader has that name."""
+    """There is no article format with this name."""
 
 
-def read_articles(source: Path, form: str = "auto", where: Mapping[str, str] | None = None) -> Iterator[Article]:
-    """The articles of a file or of every known file of a folder, in the order of the names."""
+def read_articles(source: Path, format_name: str = "auto", where: Mapping[str, str] | None = None) -> Iterator[Article]:
+    """The articles of a file, or of every article file in a folder in the order of their names.
+
+    `where` selects records whose fields have these values.
+    """
     for file in _list_files(source):
-        yield from _select_reader(file, form)(file, where or {})
+        yield from _select_reader(file, format_name)(file, where or {})
 
 
 def _list_files(source: Path) -> list[Path]:
@@ -39,12 +42,12 @@ def _list_files(source: Path) -> list[Path]:
     return files
 
 
-def _select_reader(file: Path, form: str) -> ArticleReader:
-    if form == "auto":
-        _, first = next(iter_nonblank_lines(file), (0, ""))
-        form = "2wiki" if first.lstrip().startswith("[") else "jsonl"
-    if form not in ARTICLE_FORMATS:
+def _select_reader(file: Path, format_name: str) -> ArticleReader:
+    if format_name == "auto":
+        _, first_line = next(iter_nonblank_lines(file), (0, ""))
+        format_name = "2wiki" if first_line.lstrip().startswith("[") else "jsonl"
+    if format_name not in ARTICLE_FORMATS:
         raise UnknownArticleFormat(
-            f"There is no format {form!r} of articles; there are auto, {', '.join(ARTICLE_FORMATS)}."
+            f"There is no article format {format_name!r}; the formats are auto, {', '.join(ARTICLE_FORMATS)}."
         )
-    return ARTICLE_FORMATS[form]
+    return ARTICLE_FORMATS[format_name]

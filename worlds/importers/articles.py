@@ -1,6 +1,7 @@
-"""Articles in JSON Lines: `title`, `text` or `sentences`, and an entity's id under any of its usual names.
+"""Read articles from JSON Lines and from question files.
 
-Import articles from question files: HotpotQA and 2WikiMultihopQA have paragraphs with every question.
+A line of JSON has `title`, `text` or `sentences`, and optionally an entity's id in one of ENTITY_FIELDS. The questions
+of HotpotQA and 2WikiMultihopQA come with paragraphs.
 """
 
 import re
@@ -23,10 +24,10 @@ from worlds.source import Article
 def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The paragraphs of the questions whose fields equal those of `where`, each title and text once."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    for place, record in enumerate(read_json_list(file), 1):
+    for number, record in enumerate(read_json_list(file), 1):
         if not isinstance(record, dict):
-            raise MalformedFile(file, None, f"record {place} is no JSON object")
-        articles = _parse_paragraphs(record, file, place)
+            raise MalformedFile(file, None, f"record {number} is not a JSON object")
+        articles = _parse_paragraphs(record, file, number)
         if any(str(record.get(field, "")) != expected for field, expected in where.items()):
             continue
         for article in articles:
@@ -35,10 +36,10 @@ def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
                 yield article
 
 
-def _parse_paragraphs(record: dict[str, Any], file: Path, place: int) -> list[Article]:
+def _parse_paragraphs(record: dict[str, Any], file: Path, number: int) -> list[Article]:
     context = record.get("context")
     if not isinstance(context, list):
-        raise MalformedFile(file, None, f"record {place} has no list 'context'")
+        raise MalformedFile(file, None, f"record {number} has no list 'context'")
     articles = []
     entities = _parse_entities(record)
     for paragraph in context:
@@ -53,18 +54,18 @@ def _parse_paragraphs(record: dict[str, Any], file: Path, place: int) -> list[Ar
                     Article(require_storable_text(title.strip(), file, None), texts, entities.get(title) or None)
                 )
             case _:
-                raise MalformedFile(file, None, f"record {place} has a paragraph that is no [title, [sentence, ...]]")
+                raise MalformedFile(file, None, f"record {number} has a paragraph that is not [title, [sentence, ...]]")
     return articles
 
 
 def _parse_entities(record: dict[str, Any]) -> dict[str, str]:
-    """2WikiMultihopQA names the entities of the gold paragraphs, in the order in which their titles first appear."""
+    """Entity ids by title: 2WikiMultihopQA lists them for the supporting facts, in the order of their titles."""
     ids, facts = record.get("entity_ids"), record.get("supporting_facts")
     if not isinstance(ids, str) or not isinstance(facts, list):
         return {}
     titles = dict.fromkeys(fact[0] for fact in facts if isinstance(fact, list) and fact and isinstance(fact[0], str))
-    parts = ids.split("_")
-    return dict(zip(titles, parts, strict=True)) if len(parts) == len(titles) else {}
+    entities = ids.split("_")
+    return dict(zip(titles, entities, strict=True)) if len(entities) == len(titles) else {}
 
 
 ENTITY_FIELDS = (
@@ -83,7 +84,7 @@ ENTITY_FIELDS = (
     "_id",
 )
 GENERIC_ENTITY_FIELDS = {"id", "_id", "item"}
-"""These name an entity only where an item's id stands under them."""
+"""Fields that count as an entity only if their value is an item's id."""
 ITEM_ID_PATTERN = re.compile(r"Q[1-9][0-9]*")
 
 
@@ -100,7 +101,7 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
     if record.get("sentences") is not None:
         sentences = record["sentences"]
         if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
-            raise MalformedFile(file, line, "the field 'sentences' is no list of texts")
+            raise MalformedFile(file, line, "the field 'sentences' is not a list of texts")
         return Article(
             title,
             tuple(require_storable_text(sentence, file, line) for sentence in sentences),
@@ -110,13 +111,13 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
         raise MalformedFile(file, line, "the fields 'text' and 'sentences' are both missing")
     text = record["text"]
     if not isinstance(text, str):
-        raise MalformedFile(file, line, "the field 'text' is no text")
+        raise MalformedFile(file, line, "the field 'text' is not a text")
     return Article(title, split_sentences(require_storable_text(text, file, line)), _parse_entity(record, file, line))
 
 
 def split_sentences(text: str, language: str = "en") -> tuple[str, ...]:
-    """The sentences of a text, a paragraph's end ending one too."""
-    sentences = (sentence.strip() for part in text.splitlines() if part.strip() for sentence in segment(language, part))
+    """The sentences of a text; the end of a line ends a sentence."""
+    sentences = (sentence.strip() for line in text.splitlines() if line.strip() for sentence in segment(language, line))
     return tuple(sentence for sentence in sentences if sentence)
 
 
@@ -126,13 +127,13 @@ def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:
         if value is None or _is_record_number(name, value) or (isinstance(value, str) and not value.strip()):
             continue
         if not isinstance(value, str):
-            raise MalformedFile(file, line, f"the field {name!r} is no text")
+            raise MalformedFile(file, line, f"the field {name!r} is not a text")
         return require_storable_text(value.strip(), file, line)
     return None
 
 
 def _is_record_number(name: str, value: object) -> bool:
-    """Whether a field of so general a name holds something else than an item's id."""
+    """Whether a field with a generic name has a value that is not an item's id."""
     return name in GENERIC_ENTITY_FIELDS and not (isinstance(value, str) and ITEM_ID_PATTERN.fullmatch(value.strip()))
 
 

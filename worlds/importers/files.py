@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from worlds.folder import WorldError
+from worlds.regular_file import open_regular_file
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Bytes; a longer line is no record but a file of another kind, and is not read into memory."""
+"""A longer line means a file of another kind, which is not read into memory."""
+MAX_DOCUMENT_BYTES = 1024 * 1024 * 1024
+"""A file that has to be read as a whole may be as long, after it was decompressed."""
 
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
-"""What unpacking a file may raise: none of its kind, cut off, altered."""
+"""Errors of decompressing a file: not gzip, truncated, corrupt."""
 READ_ERRORS = (OSError, *DECOMPRESSION_ERRORS)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -23,44 +26,58 @@ class MalformedFile(WorldError):
     """An input file is malformed; names the file, the line if known, and the cause."""
 
     def __init__(self, file: Path, line: int | None, reason: str) -> None:
-        place = f"{file}, line {line}" if line is not None else str(file)
-        super().__init__(f"{place}: {reason}. Nothing was imported; mend the file and import it again.")
+        location = f"{file}, line {line}" if line is not None else str(file)
+        super().__init__(f"{location}: {reason}. Nothing was imported; correct the file and import it again.")
         self.file, self.line, self.reason = file, line, reason
 
 
 def open_bytes(file: Path) -> BinaryIO | gzip.GzipFile:
-    """The file's bytes, unpacked where its name ends in .gz."""
+    """Open a file for reading bytes; decompressed if its name ends in .gz."""
     try:
-        if file.suffix == ".gz":
-            return gzip.open(file, "rb")
-        return file.open("rb")
-    except OSError as missing:
-        raise MalformedFile(file, None, f"it cannot be read ({missing.strerror or missing})") from missing
+        stream = open_regular_file(file)
+    except OSError as error:
+        raise MalformedFile(file, None, f"it cannot be read ({error.strerror or error})") from error
+    return _OwnedGzipFile(stream) if file.suffix == ".gz" else stream
+
+
+class _OwnedGzipFile(gzip.GzipFile):
+    """A gzipped file that closes the file it reads from; gzip closes only files that it opened itself."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(fileobj=stream, mode="rb")
+        self._stream = stream
+
+    def close(self) -> None:
+        """Close both files."""
+        try:
+            super().close()
+        finally:
+            self._stream.close()
 
 
 def iter_nonblank_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines that hold something, numbered from 1, without their ends and without a byte order mark."""
+    """The non-blank lines with their numbers from 1, without line ends and byte order mark."""
     return ((number, text) for number, text in iter_lines(file) if text.strip())
 
 
 def iter_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines, blank ones too, numbered from 1, without their ends and without a byte order mark."""
+    """The lines with their numbers from 1, without line ends and byte order mark."""
     with open_bytes(file) as stream:
         number = 0
         while raw := _read_line(stream, file, number + 1):
             number += 1
             try:
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as wrong:
-                raise MalformedFile(file, number, f"it is not UTF-8 (byte {wrong.start + 1} of the line)") from wrong
+            except UnicodeDecodeError as error:
+                raise MalformedFile(file, number, f"it is not UTF-8 (byte {error.start + 1} of the line)") from error
             yield number, text.rstrip("\r\n")
 
 
 def _read_line(stream: BinaryIO | gzip.GzipFile, file: Path, number: int) -> bytes:
     try:
         raw = stream.readline(MAX_LINE_BYTES + 1)
-    except READ_ERRORS as broken:
-        raise MalformedFile(file, number, f"it cannot be unpacked or read ({broken})") from broken
+    except READ_ERRORS as error:
+        raise MalformedFile(file, number, f"it cannot be decompressed or read ({error})") from error
     if len(raw) > MAX_LINE_BYTES:
         raise MalformedFile(file, number, f"the line is longer than {MAX_LINE_BYTES // 2**20} MB")
     return raw
@@ -71,44 +88,48 @@ def iter_json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, text in iter_nonblank_lines(file):
         record = parse_json(text, file, number)
         if not isinstance(record, dict):
-            raise MalformedFile(file, number, f"a JSON object is needed, this is {_describe_type(record)}")
+            raise MalformedFile(file, number, f"a JSON object is required, not {_describe_type(record)}")
         yield number, record
 
 
 def read_text_file(file: Path) -> str:
-    """All that a text file holds."""
+    """The content of a UTF-8 file, plain or gzipped."""
     with open_bytes(file) as stream:
         try:
-            return stream.read().decode("utf-8-sig")
-        except UnicodeDecodeError as wrong:
-            raise MalformedFile(file, None, f"it is not UTF-8 (byte {wrong.start + 1})") from wrong
-        except READ_ERRORS as broken:
-            raise MalformedFile(file, None, f"it cannot be unpacked or read ({broken})") from broken
+            content = stream.read(MAX_DOCUMENT_BYTES + 1)
+            if len(content) > MAX_DOCUMENT_BYTES:
+                reason = f"it is longer than {MAX_DOCUMENT_BYTES // 2**20} MB, and has to be read as a whole"
+                raise MalformedFile(file, None, reason)
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise MalformedFile(file, None, f"it is not UTF-8 (byte {error.start + 1})") from error
+        except READ_ERRORS as error:
+            raise MalformedFile(file, None, f"it cannot be decompressed or read ({error})") from error
 
 
 def read_json_list(file: Path) -> list[Any]:
-    """The list that a JSON file holds."""
+    """The list in a JSON file; MalformedFile if it contains another value."""
     document = parse_json(read_text_file(file), file, None)
     if not isinstance(document, list):
-        raise MalformedFile(file, None, f"a JSON list is needed, this is {_describe_type(document)}")
+        raise MalformedFile(file, None, f"a JSON list is required, not {_describe_type(document)}")
     return document
 
 
 def parse_json(text: str, file: Path, line: int | None) -> Any:
-    """The JSON value of a text; MalformedFile says where it breaks."""
+    """Parse JSON; MalformedFile names the line and column of an error."""
     try:
         return json.loads(text, parse_constant=_reject_constant)
-    except RecursionError as deep:
-        raise MalformedFile(file, line, "the JSON is nested too deeply") from deep
-    except json.JSONDecodeError as wrong:
-        where = line if line is not None else wrong.lineno
-        raise MalformedFile(file, where, f"no JSON: {wrong.msg.lower()} at column {wrong.colno}") from wrong
-    except ValueError as wrong:
-        raise MalformedFile(file, line, f"no JSON: {wrong}") from wrong
+    except RecursionError as error:
+        raise MalformedFile(file, line, "the JSON is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        error_line = line if line is not None else error.lineno
+        raise MalformedFile(file, error_line, f"invalid JSON: {error.msg.lower()} at column {error.colno}") from error
+    except ValueError as error:
+        raise MalformedFile(file, line, f"invalid JSON: {error}") from error
 
 
 def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _describe_type(value: Any) -> str:
@@ -117,7 +138,7 @@ def _describe_type(value: Any) -> str:
 
 
 def require_text_field(record: dict[str, Any], name: str, file: Path, line: int | None) -> str:
-    """A text that the record must have and that must not be blank."""
+    """The text in a required field; MalformedFile if it is missing, blank or not a text."""
     value = record.get(name)
     if not isinstance(value, str) or not value.strip():
         reason = (
@@ -132,7 +153,7 @@ def require_text_field(record: dict[str, Any], name: str, file: Path, line: int 
 
 
 def require_storable_text(text: str, file: Path, line: int | None) -> str:
-    """The text if it can be stored; MalformedFile otherwise."""
+    """The text; MalformedFile if it contains NUL or lone surrogates, which databases cannot store."""
     if _UNSTORABLE.search(text):
-        raise MalformedFile(file, line, "a text holds a NUL or half of a surrogate pair")
+        raise MalformedFile(file, line, "a text contains NUL or half of a surrogate pair")
     return text

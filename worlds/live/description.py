@@ -1,4 +1,4 @@
-"""A live world's world.toml: which wiki and which SPARQL endpoint it uses, and the limits of requests to them.
+"""A live world's world.toml: its wiki, its SPARQL endpoint, and the limits of requests to them.
 
 presets/example.toml explains every field.
 """
@@ -7,26 +7,70 @@ import hashlib
 import json
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from worlds import terms
-from worlds.folder import WorldError
+from worlds.folder import LIVE_KIND, WorldError
 from worlds.live.http.access import RequestPolicy
-from worlds.live.http.endpoint import LabelSource, QueryMethod, SearchMode, SparqlEndpoint, VocabularySource
+from worlds.live.http.operators import WIKIMEDIA, find_operator
 from worlds.live.http.request import get_host
+from worlds.model_keys import is_model_key
 
-LIVE_KIND = "live"
-PRESETS_FOLDER = Path(__file__).parent / "presets"
+QueryMethod = Literal["GET", "POST form", "POST direct"]
+LabelSource = Literal["service", "rdfs:label", "api"]
+VocabularySource = Literal["wikibase", "scan"]
+SearchMode = Literal["api", "scan", "exact"]
+QUERY_METHODS: tuple[str, ...] = get_args(QueryMethod)
+
+
+@dataclass(frozen=True, slots=True)
+class SparqlEndpoint:
+    """A SPARQL endpoint and its dialect; the defaults fit a small endpoint with Wikidata's namespaces."""
+
+    url: str
+    method: str = "GET"
+    """How queries are sent, a QueryMethod; a long query is never sent in the URL."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Header names with the names of the environment variables that hold their values."""
+    default_graph: str | None = None
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    """Prefixes of this graph, in addition to worlds.terms.PREFIXES."""
+    labels: str = "rdfs:label"
+    """Where labels come from, a LabelSource."""
+    label_service: bool = False
+    """Whether queries may call SERVICE wikibase:label; otherwise calls are rewritten."""
+    api: str | None = None
+    """The api.php of the wiki behind the graph, for its labels and name search."""
+    vocabulary: str = "scan"
+    """Where the relations come from, a VocabularySource: items of type wikibase:Property, or predicates in use."""
+    search: str = "scan"
+    """How names are found, a SearchMode: by the api, by scanning all labels, or by exact match."""
+    articles: str = terms.ARTICLE_NAMESPACE
+    """The prefix of article URLs that schema:about links; "" for any page of a wiki."""
+    site: str = ""
+    """The id of the articles' site in the wiki's sitelinks, such as enwiki; "" for that of `articles` at Wikimedia."""
+    left_out: str = ""
+    """What the endpoint does not have although the wiki has it, and where it is; one sentence for messages."""
+    entity: str = terms.ENTITY_NAMESPACE
+    property: str = terms.DIRECT_NAMESPACE
+    """Namespaces of items and of relations; Q42 and P57 are short ids in them."""
+    language: str = "en"
+    rows: int = 1000
+    """Maximum rows of a result."""
+
+    def __repr__(self) -> str:
+        return f"SparqlEndpoint({self.url!r})"
+
+
 _IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
-_IRI_PATTERN = re.compile(_IRI)
 _PREFIX_PATTERN = re.compile(r"[A-Za-z](?:[\w.-]*[\w-])?")
 _HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]+")
 _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -34,9 +78,8 @@ _RESERVED_HEADERS = frozenset(
     {"host", "user-agent", "accept-encoding", "content-length", "transfer-encoding", "connection"}
 )
 """Headers that Showhow sets itself."""
-_WIKIMEDIA_DOMAINS = ("wikipedia.org", "wikidata.org", "wikimedia.org")
 _WIKIMEDIA_MAX_CONCURRENT = 3
-"""Concurrent requests that the Wikimedia Foundation allows a program."""
+"""Maximum concurrent requests that the Wikimedia Foundation allows a user, over all of its sites."""
 _MAX_SHOWN_LENGTH = 60
 
 
@@ -45,54 +88,53 @@ class InvalidLiveConfig(WorldError):
 
 
 def _validate_url(value: Any) -> str:
-    parts = _split_url(value)
-    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(value if isinstance(value, str) and re.fullmatch(_IRI, value) else "")
+        # urlsplit checks the port only when it is read.
+        is_http = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_http = False
+    if not is_http:
         raise ValueError("must be an address such as https://query.wikidata.org/sparql")
-    # The value is not shown: it may contain a key.
+    # The messages never contain the value, which may contain a key.
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(
             "must be an address without ?, # and @; keys go into headers, which name an environment variable"
         )
-    if not str(value).isascii():
+    if not value.isascii():
         raise ValueError("must be an address in plain characters, as a browser copies it: xn--... and %C3%BC for a ü")
     return str(value)
 
 
-def _split_url(value: Any) -> SplitResult | None:
-    if not isinstance(value, str) or not _IRI_PATTERN.fullmatch(value):
-        return None
-    try:
-        parts = urlsplit(value)
-        # urlsplit checks the port only when it is read.
-        port = parts.port
-    except ValueError:
-        return None
-    return None if port == 0 else parts
-
-
-def _validate_prefixes(value: Any) -> dict[str, str]:
+def _require_table(value: Any, example: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError('must be a table of prefixes, such as { ex = "http://ex.example/" }')  # noqa: TRY004 - pydantic
-    for name, iri in value.items():
-        if not _PREFIX_PATTERN.fullmatch(name):
-            raise ValueError(f"contains {name!r}, which is not a valid prefix")
-        if not isinstance(iri, str) or not _IRI_PATTERN.fullmatch(iri):
-            raise ValueError(f"must be an IRI for {name}, such as http://ex.example/, not {_format_value(iri)}")
+        raise ValueError(f"must be a table such as {example}")  # noqa: TRY004 - pydantic reports ValueError only
     return value
 
 
+def _validate_prefixes(value: Any) -> dict[str, str]:
+    for name, iri in _require_table(value, '{ ex = "http://ex.example/" }').items():
+        if not _PREFIX_PATTERN.fullmatch(name):
+            raise ValueError(f"contains {name!r}, which is not a valid prefix")
+        if not isinstance(iri, str) or not re.fullmatch(_IRI, iri):
+            raise ValueError(f"must be an IRI for {name}, such as http://ex.example/, not {_format_value(iri)}")
+    return dict(value)
+
+
 def _validate_headers(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise ValueError('must be a table such as { Authorization = "MY_TOKEN" }')  # noqa: TRY004 - pydantic
-    for name, variable in value.items():
+    for name, variable in _require_table(value, '{ Authorization = "MY_TOKEN" }').items():
         if not _HEADER_PATTERN.fullmatch(name):
             raise ValueError(f"contains {name!r}, which is not a valid header name")
         if name.lower() in _RESERVED_HEADERS:
             raise ValueError(f"must not contain {name}, which Showhow sets itself")
         if not isinstance(variable, str) or not _VARIABLE_PATTERN.fullmatch(variable):
-            # The value is not shown: it may be the key itself.
+            # The message never contains the value, which may be the key itself.
             raise ValueError(f"must name an environment variable for {name}, never the value itself")
-    return value
+        if is_model_key(variable):
+            raise ValueError(
+                f"must not send {variable}: keys of language models and settings of Showhow never go to a world"
+            )
+    return dict(value)
 
 
 def _format_value(value: Any) -> str:
@@ -113,22 +155,18 @@ Prefixes = Annotated[dict[str, str], BeforeValidator(_validate_prefixes)]
 NonBlank = Annotated[str, Field(pattern=r"\S", description="some text")]
 
 
-def _integer(least: int, most: int) -> Any:
-    return Field(default=None, ge=least, le=most, description=f"a whole number from {least:,} to {most:,}")
-
-
-def _number(least: float, most: float) -> Any:
-    return Field(
-        default=None, ge=least, le=most, allow_inf_nan=False, description=f"a number from {least:g} to {most:,g}"
-    )
+def _bounded(minimum: float, maximum: float, parameter: str, noun: str = "a number") -> Any:
+    """A limit in world.toml; `parameter` is the field of RequestPolicy or SparqlEndpoint that it sets."""
+    expected = f"{noun} from {minimum:,} to {maximum:,}"
+    return Field(default=None, ge=minimum, le=maximum, serialization_alias=parameter, description=expected)
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TextTable(_Table):
-    """[text]: the wiki."""
+    """[text]: the wiki that has a world's articles; `api` is the address of its api.php."""
 
     kind: Literal["mediawiki"]
     api: Url = Field(examples=["https://en.wikipedia.org/w/api.php"])
@@ -137,10 +175,10 @@ class TextTable(_Table):
 
 
 class GraphTable(_Table):
-    """[graph]: the SPARQL endpoint; the fields of SparqlEndpoint, its url called endpoint."""
+    """[graph]: the SPARQL endpoint; its fields are those of SparqlEndpoint."""
 
     kind: Literal["sparql"]
-    endpoint: Url = Field(examples=["https://query.wikidata.org/sparql"])
+    endpoint: Url = Field(serialization_alias="url", examples=["https://query.wikidata.org/sparql"])
     method: QueryMethod = "GET"
     headers: Headers = {}
     default_graph: Iri = ""
@@ -151,10 +189,12 @@ class GraphTable(_Table):
     vocabulary: VocabularySource = "scan"
     search: SearchMode = "scan"
     articles: OptionalIri = terms.ARTICLE_NAMESPACE
+    site: Annotated[str, Field(pattern=r"^[a-z0-9_-]*$", description="the id of a site such as enwiki")] = ""
+    left_out: Annotated[str, Field(pattern=r"^[^\n]*$", description="one line of text")] = ""
     entity: Iri = terms.ENTITY_NAMESPACE
     property: Iri = terms.DIRECT_NAMESPACE
     language: Language = "en"
-    rows: int = _integer(1, 10_000)
+    rows: int = _bounded(1, 10_000, "rows", "a whole number")
 
     @model_validator(mode="after")
     def _require_api(self) -> "GraphTable":
@@ -164,15 +204,19 @@ class GraphTable(_Table):
         return self
 
 
-class LimitsTable(_Table):
-    """[limits]: of requests to each host."""
+def _days(number: float) -> timedelta:
+    return timedelta(days=number)
 
-    at_once: int = _integer(1, 64)
-    per_minute: int = _integer(1, 1_000_000)
-    seconds: float = _number(1, 300)
-    bytes: int = _integer(10_000, 1_000_000_000)
-    attempts: int = _integer(1, 10)
-    cache_days: float = _number(0, 36_500)
+
+class LimitsTable(_Table):
+    """[limits]: the limits of requests to each host."""
+
+    at_once: int = _bounded(1, 64, "max_concurrent", "a whole number")
+    per_minute: int = _bounded(1, 1_000_000, "max_per_minute", "a whole number")
+    seconds: float = _bounded(1, 300, "timeout_seconds")
+    bytes: int = _bounded(10_000, 1_000_000_000, "max_bytes", "a whole number")
+    attempts: int = _bounded(1, 10, "max_attempts", "a whole number")
+    cache_days: Annotated[float, PlainSerializer(_days)] = _bounded(0, 36_500, "cache_lifetime")
 
 
 class LiveWorldFile(_Table):
@@ -190,7 +234,7 @@ class LiveWorldFile(_Table):
         if self.text is None and self.graph is None:
             raise ValueError("the world has neither articles nor a graph; add a table [text], [graph] or both")
         for host in self.hosts():
-            if host.endswith(_WIKIMEDIA_DOMAINS) and (self.limits.at_once or 0) > _WIKIMEDIA_MAX_CONCURRENT:
+            if find_operator(host) == WIKIMEDIA and (self.limits.at_once or 0) > _WIKIMEDIA_MAX_CONCURRENT:
                 raise ValueError(
                     f"[limits] at_once must be at most {_WIKIMEDIA_MAX_CONCURRENT} for {host}, as its operator requires"
                 )
@@ -207,21 +251,10 @@ TABLES: dict[str, type[BaseModel]] = {"text": TextTable, "graph": GraphTable, "l
 
 
 @dataclass(frozen=True, slots=True)
-class WikiConfig:
-    """The wiki that has a world's articles."""
-
-    api: str
-    """The address of its api.php."""
-    language: str = "en"
-    headers: tuple[tuple[str, str], ...] = ()
-    """Header names with the names of the environment variables that hold their values."""
-
-
-@dataclass(frozen=True, slots=True)
 class LiveWorldConfig:
     """The configuration of a live world."""
 
-    text: WikiConfig | None
+    text: TextTable | None
     graph: SparqlEndpoint | None
     limits: RequestPolicy
     """Without hosts and headers, which belong to each source."""
@@ -236,31 +269,18 @@ def parse_live_config(toml: str, file: str = "the description") -> LiveWorldConf
     except tomllib.TOMLDecodeError as error:
         raise InvalidLiveConfig(f"{file} is not valid TOML: {str(error)[:1].lower()}{str(error)[1:]}.") from error
     try:
-        described = LiveWorldFile.model_validate(table)
+        world_file = LiveWorldFile.model_validate(table)
     except ValidationError as error:
         # An unknown field comes first: a misspelt field is also a missing one.
-        first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-        raise InvalidLiveConfig(f"{file}: {_describe_error(first)}") from None
-    wiki, graph = described.text, described.graph
+        error_detail = min(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden")
+        raise InvalidLiveConfig(f"{file}: {_describe_error(error_detail)}") from None
+    graph, limits = world_file.graph, world_file.limits
     return LiveWorldConfig(
-        WikiConfig(wiki.api, wiki.language, tuple(wiki.headers.items())) if wiki else None,
+        world_file.text,
         _build_endpoint(graph) if graph else None,
-        _build_request_policy(described.limits),
-        _build_metadata(table, described),
+        RequestPolicy(frozenset(), **limits.model_dump(exclude_unset=True, by_alias=True)),
+        _build_metadata(table, world_file),
     )
-
-
-def read_preset(name: str) -> str:
-    """The text of a preset, a description that comes with Showhow."""
-    names = list_presets()
-    if name not in names:
-        raise InvalidLiveConfig(f"There is no preset {name!r}; there are {', '.join(names)}.")
-    return (PRESETS_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def list_presets() -> list[str]:
-    """The names of the presets."""
-    return sorted(path.stem for path in PRESETS_FOLDER.glob("*.toml"))
 
 
 def _describe_error(error: ErrorDetails) -> str:
@@ -271,51 +291,36 @@ def _describe_error(error: ErrorDetails) -> str:
         return f"{table}{error['ctx']['error']}."
     table_name, name = location if len(location) > 1 else ("", location[0])
     fields = (TABLES[table_name] if table_name else LiveWorldFile).model_fields
-    place = f"[{table_name}] {name}" if table_name else name
+    field_path = f"[{table_name}] {name}" if table_name else name
     if error["type"] == "extra_forbidden":
-        near = get_close_matches(name, fields, 1)
-        return f"{place} is not a known field; " + (
-            f"did you mean {near[0]}?" if near else f"the fields are {', '.join(fields)}."
+        suggestions = get_close_matches(name, fields, 1)
+        return f"{field_path} is not a known field; " + (
+            f"did you mean {suggestions[0]}?" if suggestions else f"the fields are {', '.join(fields)}."
         )
     field = fields[name]
     if error["type"] == "missing":
-        return f'{place} is missing; write for example {name} = "{(field.examples or get_args(field.annotation))[0]}".'
+        example = (field.examples or get_args(field.annotation))[0]
+        return f'{field_path} is missing; write for example {name} = "{example}".'
     if error["type"] == "value_error":
-        return f"{place} {error['ctx']['error']}."
+        return f"{field_path} {error['ctx']['error']}."
     if not table_name and name in TABLES:
         return f"{name} must be a table, written [{name}]."
     expected = field.description or f"one of {', '.join(get_args(field.annotation))}"
-    return f"{place} must be {expected}, not {_format_value(error['input'])}."
+    return f"{field_path} must be {expected}, not {_format_value(error['input'])}."
 
 
 def _build_endpoint(graph: GraphTable) -> SparqlEndpoint:
-    fields = graph.model_dump(exclude={"kind", "endpoint"}, exclude_unset=True)
-    fields.setdefault("label_service", graph.labels == "service")
-    return SparqlEndpoint(graph.endpoint, **fields)
+    fields = graph.model_dump(exclude={"kind"}, exclude_unset=True, by_alias=True)
+    return SparqlEndpoint(**{"label_service": graph.labels == "service"} | fields)
 
 
-def _build_request_policy(limits: LimitsTable) -> RequestPolicy:
-    parameters = {
-        "at_once": "max_concurrent",
-        "per_minute": "max_per_minute",
-        "seconds": "timeout_seconds",
-        "bytes": "max_bytes",
-        "attempts": "max_attempts",
-        "cache_days": "cache_lifetime",
-    }
-    values: dict[str, Any] = limits.model_dump(exclude_unset=True)
-    if "cache_days" in values:
-        values["cache_days"] = timedelta(days=values["cache_days"])
-    return RequestPolicy(frozenset(), **{parameters[name]: value for name, value in values.items()})
-
-
-def _build_metadata(table: dict[str, Any], described: LiveWorldFile) -> dict[str, Any]:
+def _build_metadata(table: dict[str, Any], world_file: LiveWorldFile) -> dict[str, Any]:
     digest = hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
     metadata: dict[str, Any] = {"kind": LIVE_KIND, "hash": digest}
     metadata |= {name: table[name] for name in ("title", "licence") if name in table}
-    if described.text is not None:
-        metadata |= {"articles of": get_host(described.text.api), "language": described.text.language}
-    if described.graph is not None:
-        metadata["graph of"] = get_host(described.graph.endpoint)
-    metadata["hosts"] = described.hosts()
+    if world_file.text is not None:
+        metadata |= {"articles of": get_host(world_file.text.api), "language": world_file.text.language}
+    if world_file.graph is not None:
+        metadata["graph of"] = get_host(world_file.graph.endpoint)
+    metadata["hosts"] = world_file.hosts()
     return metadata

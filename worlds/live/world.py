@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from worlds.folder import WORLD_FILE, WorldError, WorldExists, world_folder
-from worlds.live.description import LiveWorldConfig, parse_live_config
+from worlds.folder import WORLD_FILE, WorldError, WorldExists, new_world_folder
+from worlds.live.consent import load_consent, variables_sent_to
+from worlds.live.description import LiveWorldConfig, SparqlEndpoint, parse_live_config
 from worlds.live.http.access import Access
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.endpoint import SparqlEndpoint
 from worlds.live.http.request import get_host
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.live.sparql.graph import SparqlGraph
@@ -18,82 +18,101 @@ from worlds.live.wiki.mediawiki import MediaWikiText
 from worlds.live.wiki.wikibase import WikibaseApi
 from worlds.source import SourceUnavailable, World
 
+LIMITS_FOLDER = ".requests"
+"""In the folder of all worlds: where the processes of one home count their requests together."""
 
-def add_live_world(worlds: Path, name: str, written: str, file: str, *, replace: bool = False) -> LiveWorldConfig:
-    """Add a live world with this description; `replace` replaces the description and keeps the recorded responses.
+
+def add_live_world(worlds: Path, name: str, toml: str, file: str, *, replace: bool = False) -> LiveWorldConfig:
+    """Add a live world with this world.toml; `replace` replaces the file and keeps the recorded responses.
+
+    `file` names the source of `toml` in error messages.
 
     InvalidLiveConfig for a wrong field, WorldExists if the name exists; neither leaves any files.
     """
-    description = parse_live_config(written, file)
-    folder = world_folder(worlds, name)
-    about = folder / WORLD_FILE
-    if about.is_file() and not (replace and _is_live_world(about)):
-        again = ", or describe it anew with --replace" if _is_live_world(about) else ""
-        raise WorldExists(f"There is a world {name!r} already; choose another name{again}.")
+    config = parse_live_config(toml, file)
+    folder = new_world_folder(worlds, name)
+    world_file = folder / WORLD_FILE
+    if world_file.is_file() and not (replace and _is_live_world(world_file)):
+        replace_advice = ", or replace its description with --replace" if _is_live_world(world_file) else ""
+        raise WorldExists(f"There is a world {name!r} already; choose another name{replace_advice}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"{WORLD_FILE}.new"
-        with fresh.open("w", encoding="utf-8") as stream:
-            stream.write(written)
+        new_file = folder / f"{WORLD_FILE}.new"
+        with new_file.open("w", encoding="utf-8") as stream:
+            stream.write(toml)
             stream.flush()
             os.fsync(stream.fileno())
-        fresh.replace(about)
-    except OSError as failed:
+        new_file.replace(world_file)
+    except OSError as error:
         raise WorldError(
-            f"The world {name} cannot be written to {worlds} ({failed}); see that there is room and that you may write."
-        ) from failed
-    return description
+            f"The world {name} cannot be written to {worlds} ({error}); check free space and write permission."
+        ) from error
+    return config
 
 
-def _is_live_world(about: Path) -> bool:
+def _is_live_world(world_file: Path) -> bool:
     try:
-        parse_live_config(about.read_text(encoding="utf-8"))
+        parse_live_config(world_file.read_text(encoding="utf-8"))
     except (WorldError, ValueError):
         return False
     return True
 
 
 class _SourceFactory:
-    """What the sources of one world have in common while they are opened."""
+    """Creates the HTTP clients of one world, which share its response cache and limits."""
 
-    def __init__(self, folder: Path, description: LiveWorldConfig, access: Access, environ: Mapping[str, str]) -> None:
-        self._answers = ResponseCache(folder / RESPONSE_CACHE_FILE)
-        self._limits = description.limits
+    def __init__(self, folder: Path, config: LiveWorldConfig, access: Access, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._cache = ResponseCache(folder / RESPONSE_CACHE_FILE)
+        self._limits = config.limits
         self._access = access
         self._environ = environ
 
     def create_client(self, address: str, headers: Mapping[str, str]) -> RecordingHttpClient:
         """The HTTP client for one host, with the headers for that host only."""
+        if headers and self._access.network_allowed:
+            self._check_consent(address, headers)
         policy = replace(
             self._limits,
             hosts=frozenset({get_host(address)}),
             headers=tuple((name, self._header_value(name, variable)) for name, variable in headers.items()),
+            limits_folder=self._folder.parent / LIMITS_FOLDER,
         )
-        return RecordingHttpClient(policy, self._answers, self._access)
+        return RecordingHttpClient(policy, self._cache, self._access)
+
+    def _check_consent(self, address: str, headers: Mapping[str, str]) -> None:
+        allowed = load_consent(self._folder)
+        missing = [variable for variable in variables_sent_to(address, headers) if variable not in allowed]
+        if missing:
+            raise SourceUnavailable(
+                f"{self._folder / WORLD_FILE} sends the environment variable {' and '.join(map(str, missing))}, which "
+                f"is not allowed yet; allow it with `showhow world add {self._folder.name} --replace --file "
+                f"{self._folder / WORLD_FILE}`."
+            )
 
     def _header_value(self, header: str, variable: str) -> str:
         value = self._environ.get(variable, "")
         if self._access.network_allowed and not (value.isascii() and value.isprintable() and value):
             raise SourceUnavailable(
                 f"The header {header} takes its value from the environment variable {variable}, which is not set "
-                "or holds more than one line; set it and start again."
+                "or has characters other than printable ASCII; set it and start again."
             )
         return value
 
 
 def open_live_world(
-    folder: Path, description: LiveWorldConfig, access: Access, environ: Mapping[str, str], about: dict[str, object]
+    folder: Path, config: LiveWorldConfig, access: Access, environ: Mapping[str, str], metadata: dict[str, object]
 ) -> World:
-    """The world of that folder; SourceUnavailable where a header's environment variable is missing."""
-    opening = _SourceFactory(folder, description, access, environ)
-    site, endpoint = description.text, description.graph
-    text = MediaWikiText(site.api, site.language, opening.create_client(site.api, dict(site.headers))) if site else None
-    graph = _open_graph(endpoint, text, opening) if endpoint else None
-    return World(folder.name, text=text, graph=graph, metadata=about)
+    """The world in this folder; SourceUnavailable if a header's environment variable is missing or not allowed."""
+    factory = _SourceFactory(folder, config, access, environ)
+    site, endpoint = config.text, config.graph
+    text = MediaWikiText(site.api, site.language, factory.create_client(site.api, site.headers)) if site else None
+    graph = _open_graph(endpoint, text, factory) if endpoint else None
+    return World(folder.name, text=text, graph=graph, metadata=metadata)
 
 
-def _open_graph(endpoint: SparqlEndpoint, text: MediaWikiText | None, opening: _SourceFactory) -> SparqlGraph:
-    protocol = SparqlClient(opening.create_client(endpoint.url, endpoint.headers), endpoint)
-    # The wiki's own door: what the endpoint is told in headers is no business of the wiki.
-    wiki = WikibaseApi(opening.create_client(endpoint.api, {}), endpoint) if endpoint.api else None
-    return SparqlGraph(protocol, text, wiki)
+def _open_graph(endpoint: SparqlEndpoint, text: MediaWikiText | None, factory: _SourceFactory) -> SparqlGraph:
+    client = SparqlClient(factory.create_client(endpoint.url, endpoint.headers), endpoint)
+    # The wiki has its own client, because the endpoint's headers, which may contain a key, are not for the wiki.
+    wiki = WikibaseApi(factory.create_client(endpoint.api, {}), endpoint) if endpoint.api else None
+    return SparqlGraph(client, text, wiki)

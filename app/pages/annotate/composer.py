@@ -1,6 +1,6 @@
 """The form of the next step (thought, tool, one field per argument) and the form of the answer that ends a trace.
 
-Fields hold text until the step is run; `parse_arguments` gives the values with their types.
+Fields hold text until the step is run; `parse_arguments` converts it to typed values.
 """
 
 import re
@@ -37,7 +37,7 @@ FIELD_LABELS = {
     "entity_ids": "Entities",
     "sparql": "SPARQL query",
 }
-"""Labels of arguments whose name is no word."""
+"""Labels of arguments whose name is not a suitable label."""
 
 
 def field_label(parameter: Parameter) -> str:
@@ -56,7 +56,7 @@ def widget_css_class(key: str) -> str:
 
 
 def parameter_options(parameter: Parameter) -> tuple[str, ...]:
-    """The choices of the argument as labels; () for a field that is typed into."""
+    """The choices of the argument as labels; () for a text field."""
     return (
         BOOLEAN_OPTIONS
         if parameter.kind == "yes/no"
@@ -74,7 +74,7 @@ def show_argument_field(parameter: Parameter, key: str, label: str, default: str
     if options and not parameter.required:
         options = (OMITTED, *options) if parameter.default is None else options
     if options and st.session_state[key] not in options:
-        # The choice is no longer offered, or none was made yet.
+        # The stored choice is no longer offered, or nothing was chosen yet.
         st.session_state[key] = OMITTED if OMITTED in options else None
     label = escape_markdown(label) + ("" if parameter.required else " (optional)")
     hint = escape_markdown(parameter.hint) if _needs_help(parameter) else None
@@ -101,9 +101,9 @@ def show_argument_field(parameter: Parameter, key: str, label: str, default: str
 
 
 def parse_arguments(parameters: Iterable[Parameter], texts: dict[str, str]) -> dict[str, Any]:
-    """The arguments with their types; an optional one that is empty is left out.
+    """Convert the texts to typed arguments; empty optional arguments are left out.
 
-    ValueError names the argument that is wrong and says why.
+    Raises ValueError, which names the invalid argument and the reason.
     """
     arguments: dict[str, Any] = {}
     for parameter in parameters:
@@ -111,8 +111,8 @@ def parse_arguments(parameters: Iterable[Parameter], texts: dict[str, str]) -> d
         if text or parameter.required:
             try:
                 arguments[parameter.name] = parameter.parse(text)
-            except ValueError as wrong:
-                raise ValueError(f"{field_label(parameter)}: {wrong}") from wrong
+            except ValueError as error:
+                raise ValueError(f"{field_label(parameter)}: {error}") from error
     return arguments
 
 
@@ -125,7 +125,7 @@ def _is_choice(parameter: Parameter) -> bool:
 
 
 def _needs_help(parameter: Parameter) -> bool:
-    """Whether the hint needs a tooltip, since the field has no room for a placeholder."""
+    """Whether the hint needs a tooltip, since the field cannot show a placeholder."""
     return (
         bool(parameter.hint)
         and (parameter.kind != "text" or parameter.default is not None)
@@ -139,13 +139,13 @@ def _placeholder(parameter: Parameter) -> str:
 
 
 ANSWER_FIELDS = {
-    "answer_text": ("Answer from the text", "What the articles say"),
-    "answer_graph": ("Answer from the graph", "What the queries gave"),
-    "final_answer": ("Final answer", "Short, as it would be marked: a name, a date, a number, yes or no"),
+    "answer_text": ("Answer from the text", "The answer according to the articles"),
+    "answer_graph": ("Answer from the graph", "The answer according to the queries"),
+    "final_answer": ("Final answer", "Short: a name, a date, a number, yes or no"),
     "final_thought": ("Final thought", "How the steps lead to the answer"),
 }
 DEFAULT_ACCEPTED_KINDS = ("title", "entity")
-"""The kinds of value that a text argument takes if its tool does not say."""
+"""The kinds of value that a text argument accepts if its tool does not declare any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,11 @@ class StepComposer:
 
     def field_values(self) -> dict[str, str]:
         """The texts of the form's fields by name."""
-        start = len(self.prefix) + 1
+        prefix_length = len(self.prefix) + 1
         fields = {
-            k[start:]: v for k, v in st.session_state.items() if isinstance(k, str) and k.startswith(self.prefix + "_")
+            k[prefix_length:]: v
+            for k, v in st.session_state.items()
+            if isinstance(k, str) and k.startswith(self.prefix + "_")
         }
         return {name: value for name, value in fields.items() if isinstance(value, str)}
 
@@ -194,7 +196,7 @@ class StepComposer:
         return str(st.session_state.get(self.key("thought"), "")).strip()
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the chosen tool with their types; ValueError says which one is wrong."""
+        """The typed arguments of the chosen tool; raises ValueError, which names the invalid argument."""
         return parse_arguments(self.tool.parameters, self._argument_texts())
 
     def missing_fields(self) -> list[str]:
@@ -214,7 +216,7 @@ class StepComposer:
 
 
 def seed_composer(composer: StepComposer, draft: Draft | None, returned: ReturnedWork | None) -> None:
-    """Fill the form for the first time: from the draft of this step, the answers of returned work, and the trace."""
+    """Fill the empty form from the draft of this step, the answers of returned work, and the previous step."""
     if composer.key("tool") in st.session_state:
         return
     content = draft.content if draft and draft.content.get("step") == len(composer.record.steps) + 1 else {}
@@ -230,13 +232,13 @@ def seed_composer(composer: StepComposer, draft: Draft | None, returned: Returne
 
 
 def _suggest_tool(composer: StepComposer) -> str:
-    last = composer.record.steps[-1] if composer.record.steps else None
+    last_step = composer.record.steps[-1] if composer.record.steps else None
     offered = [tool.name for tool in composer.tools]
-    if last is None or last.tool is None:
+    if last_step is None or last_step.tool is None:
         return offered[0]
-    last_tool = next((tool for tool in composer.tools if tool.name == last.tool), None)
-    likely = last_tool.next_tool if last_tool and last_tool.next_tool and not last.error else last.tool
-    return likely if likely in offered else offered[0]
+    last_tool = next((tool for tool in composer.tools if tool.name == last_step.tool), None)
+    suggested = last_tool.next_tool if last_tool and last_tool.next_tool and not last_step.error else last_step.tool
+    return suggested if suggested in offered else offered[0]
 
 
 def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> None:
@@ -276,9 +278,9 @@ def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
         return ""
     if parameter.name == "question":
         return composer.record.question.text
-    last = composer.record.steps[-1] if composer.record.steps else None
-    if parameter.name == "sparql" and last and last.data and last.data.get("candidates"):
-        return str(last.data["candidates"][0]["sparql"])
+    last_step = composer.record.steps[-1] if composer.record.steps else None
+    if parameter.name == "sparql" and last_step and last_step.data and last_step.data.get("candidates"):
+        return str(last_step.data["candidates"][0]["sparql"])
     return ""
 
 
@@ -292,7 +294,7 @@ def show_answer_form(composer: StepComposer) -> None:
 
 
 def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str | None) -> str | None:
-    """Put a clicked value into the form; gives a sentence when no field takes it."""
+    """Put a clicked value into the form; returns an error message if no field accepts it."""
     if composer.mode == "answer":
         source = next((tool.source for tool in composer.tools if tool.name == source_tool), None)
         source_field = "answer_graph" if source is SourceKind.GRAPH else "answer_text"
@@ -301,18 +303,20 @@ def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str
             st.session_state[composer.key("final_answer")] = value
         return None
     if not any(_accepts_kind(parameter, kind) for parameter in composer.tool.parameters):
-        takers = [tool for tool in composer.tools if any(kind in (p.accepts or ()) for p in tool.parameters)]
-        if len(takers) == 1:
-            st.session_state[composer.key("tool")] = takers[0].name
-    fitting = [p for p in composer.tool.parameters if _accepts_kind(p, kind)]
-    if not fitting:
+        accepting_tools = [tool for tool in composer.tools if any(kind in (p.accepts or ()) for p in tool.parameters)]
+        if len(accepting_tools) == 1:
+            st.session_state[composer.key("tool")] = accepting_tools[0].name
+    accepting_parameters = [p for p in composer.tool.parameters if _accepts_kind(p, kind)]
+    if not accepting_parameters:
         return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."
-    empty = [p for p in fitting if not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))]
-    target = (empty or fitting)[0]
+    empty_parameters = [
+        p for p in accepting_parameters if not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))
+    ]
+    target = (empty_parameters or accepting_parameters)[0]
     key = composer.key(argument_field_name(composer.tool, target))
     if target.kind == "list":
-        items = target.parse(str(st.session_state.get(key, "")))
-        st.session_state[key] = target.format(items if value in items else [*items, value])
+        list_values = target.parse(str(st.session_state.get(key, "")))
+        st.session_state[key] = target.format(list_values if value in list_values else [*list_values, value])
     elif target.name in MULTILINE_PARAMETERS and kind == "entity":
         st.session_state[key] = f"{st.session_state.get(key, '')} wd:{value}".strip()
     else:
@@ -330,6 +334,6 @@ def _accepts_kind(parameter: Parameter, kind: str) -> bool:
 
 def typed_field_classes(composer: StepComposer) -> dict[str, str]:
     """The typed fields of the open form by name, each with the CSS class of its widget."""
-    typed = [argument_field_name(composer.tool, p) for p in composer.tool.parameters if not parameter_options(p)]
-    names = list(ANSWER_FIELDS) if composer.mode == "answer" else ["thought", *typed]
+    typed_fields = [argument_field_name(composer.tool, p) for p in composer.tool.parameters if not parameter_options(p)]
+    names = list(ANSWER_FIELDS) if composer.mode == "answer" else ["thought", *typed_fields]
     return {name: widget_css_class(composer.key(name)) for name in names}

@@ -1,10 +1,11 @@
 """Annotate: a person takes a question and records how they answer it, or repairs an agent's failed run."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NoReturn
 from uuid import UUID
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.pages.annotate.composer import (
     StepComposer,
@@ -14,16 +15,17 @@ from app.pages.annotate.composer import (
     typed_field_classes,
 )
 from app.pages.annotate.recorder import AnnotationRecorder
+from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.notebook import show_trace
 from app.widgets.observation import name_lookup
+from app.widgets.opened_trace import OpenedTrace
 from app.widgets.person import current_user
-from app.widgets.plain_text import escape_markdown
-from app.widgets.queue import QUEUE_SHORTCUTS as QUEUE_KEYS
-from app.widgets.queue import current_trace_id, fork_returned_trace, open_next_question, show_queue_header
+from app.widgets.plain_text import escape_markdown, format_sentence
+from app.widgets.queue import current_trace, fork_returned_trace, open_next_question, show_queue_header
 from app.widgets.tool_choice import show_missing_tools
-from db import drafts, queue, recording, review, traces, verifications
+from db import drafts, queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User
 from db.review import ReturnedWork
@@ -37,7 +39,7 @@ from worlds.source import SourceError, World
 
 
 def find_failure(database: Database, trace_id: UUID | None) -> VerificationOutcome | None:
-    """The outcome of the verification that this trace failed; None for other traces."""
+    """The failed outcome of this trace in a verification; None for other traces."""
     if trace_id is None:
         return None
     with database.read() as session:
@@ -52,13 +54,13 @@ def show_repair_options(
     person: User,
     fork: Callable[[int], UUID | None],
 ) -> None:
-    """Show the agent's answer beside the gold answer, and the ways to begin the repair."""
+    """Show the agent's answer beside the gold answer, and the buttons that start or refuse the repair."""
     st.markdown("**An answer to repair**")
     _show_gold_and_answer(record.trace.reasoner, failure)
     advice = (
-        "Find the step that went wrong, fork at the last one before it, and continue as it should be done."
+        "Find the first wrong step, fork at the step before it, and continue from there."
         if record.steps
-        else "The agent took no step: start over, and show how it is done."
+        else "The agent took no step. Start over and record the solution."
     )
     st.info(f"{advice} What you submit becomes a demonstration once it is approved.")
     with st.container(horizontal=True):
@@ -66,7 +68,7 @@ def show_repair_options(
         if st.button("Start over", key="start_over", type=kind, shortcut="Alt+B") and (fork_id := fork(0)) is not None:
             st.query_params["trace"] = str(fork_id)
             st.rerun()
-        if st.button("Leave it to others", key="leave_it", type="tertiary"):
+        if st.button("Leave to others", key="leave_it", type="tertiary"):
             _leave_to_others(database, failure, person)
 
 
@@ -90,9 +92,10 @@ def _show_gold_and_answer(agent: str, failure: VerificationOutcome) -> None:
 def _leave_to_others(database: Database, failure: VerificationOutcome, person: User) -> None:
     try:
         with database.begin() as session:
-            queue.skip_question(session, failure.question_id, person.id, "the repair is left to others")
-    except StoreError as refused:
-        st.error(str(refused))
+            author = users.register_user(session, person.name)
+            queue.skip_question(session, failure.question_id, author.id, "the repair is left to others")
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
     else:
         open_next_question()
 
@@ -104,33 +107,22 @@ TRACE_NOUNS = {
     "rejected": "returned trace",
     "failed": "failed run",
 }
-KEYS = {
-    "Ctrl+Enter": "Run the step, or submit the answer",
-    "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
-    "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons",
-    "1 … 5": "Rate the last observation (outside of text fields), then move to the thought",
-    "Alt+T": "Go to the thought",
-    "Alt+Z": "Undo the last step",
-    "Alt+Y": "Bring the undone step back",
-    "Alt+B": "Start the repair of an agent's answer over",
-    **QUEUE_KEYS,
-}
 
 
 @st.fragment
-def show_workbench(services: Services, trace_id: UUID) -> None:
-    """Draw the notebook and the composer; each action draws them again from the store."""
+def show_workbench(services: Services, opened: OpenedTrace) -> None:
+    """Draw the notebook and the composer; each action redraws them from the store."""
     database = services.database
     person = current_user(database)
+    record = opened.load(database, person)
     with database.read() as session:
-        record = traces.load_trace(session, trace_id)
-        draft = drafts.find_draft(session, trace_id)
-        undone = recording.find_undone_step(session, trace_id)
+        draft = drafts.find_draft(session, opened.id)
+        undone = recording.find_undone_step(session, opened.id)
         returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
     world = _try_open_world(services, record.project.world)
     tools, tool_problem = _offered_tools(services, world, record.project)
     composer = StepComposer(record, tools)
-    recorder = AnnotationRecorder(services, record, person, draft)
+    recorder = AnnotationRecorder(services, opened, record, person, draft)
     recorder.remember_version()
     editable = record.trace.status == "draft" and record.trace.author_id == person.id
     with st.container(key="bench"):
@@ -165,7 +157,7 @@ def _show_read_only(recorder: AnnotationRecorder) -> None:
         show_repair_options(database, record, failure, person, recorder.fork)
     elif returned is not None and record.trace.author_id == person.id:
         _show_return_notice(returned)
-        st.caption("Fix it in a new draft: it begins with your steps and your answers.")
+        st.caption("Fix opens a new draft with your steps and answers.")
     else:
         owner = escape_markdown((record.author or record.trace.reasoner).capitalize())
         st.info(
@@ -188,7 +180,7 @@ def _show_return_notice(returned: ReturnedWork) -> None:
 
 
 def _offered_tools(services: Services, world: World | None, project: Project) -> tuple[tuple[Tool, ...], str | None]:
-    """The tools that the project offers, as agents get them; and why there are none, if so."""
+    """The tools that the project offers, the same as for agents; and the problem if there are none."""
     try:
         return tuple(services.tool_registry().offered_tools(world, project.tools)), None
     except ToolError as error:
@@ -196,12 +188,12 @@ def _offered_tools(services: Services, world: World | None, project: Project) ->
 
 
 def _show_no_tools(services: Services, problem: str) -> None:
-    st.error(escape_markdown(problem), icon=":material/power_off:")
+    st.error(format_sentence(problem), icon=":material/power_off:")
     st.button("Try again", key="try_tools_again", on_click=services.tool_registry().reload_failed)
 
 
 def _try_open_world(services: Services, name: str) -> World | None:
-    """The world of that name; None when it cannot be opened, as the first step that is run then reports."""
+    """Open the world; None if that fails, since the first step reports the error."""
     try:
         return services.open_world(name)
     except (WorldError, SourceError):
@@ -215,13 +207,14 @@ def _show_composer(
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
         mount_autosave(
-            record.trace.id,
+            services.database,
+            recorder.opened,
             {"step": len(record.steps) + 1, "fields": composer.field_values()},
             typed_field_classes(composer),
             recorder.draft,
         )
     if notice := st.session_state.pop("notice", None):
-        st.error(notice)
+        st.error(format_sentence(notice))
     if returned is not None:
         _show_return_notice(returned)
     show_repair_context(services.database, record)
@@ -240,7 +233,7 @@ def _show_composer(
 
 
 def _show_actions(composer: StepComposer, recorder: AnnotationRecorder, *, can_redo: bool) -> bool:
-    """Draw the row of buttons under the form; gives whether Run or Submit was pressed."""
+    """Draw the row of buttons under the form; returns whether Run or Submit was pressed."""
     answering = composer.mode == "answer"
     with st.container(horizontal=True, gap="small", key="acts"):
         is_pressed = st.button(
@@ -269,25 +262,31 @@ def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
         return
     try:
         composer.arguments()
-    except ValueError as wrong:
+    except ValueError as error:
         st.error(
-            f"{escape_markdown(composer.tool.title)} cannot run: {escape_markdown(str(wrong))}. Correct it, then run."
+            f"{escape_markdown(composer.tool.title)} cannot run: {escape_markdown(str(error))}. Correct it, then run."
         )
         return
     with st.spinner(f"{composer.tool.title} …"):
         recorder.run_step(composer)
-    st.rerun(scope="fragment")
+    _rerun_workbench()
+
+
+def _rerun_workbench() -> NoReturn:
+    """Draw the workbench again; the whole page, where Streamlit joined the click with another request for it."""
+    context = get_script_run_ctx()
+    st.rerun(scope="fragment" if context is not None and context.fragment_ids_this_run else "app")
 
 
 def _submit_answer(composer: StepComposer, recorder: AnnotationRecorder) -> None:
     if recorder.submit(composer):
-        st.toast("Submitted. A reviewer looks at it next.", icon=":material/check:")
+        st.toast("Submitted for review.", icon=":material/check:")
         open_next_question()
-    st.rerun(scope="fragment")
+    _rerun_workbench()
 
 
 def _handle_pending_actions(recorder: AnnotationRecorder) -> None:
-    """Open the fork or the dialog that an action of the notebook has asked for; a callback cannot."""
+    """Open the fork or the dialog that an action of the notebook requested; its callback cannot."""
     fork_id = st.session_state.pop("open_trace", None)
     if fork_id is not None:
         st.query_params["trace"] = str(fork_id)
@@ -301,7 +300,7 @@ def _handle_pending_actions(recorder: AnnotationRecorder) -> None:
 def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
     step = recorder.record.steps[position - 1]
     text = st.text_area(f"Thought of step {position}", value=step.thought, height=160, key=f"edit_{step.id.hex}")
-    st.caption("The former wording is stored with who changed it and when.")
+    st.caption("The previous wording stays in the history of edits.")
     if st.button("Save", type="primary", key="save_thought", shortcut="Ctrl+Enter"):
         recorder.edit_thought(step, text.strip())
         st.rerun()
@@ -309,7 +308,7 @@ def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
 
 services = process_services()
 person = current_user(services.database)
-trace_id = current_trace_id(services, person)
-show_queue_header(services.database, person, trace_id, KEYS)
-if trace_id is not None:
-    show_workbench(services, trace_id)
+opened = current_trace(services, person)
+show_queue_header(services.database, person, opened, shortcuts_of("annotate"))
+if opened is not None:
+    show_workbench(services, opened)

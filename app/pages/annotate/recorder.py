@@ -1,28 +1,30 @@
-"""The actions of a person on a trace: each is one transaction, and a failure is shown as one sentence."""
+"""The actions of a person on a trace: each is one transaction, and a failure is shown as one notice."""
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 import streamlit as st
 
 from app.pages.annotate.composer import StepComposer, insert_value
-from db import recording, traces
+from app.widgets.opened_trace import OpenedTrace
+from db import recording, traces, users
 from db.database import StoreError
 from db.models import Draft, Step, User
+from db.steady_clock import seconds_since
 from db.trace_record import TraceRecord
 from reasoners.provenance import trace_argument_origins
 from runs.recorders import PersonRecorder
+from runs.runner import ToolCaller, complete_tool_call, execute_step, run_to_completion
 from runs.services import Services
-from runs.step_execution import ToolCaller, complete_tool_call, execute_step, run_to_completion
 from tools.tool import Tool, ToolResult
 from worlds.folder import WorldError
 from worlds.source import ErrorKind, SourceError
 
 ChangeResult = TypeVar("ChangeResult")
-MAX_IDLE_TIME = timedelta(seconds=30)
+MAX_IDLE_SECONDS = 30.0
 SETTLE_SECONDS = 1.5
 UNSEEN_VERSION = 0
 CHANGED_NOTICE = (
@@ -31,18 +33,24 @@ CHANGED_NOTICE = (
 
 
 class AnnotationRecorder:
-    """The actions of one person on one trace, as the page last saw it."""
+    """The actions of one person on one trace, in the version that the page shows."""
 
-    def __init__(self, services: Services, record: TraceRecord, person: User, draft: Draft | None) -> None:
+    def __init__(
+        self, services: Services, opened: OpenedTrace, record: TraceRecord, person: User, draft: Draft | None
+    ) -> None:
         self.services = services
+        self.opened = opened
         self.record = record
         self.person = person
         self.draft = draft
         self._seen = f"seen_{record.trace.id.hex}"
         self._moved = f"moved_{record.trace.id.hex}"
+        # The durations count from now on, whatever happens to the clock of the machine.
+        seconds_since(record.trace.started_at)
+        seconds_since(self._last_activity)
 
     def remember_version(self) -> None:
-        """Remember which version the page shows; set a notice when another tab has changed it."""
+        """Store the version that the page shows; set a notice if another tab has changed it."""
         previous, current = st.session_state.get(self._seen), self.record.trace.version
         if previous is not None and previous != current:
             st.session_state["notice"] = CHANGED_NOTICE
@@ -51,36 +59,40 @@ class AnnotationRecorder:
 
     @property
     def seen_version(self) -> int:
-        """The version that the person has looked at; UNSEEN_VERSION right after another tab has changed it."""
+        """The version that the person has seen; UNSEEN_VERSION right after another tab has changed it."""
         if time.monotonic() - st.session_state.get(self._moved, -SETTLE_SECONDS) < SETTLE_SECONDS:
             return UNSEEN_VERSION
         return int(st.session_state[self._seen])
 
-    def _apply_change(self, change: Callable[[Any], ChangeResult]) -> ChangeResult | None:
-        """Make one change in a transaction of its own; None when it failed, which a notice then says."""
+    def _apply_change(self, change: Callable[[Any, UUID], ChangeResult]) -> ChangeResult | None:
+        """Make one change by the person of that id in a transaction; on failure, set a notice and return None."""
         try:
             with self.services.database.begin() as session:
-                result = change(session)
-        except StoreError as failed:
-            st.session_state["notice"] = str(failed)
+                self.opened.begin(session)
+                result = change(session, users.register_user(session, self.person.name).id)
+        except StoreError as error:
+            st.session_state["notice"] = str(error)
             return None
         st.session_state.pop(self._seen, None)
         return result
 
     def run_step(self, composer: StepComposer) -> None:
-        """Store the step, run its tool and store the result; the form is emptied if the step was stored."""
+        """Store the step, run its tool and store the result; a stored step empties the form."""
         new, tool = self._new_step(composer), composer.tool
         if self._execute(lambda recorder, call_tool: execute_step(recorder, new, call_tool), tool):
             composer.start_next_step()
 
     def _execute(self, work: Callable[[PersonRecorder, ToolCaller], Any], tool: Tool) -> bool:
-        """Do the work on a step, which no rerun of the page can interrupt; whether a step was stored."""
-        shared, world = self.services, self.record.project.world
-        recorder = PersonRecorder(shared.database, self.record.trace.id, self.person.id, self.seen_version)
+        """Execute a step, which a rerun of the page cannot interrupt; returns whether the step was stored."""
+        services, world = self.services, self.record.project.world
+        person_id = self._begin_trace()
+        if person_id is None:
+            return False
+        recorder = PersonRecorder(services.database, self.record.trace.id, person_id, self.seen_version)
 
         def call_tool(_name: str, arguments: dict[str, Any]) -> ToolResult:
             try:
-                context = shared.tool_context(world)
+                context = services.tool_context(world)
             except (WorldError, SourceError) as error:
                 return ToolResult(None, str(error), 0.0, error_kind=ErrorKind.UNAVAILABLE)
             return tool.call(context, arguments)
@@ -93,33 +105,51 @@ class AnnotationRecorder:
             st.session_state.pop(self._seen, None)
         return recorder.begun is not None
 
+    def _begin_trace(self) -> UUID | None:
+        """Begin the trace, unless it is begun, and put it into the link; returns the person's id, None if refused."""
+        if self.opened.question_id is None or self.record.steps:
+            return self.person.id
+        seen_version = self.seen_version
+        person_id = self._apply_change(lambda _session, person_id: person_id)
+        if person_id is not None:
+            # Beginning is no change of the trace that the page shows.
+            st.session_state[self._seen] = seen_version
+            st.query_params["trace"] = str(self.opened.id)
+        return person_id
+
     def _new_step(self, composer: StepComposer) -> recording.NewStep:
         arguments = composer.arguments()
         data = {step.position: step.data for step in self.record.steps}
-        wall, active = self._elapsed_times()
+        wall_seconds, active_seconds = self._elapsed_times()
         return recording.NewStep(
             thought=composer.thought(),
             tool=composer.tool.name,
             arguments=arguments,
             origins=trace_argument_origins(arguments, self.record.question.text, data),
-            wall_seconds=wall,
-            active_seconds=active,
+            wall_seconds=wall_seconds,
+            active_seconds=active_seconds,
         )
 
     def _elapsed_times(self) -> tuple[float, float | None]:
-        """The seconds since the last step, and those of them that the page counted as active (None without a draft)."""
-        now = datetime.now(UTC)
-        since = self.record.trace.started_at
-        if self.record.steps:
-            since = max(since, *(step.finished_at or step.started_at for step in self.record.steps))
-        wall = (now - since).total_seconds()
-        counted = self.draft.content.get("active") if self.draft else None
-        if self.draft is None or counted is None:
-            return wall, None
-        return wall, min(wall, counted + min(now - self.draft.saved_at, MAX_IDLE_TIME).total_seconds())
+        """Wall seconds since the last step, and the active seconds that the page counted (None without a draft)."""
+        wall_seconds = seconds_since(self._last_activity)
+        counted_seconds = self.draft.content.get("active") if self.draft else None
+        if self.draft is None or counted_seconds is None:
+            return wall_seconds, None
+        return wall_seconds, min(
+            wall_seconds, counted_seconds + min(seconds_since(self.draft.saved_at), MAX_IDLE_SECONDS)
+        )
+
+    @property
+    def _last_activity(self) -> datetime:
+        """When the last step ended; when the trace began if it has no step of its own."""
+        trace, steps = self.record.trace, self.record.steps
+        if len(steps) <= (trace.parent_position or 0):
+            return trace.started_at
+        return steps[-1].finished_at or steps[-1].started_at
 
     def submit(self, composer: StepComposer) -> bool:
-        """Submit the trace for review; False when that was refused, which a notice then says."""
+        """Submit the trace for review; if that is refused, set a notice and return False."""
         fields = composer.field_values()
         answers = recording.TraceAnswers(
             final_answer=fields.get("final_answer", "").strip(),
@@ -127,42 +157,51 @@ class AnnotationRecorder:
             answer_graph=fields.get("answer_graph", "").strip() or None,
             final_thought=fields.get("final_thought", "").strip() or None,
         )
-        trace, me = self.record.trace.id, self.person.id
+        trace_id = self.record.trace.id
         return (
             self._apply_change(
-                lambda session: recording.submit_trace(session, trace, answers, seen=self.seen_version, by=me)
+                lambda session, person_id: recording.submit_trace(
+                    session, trace_id, answers, seen=self.seen_version, by=person_id
+                )
             )
             is not None
         )
 
     def undo(self) -> None:
         """Undo the last step."""
-        trace, me = self.record.trace.id, self.person.id
-        self._apply_change(lambda session: recording.undo_step(session, trace, seen=self.seen_version, by=me))
+        trace_id = self.record.trace.id
+        self._apply_change(
+            lambda session, person_id: recording.undo_step(session, trace_id, seen=self.seen_version, by=person_id)
+        )
 
     def redo(self) -> None:
-        """Bring back the step that was undone last."""
-        trace, me = self.record.trace.id, self.person.id
-        self._apply_change(lambda session: recording.redo_step(session, trace, seen=self.seen_version, by=me))
+        """Restore the step that was undone last."""
+        trace_id = self.record.trace.id
+        self._apply_change(
+            lambda session, person_id: recording.redo_step(session, trace_id, seen=self.seen_version, by=person_id)
+        )
 
     def edit_thought(self, step: Step, thought: str) -> None:
         """Replace a step's thought."""
-        me = self.person.id
         self._apply_change(
-            lambda session: recording.edit_thought(session, step.id, thought, seen=self.seen_version, by=me)
+            lambda session, person_id: recording.edit_thought(
+                session, step.id, thought, seen=self.seen_version, by=person_id
+            )
         )
 
     def fork(self, position: int) -> UUID | None:
-        """Fork a draft that has the steps up to that one; gives its id, None when that was refused."""
-        trace, me = self.record.trace.id, self.person.id
-        forked = self._apply_change(lambda session: traces.fork_trace(session, trace, position, me))
+        """Fork a draft with the steps up to that position; returns its id, or None if that was refused."""
+        trace_id = self.record.trace.id
+        forked = self._apply_change(
+            lambda session, person_id: traces.fork_trace(session, trace_id, position, person_id)
+        )
         return forked.id if forked is not None else None
 
     def handle_action(self, composer: StepComposer, action: dict[str, Any]) -> None:
         """Carry out an action of the notebook (pick, rate, again, edit, fork)."""
         step = next((step for step in self.record.steps if step.position == action["step"]), None)
         if step is None:
-            st.session_state["notice"] = "That step is no longer there; the page shows the newer state now."
+            st.session_state["notice"] = "This step was removed in another tab; the page shows the newer state now."
             return
         handlers: dict[str, Callable[[], None]] = {
             "pick": lambda: self._insert_picked_value(composer, step, action),
@@ -179,13 +218,16 @@ class AnnotationRecorder:
             st.session_state["notice"] = refusal
 
     def _rate_step(self, step: Step, rating: int) -> None:
-        me = self.person.id
-        self._apply_change(lambda session: recording.rate_step(session, step.id, rating, seen=self.seen_version, by=me))
+        self._apply_change(
+            lambda session, person_id: recording.rate_step(
+                session, step.id, rating, seen=self.seen_version, by=person_id
+            )
+        )
 
     def _rerun_step(self, step: Step) -> None:
         tool = self.services.tool_registry().find(step.tool or "")
         if tool is None:
             problem = self.services.tool_registry().problem(step.tool or "")
-            st.session_state["notice"] = f"The step cannot be run again, since its tool is not available. {problem}"
+            st.session_state["notice"] = f"The step cannot be run again: its tool is not available. {problem}"
             return
         self._execute(lambda recorder, call_tool: complete_tool_call(recorder, recorder.restart(step), call_tool), tool)

@@ -1,4 +1,4 @@
-"""The form of the Ask page: the question, the world and how it is answered; filled again from the trace in the link."""
+"""The form of the Ask page: question, world, reasoner, options and limits; a trace in the link fills it again."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -28,12 +28,12 @@ MAX_DEMONSTRATIONS = 8
 FIELD_WIDTH = 380
 """Pixels of a field whose options describe themselves."""
 SELECTION_LABELS = {
-    "dpp": "relevant + diverse (DPP)",
-    "relevance": "relevance only",
-    "diversity": "diversity only",
-    "random": "random",
-    "one": "one example",
-    "none": "none",
+    "dpp": "Relevant + diverse (DPP)",
+    "relevance": "Relevance only",
+    "diversity": "Diversity only",
+    "random": "Random",
+    "one": "One example",
+    "none": "None",
 }
 """Short labels of the selection modes."""
 
@@ -52,7 +52,7 @@ class AskFormField:
 
 
 def seed_ask_form(record: TraceRecord | None, *, has_model: bool) -> None:
-    """Fill the fields from the trace in the link, once per trace; later changes of the person stay."""
+    """Fill the fields from the trace in the link, once per trace; the person's later changes are kept."""
     trace_id = str(record.trace.id) if record is not None else ""
     if st.session_state.get("ask_seeded") == trace_id:
         return
@@ -74,7 +74,10 @@ def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskForm
         *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
         AskFormField("library", stored.library),
         *(AskFormField(name, options[name]) for name in (*ADVANCED_OPTIONS, "selection", "k", "own_answer", "seed")),
-        *(AskFormField(step_limit_field(other.name), _shown_step_limit(other, stored)) for other in REASONERS.values()),
+        *(
+            AskFormField(step_limit_field(reasoner.name), _shown_step_limit(reasoner, stored))
+            for reasoner in REASONERS.values()
+        ),
         AskFormField("seconds", int(limits.get("seconds", DEFAULT_MAX_SECONDS))),
         AskFormField("tokens", limits.get("tokens")),
         AskFormField("money", limits.get("money")),
@@ -90,7 +93,7 @@ def _shown_agent(entry: ReasonerEntry, needs_model: bool) -> str:  # noqa: FBT00
 
 
 def step_limit_field(reasoner: str) -> str:
-    """The field of the step limit; each reasoner has its own, since their usual limits differ."""
+    """The field of the step limit; each reasoner has its own, since their defaults differ."""
     return f"steps_{reasoner}"
 
 
@@ -100,7 +103,7 @@ def _shown_step_limit(entry: ReasonerEntry, stored: TraceConfiguration) -> int:
 
 
 def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
-    """The limits for this reasoner as the fields show them; a run that reached one continues with a higher one."""
+    """The limits for this reasoner in the form; raise one to continue a run that has reached it."""
     names = {"steps": step_limit_field(reasoner), "tokens": "tokens", "seconds": "seconds", "money": "money"}
     entry = REASONERS.get(reasoner)
     defaults = dict(stored.limits) | ({"steps": _shown_step_limit(entry, stored)} if entry is not None else {})
@@ -108,11 +111,11 @@ def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
 
 
 def show_ask_form(services: Services) -> AskRequest | None:
-    """Draw the form; gives the request when Ask is pressed, else None."""
+    """Draw the form; returns the request if Ask is pressed, else None."""
     settings = services.settings
     worlds = list_world_names(settings.worlds_folder)
     if not worlds:
-        st.info("There is no world yet to ask: make one on the Worlds page, or run `showhow setup`.")
+        st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None
     question = st.text_area(
         "Question",
@@ -123,61 +126,64 @@ def show_ask_form(services: Services) -> AskRequest | None:
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
         world = _show_select_box("World", worlds, "world", width=140)
-        by = str(
-            st.segmented_control(
-                "Answer",
-                list(ANSWER_MODES),
-                format_func=ANSWER_MODES.__getitem__,
-                key="ask_by",
-                required=True,
-                persist_state="session",
-            )
-        )
-        library = _select_library(services.database)
-        options: dict[str, Any] = {}
-        if by == MODEL:
-            options = _select_demonstration_options()
-        offered = [entry for entry in REASONERS.values() if entry.needs_model == (by == MODEL)]
-        entry, more = offered[0], dict[str, Any]()
-        if by == MODEL or len(offered) > 1:
-            with st.popover("More", icon=":material/tune:"):
-                entry, more = _show_advanced_options(offered)
+        mode = _choose_answer_mode()
+        config = _show_config_fields(services.database, mode)
         with st.popover("Limits", icon=":material/speed:"):
-            limits = _show_limit_fields(entry)
+            limits = _show_limit_fields(config.entry)
         is_pressed = st.button(
             "Ask",
             key="ask",
             type="primary",
             shortcut="Ctrl+Enter",
             icon=":material/send:",
-            disabled=by == MODEL and settings.model is None,
+            disabled=mode == MODEL and settings.model is None,
         )
-    _show_model_status(settings.model, by)
+    _show_model_status(settings.model, mode)
     if not is_pressed:
         return None
     if not question.strip():
         st.error("Write a question first.")
         return None
-    return AskRequest(
-        question,
-        world,
-        RunConfig(
-            entry.name,
-            {name: value for name, value in {**options, **more}.items() if name in entry.option_names},
-            library,
-        ),
-        limits,
+    return AskRequest(question, world, config, limits)
+
+
+def _choose_answer_mode() -> str:
+    """Draw the choice between replay and a language model; returns DEMONSTRATION or MODEL."""
+    return str(
+        st.segmented_control(
+            "Answer",
+            list(ANSWER_MODES),
+            format_func=ANSWER_MODES.__getitem__,
+            key="ask_by",
+            required=True,
+            persist_state="session",
+        )
     )
 
 
-def _show_model_status(model: str | None, by: str) -> None:
-    """Say which model is set up, and how to set one up where it is missing."""
+def _show_config_fields(database: Database, mode: str) -> RunConfig:
+    """Draw the fields of the library, the demonstrations, the reasoner and its options."""
+    library = _select_library(database)
+    options = _select_demonstration_options() if mode == MODEL else {}
+    offered = [entry for entry in REASONERS.values() if entry.needs_model == (mode == MODEL)]
+    entry = offered[0]
+    if mode == MODEL or len(offered) > 1:
+        with st.popover("More", icon=":material/tune:"):
+            entry, advanced_options = _show_advanced_options(offered)
+        options |= advanced_options
+    return RunConfig(
+        entry.name, {name: value for name, value in options.items() if name in entry.option_names}, library
+    )
+
+
+def _show_model_status(model: str | None, mode: str) -> None:
+    """Show the configured model, or how to set one up."""
     if model is not None:
-        st.caption(f"Model: {escape_markdown(model)}" + (" (not used)" if by == DEMONSTRATION else ""))
-    elif by == DEMONSTRATION:
+        st.caption(f"Model: {escape_markdown(model)}" + (" (not used)" if mode == DEMONSTRATION else ""))
+    elif mode == DEMONSTRATION:
         st.caption(
-            "No model is set up. Replay runs the actions of a fitting demonstration again, with the names of your "
-            "question. SHOWHOW_MODEL sets a model up."
+            "No model is set up. Replay runs the actions of a matching demonstration again with the names of your "
+            "question. Set SHOWHOW_MODEL to use a language model."
         )
     else:
         st.caption(
@@ -252,7 +258,7 @@ def _show_advanced_options(offered: list[ReasonerEntry]) -> tuple[ReasonerEntry,
     }
     if "own_answer" in entry.option_names:
         options["own_answer"] = st.checkbox(
-            "Ask the model without tools too", key="ask_own_answer", persist_state="session"
+            "Also ask the model without tools", key="ask_own_answer", persist_state="session"
         )
     if "seed" in entry.option_names:
         options["seed"] = int(st.number_input("Random seed", 0, 2**31 - 1, key="ask_seed", persist_state="session"))

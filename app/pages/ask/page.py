@@ -1,27 +1,162 @@
-"""Ask: a reasoner answers a question; the run is watched, stopped, continued and fixed, and listed in the history."""
+"""The Ask page: a reasoner answers a question; its run can be stopped, continued, fixed and found in the history."""
 
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
 from app.pages.ask.form import seed_ask_form, show_ask_form
-from app.pages.ask.run_details import TRACE, choose_run_view, show_run_view
 from app.pages.ask.run_view import show_run, start_ask
+from app.pages.library.demonstrations import open_demonstration
+from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.page_layout import show_keys_button
+from app.widgets.page_layout import show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
-from app.widgets.plain_text import escape_html, escape_markdown
+from app.widgets.pick_reasons import render_pick_reasons
+from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
 from db.libraries import Demonstration
+from db.model_calls import list_model_calls, load_prompt
+from db.models import ModelCall
+from db.runs import ASK_RUN_NAME
+from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
-from runs.ask import ASK_RUN_NAME
+from reasoners.registry import REASONERS
+from runs.ask import ASK_ERRORS, run_config_of
+from runs.services import Services
+
+TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
+RUN_VIEWS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
+TITLE_LENGTH = 90
+"""Characters of the title of a collapsed message."""
+MAX_EXPLAINED = 3
+"""How many of replay's first candidates are explained, besides the demonstrations that it followed."""
+
+
+def choose_run_view(record: TraceRecord) -> str:
+    """Draw the choice of view, which the URL stores; returns the open view."""
+    entry = REASONERS.get(record.trace.reasoner)
+    views = [view for view in RUN_VIEWS if view != PROMPT or entry is None or entry.needs_model]
+    if st.query_params.get("look") not in views:
+        st.query_params.pop("look", None)
+    chosen = st.segmented_control(
+        "View", views, default=TRACE, key="look", label_visibility="collapsed", required=True, bind="query-params"
+    )
+    return str(chosen)
+
+
+def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
+    """Draw a view other than the trace."""
+    try:
+        if view == DEMONSTRATIONS:
+            _show_demonstrations(services, record)
+        elif view == PROMPT:
+            _show_prompt(services.database, record)
+        else:
+            st.json(record.trace.configuration | {"encoder": services.settings.encoder}, expanded=2)
+    except ASK_ERRORS as error:
+        st.error(format_sentence(str(error)))
+
+
+def _show_demonstrations(services: Services, record: TraceRecord) -> None:
+    stored = TraceConfiguration.from_json(record.trace.configuration)
+    references = {str(reference.id) for reference in stored.demonstrations or ()}
+    config = run_config_of(stored)
+    if not references or config.library is None:
+        st.info("The run used no demonstration: none matched, or none was requested.")
+        return
+    with st.spinner("Selecting them again …"):
+        library = services.open_library(config.library)[1]
+        selection = library.select(record.question.text, config.selection_config(), leave_out_itself=True)
+    followed = stored.followed_demonstrations
+    explains_all = config.entry.explains_all_demonstrations
+    explained = [
+        index
+        for index, demonstration in enumerate(selection.demonstrations)
+        if str(demonstration.trace_id) in references
+        and (explains_all or index < MAX_EXPLAINED or str(demonstration.trace_id) in followed)
+    ]
+    st.caption(
+        f"{len(references)} of the library {escape_markdown(config.library)}, "
+        + (
+            "the most similar first; replay follows the first one that matches."
+            if not explains_all
+            else "in this order."
+        )
+    )
+    with st.container(horizontal=True, gap="small", key="picks"):
+        for index in explained:
+            demonstration = selection.demonstrations[index]
+            with st.container(border=True, width=330, gap="small", key=f"pick_{index + 1}"):
+                if str(demonstration.trace_id) in followed:
+                    st.markdown(":material/check: **Followed by the replay.**")
+                if st.button(
+                    f"**{index + 1}** {escape_markdown(demonstration.question)}",
+                    key=f"open_pick_{index}",
+                    type="tertiary",
+                    help="Open the demonstration",
+                ):
+                    open_demonstration(services.database, UUID(str(demonstration.trace_id)))
+                if str(demonstration.trace_id) in followed:
+                    st.caption(_format_alignment(dict(stored.replay or {})))
+                st.html(render_pick_reasons(selection, library, index))
+
+
+def _format_alignment(replay: dict[str, Any]) -> str:
+    """Each name of the demonstration's question with its replacement."""
+    holes = replay.get("alignment", {}).get("holes", ())
+    return "  \n".join(f"{escape_markdown(hole['there'])} → **{escape_markdown(hole['here'])}**" for hole in holes)
+
+
+def _show_prompt(database: Database, record: TraceRecord) -> None:
+    with database.read() as session:
+        calls = list_model_calls(session, record.trace.id)
+    if not calls:
+        st.info("This run has no stored requests to a model; earlier versions of Showhow did not store them.")
+        return
+    labels = [_request_label(record, call) for call in calls]
+    index = st.selectbox(
+        "Request", range(len(calls)), index=len(calls) - 1, format_func=labels.__getitem__, key="request", width=380
+    )
+    call = calls[index]
+    with database.read() as session:
+        messages = load_prompt(session, call.id)
+    length = sum(len(message["content"]) for message in messages)
+    versions = TraceConfiguration.from_json(record.trace.configuration).prompt_versions
+    version = f" Prompt version {escape_markdown(versions[call.purpose])}." if call.purpose in versions else ""
+    st.caption(
+        f"{len(messages)} messages, {length:,} characters, as they were sent to {escape_markdown(call.model)}.{version}"
+    )
+    for position, message in enumerate(messages):
+        calls_of_message = message.get("tool_calls", ())
+        title = message["content"] or " ".join(tool_call["name"] for tool_call in calls_of_message)
+        title_start = escape_markdown(title)[:TITLE_LENGTH]
+        with st.expander(f"**{message['role']}** {title_start} …", expanded=position in (0, len(messages) - 1)):
+            st.code(message["content"] or " ", language=None, wrap_lines=True)
+            for tool_call in calls_of_message:
+                st.code(f"{tool_call['name']}({tool_call['arguments']})", language=None, wrap_lines=True)
+    if call.error:
+        st.error(format_sentence(call.error))
+    elif call.reply is not None:
+        with st.expander("**reply**", expanded=False):
+            st.json(call.reply)
+
+
+def _request_label(record: TraceRecord, call: ModelCall) -> str:
+    step = next((step for step in record.steps if step.id == call.step_id), None)
+    location = f"step {step.position}" if step is not None else "after the last step"
+    purpose = "" if call.purpose == "step" else f", {call.purpose}"
+    state = "" if call.state == "answered" else f" ({call.state})"
+    return f"{location}{purpose}{state}"
+
 
 HISTORY_LENGTH = 25
 ENDING_ICONS = {
     "answered": ":material/check:",
     "refused": ":material/do_not_disturb_on:",
     "stopped": ":material/stop:",
+    "interrupted": ":material/pause:",
     "limit": ":material/hourglass_disabled:",
     "failed": ":material/error:",
     None: ":material/pending:",
@@ -34,7 +169,7 @@ def show_history(database: Database) -> None:
         with database.read() as session:
             latest = runs.list_latest_traces(session, ASK_RUN_NAME, limit=HISTORY_LENGTH)
         if not latest:
-            st.caption("Questions that are asked here appear in this list.")
+            st.caption("Questions that you ask appear in this list.")
         with st.container(gap="small", key="list_asks"):
             for run in latest:
                 st.button(
@@ -56,32 +191,32 @@ def _open_run(trace: str) -> None:
 
 EXAMPLE_COUNT = 3
 SCAN_LIMIT = 200
-"""The first questions of a project that are searched for examples."""
+"""How many questions of a project are searched for examples."""
 PREFIX_WORDS = 2
-"""A question fits a demonstration when this many of its first words are the same."""
+"""A question matches a demonstration if this many of its first words are equal."""
 
 
 def show_examples(database: Database) -> None:
-    """Draw questions that the library's demonstrations fit; a click writes one into the field."""
+    """Draw questions that match the library's demonstrations; a click puts one into the field."""
     examples = find_examples(database, str(st.session_state.get("ask_world", "")), st.session_state.get("ask_library"))
     if not examples:
         return
     with st.container(gap="small", key="examples_to_ask"):
-        st.caption("Questions to begin with. No demonstration shows their answers.")
-        for place, text in enumerate(examples):
+        st.caption("Example questions. No demonstration contains their answers.")
+        for index, text in enumerate(examples):
             st.button(
                 escape_markdown(text),
-                key=f"example_{place}",
+                key=f"example_{index}",
                 type="tertiary",
                 icon=":material/north_west:",
-                help="Write it into the field",
+                help="Put it into the field",
                 on_click=_fill_question,
                 args=(text,),
             )
 
 
 def find_examples(database: Database, world: str, library: str | None) -> list[str]:
-    """A few questions over the world, each of another kind, that fit the demonstrations but are none of them."""
+    """Find a few questions over the world, each of another kind, that match demonstrations but are not demonstrated."""
     if library is None:
         return []
     with database.read() as session:
@@ -96,8 +231,8 @@ def find_examples(database: Database, world: str, library: str | None) -> list[s
     demonstrated = {demonstration.question for demonstration in demonstrations}
     examples: dict[str | None, str] = {}
     for question in questions:
-        fits = (question.kind, *_first_words(question.text)) in patterns
-        if fits and question.gold_answers and question.text not in demonstrated:
+        is_match = (question.kind, *_first_words(question.text)) in patterns
+        if is_match and question.gold_answers and question.text not in demonstrated:
             examples.setdefault(question.kind, question.text)
     return sorted(examples.values(), key=len)[:EXAMPLE_COUNT]
 
@@ -114,23 +249,14 @@ def _fill_question(text: str) -> None:
     st.session_state["ask_question"] = text
 
 
-KEYS = {
-    "Ctrl+Enter": "Ask",
-    "Alt+S": "Stop the run",
-    "Alt+A": "Ask again",
-    "Alt+X": "Fix this: continue yourself from the steps of the run",
-    "?": "This sheet",
-}
-
-
 def load_record(database: Database) -> TraceRecord | None:
-    """The trace that the link names; None without one, or when it is not here."""
-    named = st.query_params.get("trace", "")
-    if not named:
+    """Load the trace that the link names; None if it names none, or one that does not exist."""
+    trace_id = st.query_params.get("trace", "")
+    if not trace_id:
         return None
     try:
         with database.read() as session:
-            return traces.load_trace(session, UUID(named))
+            return traces.load_trace(session, UUID(trace_id))
     except (ValueError, RowNotFound):
         return None
 
@@ -144,22 +270,22 @@ with st.container(key="masthead"), st.container(horizontal=True, vertical_alignm
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")
     show_history(database)
-    show_keys_button(KEYS)
+    show_shortcuts_button(shortcuts_of("ask"))
     show_user_menu(person)
 ask_request = show_ask_form(services)
 if ask_request is not None and start_ask(services, ask_request):
     st.rerun()
 if record is None:
     if st.query_params.get("trace"):
-        st.warning("The link names a trace that is not here; ask a question, or open one from the history.")
+        st.warning("The trace in the link does not exist. Ask a question, or open one from the history.")
     st.caption(
-        "Steps appear here as they happen, with their observations. Every run is stored: it can be shared, fixed and "
-        "made a demonstration."
+        "Each step appears here with its observation as soon as it is done. Every run is stored, so you can share it, "
+        "fix it, and turn it into a demonstration."
     )
     show_examples(database)
 else:
     if " ".join(st.session_state["ask_question"].split()) != record.question.text:
-        # The field has been changed since.
+        # The person has edited the field since the run.
         st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
     view = choose_run_view(record)
     if view == TRACE:

@@ -1,6 +1,6 @@
-"""The view of a run: its progress and streamed text while it runs, then its answer with evidence, and its buttons.
+"""The view of a run: progress and streamed text while it runs, then the answer with its evidence and buttons.
 
-The buttons fix a run, ask again, continue, save its question and share it; its steps can be rated.
+The buttons fix the run, ask again, continue, save the question and share the run; its steps can be rated.
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,17 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.ask.form import limits_in_form
-from app.widgets.notebook import show_trace
-from app.widgets.plain_text import escape_html, escape_markdown
-from app.widgets.usage import format_run_cost, format_trace_cost
-from db import projects, runs, traces
+from app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
+from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
+from db import projects, runs, traces, users
 from db.database import Database, StoreError
-from db.models import User, utc_now
+from db.models import UNFINISHED_ENDINGS, User
+from db.steady_clock import seconds_since
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from evaluation.number_format import format_count, format_seconds
 from reasoners.answers.agreement import ALL_AGREE, TWO_AGREE
+from reasoners.answers.extraction import join_answers
 from reasoners.answers.normalization import normalize_answer
 from reasoners.registry import REASONERS
 from runs.active_runs import BackgroundRun
@@ -38,7 +39,7 @@ from runs.preparation import RunConfig
 from runs.services import Services
 
 AGREEMENT_SIGNS = {ALL_AGREE: "good", TWO_AGREE: "fair"}
-"""The sign of an answer by the agreement of its sources; poor for other states."""
+"""The style of an answer by the agreement of its sources; "poor" for other states."""
 ANSWER_SOURCE_LABELS = {
     "answer_text": "From the text",
     "answer_graph": "From the graph",
@@ -46,11 +47,14 @@ ANSWER_SOURCE_LABELS = {
     "final_thought": "Last thought",
 }
 MAX_EVIDENCE_STEPS = 8
-"""The most steps that are named as evidence; a number that stands in more steps than these is no evidence."""
+"""Maximum number of evidence steps; a number that occurs in more steps is not evidence."""
 
 
-def build_conclusion(record: TraceRecord) -> dict[str, Any] | None:
-    """The answer with its evidence for the notebook; None while there is none."""
+def build_conclusion(record: TraceRecord, evidence: list[int] | None = None) -> dict[str, Any] | None:
+    """The answer and its evidence as data for the notebook; None without an answer.
+
+    `evidence` are the steps of find_evidence_steps, if they are known.
+    """
     trace, configuration = record.trace, record.trace.configuration
     if trace.final_answer is None:
         return None
@@ -67,13 +71,19 @@ def build_conclusion(record: TraceRecord) -> dict[str, Any] | None:
             for field, name in ANSWER_SOURCE_LABELS.items()
             if (value := getattr(trace, field))
         ],
-        "evidence": [] if links else find_evidence_steps(record),
+        "evidence": [] if links else find_evidence_steps(record) if evidence is None else evidence,
         "note": configuration.get("unwritten"),
     }
 
 
 def find_evidence_steps(record: TraceRecord) -> list[int]:
-    """The steps whose observations show every part of the answer, else the fewest that together show the most parts."""
+    """Find the steps that show the answer: those that the run cites.
+
+    Without them, the steps whose observations contain all parts of the answer, else a few steps that cover the most.
+    """
+    stored = TraceConfiguration.from_json(record.trace.configuration)
+    if stored.cited_steps and join_answers(stored.answers) == record.trace.final_answer:
+        return list(stored.cited_steps)
     answer_parts = normalize_answer(record.trace.final_answer or "")
     parts_by_step = {
         step.position: {part for part in answer_parts if f" {part} " in _normalize_text(step.observation)}
@@ -88,7 +98,7 @@ def find_evidence_steps(record: TraceRecord) -> list[int]:
 
 
 def _select_covering_steps(parts_by_step: Mapping[int, set[str]]) -> list[int]:
-    """Select steps greedily by the number of new parts; of equals the one nearest to the answer."""
+    """Select steps greedily by the number of new parts; ties go to the later step."""
     selected: list[int] = []
     covered: set[str] = set()
     while best := max(
@@ -102,21 +112,21 @@ def _select_covering_steps(parts_by_step: Mapping[int, set[str]]) -> list[int]:
 
 
 def _normalize_text(text: str) -> str:
-    """The text in the normalized form of answers, so that parts of an answer can be found in it."""
+    """Normalize the text like an answer, so that parts of an answer can be found in it."""
     return f" {' '.join(' '.join(sorted(normalize_answer(line))) for line in text.splitlines())} "
 
 
 NEW_PROJECT_OPTION = "a new project …"
-RESUMABLE_ENDINGS = ("stopped", "limit", "failed", None)
+RESUMABLE_ENDINGS = (*UNFINISHED_ENDINGS, "limit", "failed", None)
 """Endings after which a run can be continued; None is an interruption."""
 
 
 def start_ask(services: Services, request: AskRequest) -> bool:
-    """Start the run in the background and open its trace; False when it was refused, which the page then says."""
+    """Start the run in the background and open its trace; if it is refused, show the error and return False."""
     try:
         run = begin_run(services, request)
-    except ASK_ERRORS as refused:
-        st.error(escape_markdown(str(refused)))
+    except ASK_ERRORS as error:
+        st.error(format_sentence(str(error)))
         return False
     _open_run(services.active_runs.start(run))
     return True
@@ -145,7 +155,7 @@ def show_run_actions(services: Services, record: TraceRecord, person: User) -> N
         if st.button("Save as question", key="save", icon=":material/bookmark_add:"):
             _save_question(services.database, record)
         with st.popover("Share", icon=":material/share:"):
-            st.caption("Everyone who opens this link sees this trace.")
+            st.caption("Anyone who opens this link sees this trace.")
             st.code(_share_link(trace.id), language=None)
     position = st.session_state.pop("fix_from", None)
     if position is not None:
@@ -160,7 +170,7 @@ def handle_run_action(services: Services, record: TraceRecord, person: User, act
     elif action["kind"] == "rerun":
         _rerun_from_step(services, record, position - 1)
     elif action["kind"] == "fix":
-        # A callback cannot switch pages; the next script run does.
+        # A callback cannot switch pages, so the next script run does it.
         st.session_state["fix_from"] = position - 1
 
 
@@ -170,9 +180,11 @@ def _rate_step(database: Database, record: TraceRecord, position: int, rating: i
         return
     try:
         with database.begin() as session:
-            runs.rate_run_step(session, step.id, rating, by=person.id)
-    except StoreError as refused:
-        st.session_state["notice"] = str(refused)
+            runs.rate_run_step(session, step.id, rating, by=users.register_user(session, person.name).id)
+    except StoreError as error:
+        st.session_state["notice"] = str(error)
+    # A rating does not change the version of the trace.
+    st.session_state.pop(RECORD_KEY, None)
 
 
 def _config_and_limits(record: TraceRecord) -> tuple[RunConfig, RunLimits]:
@@ -184,29 +196,30 @@ def _config_and_limits(record: TraceRecord) -> tuple[RunConfig, RunLimits]:
 def _resume_run(services: Services, record: TraceRecord) -> None:
     try:
         services.active_runs.start(resume_run(services, record.trace.id, _config_and_limits(record)[1]))
-    except ASK_ERRORS as refused:
-        st.session_state["notice"] = str(refused)
+    except ASK_ERRORS as error:
+        st.session_state["notice"] = str(error)
 
 
 def _rerun_from_step(services: Services, record: TraceRecord, position: int) -> None:
-    """Answer the question again after that step, in a trace of its own."""
+    """Answer the question again from that step on, in a new trace."""
     config, limits = _config_and_limits(record)
     try:
         _open_run(services.active_runs.start(rerun_from_step(services, record.trace.id, position, config, limits)))
-    except ASK_ERRORS as refused:
-        st.session_state["notice"] = str(refused)
+    except ASK_ERRORS as error:
+        st.session_state["notice"] = str(error)
 
 
 def _fork_for_repair(database: Database, record: TraceRecord, position: int, person: User) -> None:
-    """Fork a draft with the steps up to that one and open it on the Annotate page."""
+    """Fork a draft with the steps up to that position and open it on the Annotate page."""
     try:
         with database.begin() as session:
-            fork = traces.fork_trace(session, record.trace.id, position, person.id)
-    except StoreError as refused:
-        st.error(escape_markdown(str(refused)))
+            author = users.register_user(session, person.name)
+            fork = traces.fork_trace(session, record.trace.id, position, author.id)
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
         return
-    place = {"you": person.name, "project": record.project.name, "trace": str(fork.id)}
-    st.switch_page("annotate/page.py", query_params=place)
+    query_params = {"you": person.name, "project": record.project.name, "trace": str(fork.id)}
+    st.switch_page("annotate/page.py", query_params=query_params)
 
 
 def _open_run(trace_id: UUID) -> None:
@@ -223,12 +236,10 @@ def _save_question(database: Database, record: TraceRecord) -> None:
     with database.read() as session:
         names = [project.name for project in projects.list_projects(session) if project.world == record.project.world]
     st.markdown(f"**{escape_markdown(record.question.text)}**")
-    chosen = st.selectbox(
-        "Into the project", [*(name for name in names if name != record.project.name), NEW_PROJECT_OPTION]
-    )
-    name = st.text_input("Its name", key="save_project") if chosen == NEW_PROJECT_OPTION else chosen
+    chosen = st.selectbox("Project", [*(name for name in names if name != record.project.name), NEW_PROJECT_OPTION])
+    name = st.text_input("Name of the project", key="save_project") if chosen == NEW_PROJECT_OPTION else chosen
     gold = st.text_input(
-        "Gold answer", value=record.trace.final_answer or "", key="save_gold", help="Leave it empty if it is unknown."
+        "Gold answer", value=record.trace.final_answer or "", key="save_gold", help="Leave empty if it is unknown."
     )
     if st.button("Save", key="save_now", type="primary", shortcut="Ctrl+Enter"):
         question = FreeQuestion(
@@ -239,47 +250,63 @@ def _save_question(database: Database, record: TraceRecord) -> None:
         try:
             with database.begin() as session:
                 project = projects.get_or_create_project(session, name.strip(), world=record.project.world)
-                added = projects.add_questions(session, project.id, [question]).added
-        except StoreError as refused:
-            st.error(escape_markdown(str(refused)))
+                added_count = projects.add_questions(session, project.id, [question]).added
+        except StoreError as error:
+            st.error(format_sentence(str(error)))
         else:
             st.success(
                 f"Saved into {escape_markdown(name)}."
-                if added
+                if added_count
                 else f"{escape_markdown(name)} has this question already."
             )
 
 
+RECORD_KEY = "record_of_run"
+"""The key of the session for the trace that is shown."""
 REFRESH_SECONDS = 0.5
 """Seconds between two refreshes of a run in progress."""
 MAX_STREAMED_CHARACTERS = 4_000
-"""The last characters of streamed text that are shown; all of them are stored."""
+"""How many of the last characters of streamed text are shown; all are stored."""
 ENDING_ADVICE = {
-    "refused": "Answer it yourself with **Fix this**: approved and frozen, it becomes the missing demonstration. "
-    "Or ask a language model.",
+    "refused": "Answer it yourself with **Fix this**; once approved and frozen, your trace is the missing "
+    "demonstration. Or ask a language model.",
     "failed": "Ask again, **Continue** from where it failed, or fix the step with **Fix this**.",
     "stopped": "**Continue** from where it stopped, or ask again.",
-    "limit": "Raise it under **Limits** and **Continue**.",
-    "interrupted": "The program ended during the run. **Continue** runs the unfinished step and what follows.",
+    "limit": "Raise the limit under **Limits**, then **Continue**.",
+    "interrupted": "The program ended during the run. **Continue** runs the unfinished step and goes on.",
 }
-INTERRUPTED_NOTE = "The run ended while this tool was running; Continue runs it again first."
+INTERRUPTED_NOTE = "The run ended while this tool was running. Continue runs the tool again first."
 
 
 def show_run(services: Services, trace_id: UUID, person: User) -> None:
     """Draw the run, and refresh it while it is running."""
-    with services.database.read() as session:
-        trace = traces.load_trace(session, trace_id).trace
-    running = is_running(services, trace)
+    st.session_state.pop(RECORD_KEY, None)
+    running = is_running(services, _load_record(services, trace_id).trace)
     panel = st.fragment(_show_panel, run_every=REFRESH_SECONDS if running else None)
     panel(services, trace_id, person, running=running)
+    if not running:
+        st.session_state.pop(RECORD_KEY, None)
+
+
+def _load_record(services: Services, trace_id: UUID) -> TraceRecord:
+    """The trace, loaded again only after it changed: a refresh of a run whose steps are large would be slow."""
+    stored: TraceRecord | None = st.session_state.get(RECORD_KEY)
+    with services.database.read() as session:
+        if (
+            stored is None
+            or stored.trace.id != trace_id
+            or stored.trace.version != runs.trace_version(session, trace_id)
+        ):
+            stored = traces.load_trace(session, trace_id)
+            st.session_state[RECORD_KEY] = stored
+    return stored
 
 
 def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bool) -> None:
     active_run = services.active_runs.get(trace_id)
-    with services.database.read() as session:
-        record = traces.load_trace(session, trace_id)
+    record = _load_record(services, trace_id)
     if running != is_running(services, record.trace) or st.query_params.get("trace") != str(trace_id):
-        # The run has ended or was continued, or another one was opened: the whole page changes.
+        # The run has ended or was continued, or another run was opened, so the whole page changes.
         st.rerun()
     if running:
         _show_running(record, active_run)
@@ -287,17 +314,18 @@ def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bo
         _show_ended(record)
         show_run_actions(services, record, person)
     if notice := st.session_state.pop("notice", None):
-        st.error(escape_markdown(notice))
-    answer = build_conclusion(record)
+        st.error(format_sentence(notice))
+    answer = build_conclusion(record, _known_evidence(record))
     if record.steps or answer:
         show_trace(
             record,
             editable=False,
             forkable=False,
+            grows=running,
             on_act=lambda action: handle_run_action(services, record, person, action),
-            more={
+            overrides={
                 "ratable": True,
-                "mendable": not running,
+                "fixable": not running,
                 "answers": [],
                 "conclusion": answer,
                 "interrupted": "The tool is running …" if running else INTERRUPTED_NOTE,
@@ -306,18 +334,30 @@ def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bo
             },
         )
     if running and active_run is not None and active_run.streamed_text:
-        st.caption("The model writes")
+        st.caption("The model is writing:")
         st.html(f'<div class="saying">{escape_html(active_run.streamed_text[-MAX_STREAMED_CHARACTERS:])}</div>')
 
 
+def _known_evidence(record: TraceRecord) -> list[int] | None:
+    """The evidence of a trace that has an answer; of a long one, looking for it takes seconds, so it is done once."""
+    if record.trace.final_answer is None:
+        return None
+    key = f"evidence_{record.trace.id.hex}"
+    stored: tuple[int, list[int]] | None = st.session_state.get(key)
+    if stored is None or stored[0] != record.trace.version:
+        stored = (record.trace.version, find_evidence_steps(record))
+        st.session_state[key] = stored
+    return stored[1]
+
+
 def _show_running(record: TraceRecord, run: BackgroundRun | None) -> None:
-    seconds = run.elapsed_seconds if run is not None else (utc_now() - record.trace.started_at).total_seconds()
+    seconds = run.elapsed_seconds if run is not None else seconds_since(record.trace.started_at)
     phase = (run.phase if run is not None else "") or f"step {len(record.steps) + 1}"
     status = " · ".join(filter(None, (phase, format_seconds(seconds), format_trace_cost(record.steps))))
     with st.container(horizontal=True, vertical_alignment="center", key="at_work"):
         st.markdown(f":material/pending: **Running** · {status}", width="stretch")
         if run is None:
-            st.caption("It runs in another process of this machine; stop it there.")
+            st.caption("This run belongs to another process on this machine. Stop it there.")
         else:
             st.button(
                 "Stopping …" if run.stop_requested else "Stop",
@@ -338,16 +378,10 @@ def _show_ended(record: TraceRecord) -> None:
     if ending == "answered" or ending is None:
         entry = REASONERS.get(trace.reasoner)
         needs_model = entry is None or entry.needs_model
-        maker = escape_markdown(record.creator_name) if needs_model else "by replay (no model)"
-        reviewed = f" · {trace.status}" if trace.ending and trace.status != "submitted" else ""
-        st.caption(f"{(trace.ending or trace.status).capitalize()} {maker}{reviewed} · {summary}")
+        author = escape_markdown(record.creator_name) if needs_model else "by replay (no model)"
+        status_note = f" · {status_label(trace.status)}" if trace.ending and trace.status != "submitted" else ""
+        st.caption(f"{(trace.ending or trace.status).capitalize()} {author}{status_note} · {summary}")
         return
     show_notice = {"refused": st.info, "failed": st.error}.get(ending, st.warning)
-    show_notice(f"**{ending.capitalize()}.** {_format_sentence(trace.failure)} {ENDING_ADVICE[ending]}")
+    show_notice(f"**{ending.capitalize()}.** {format_sentence(trace.failure or '')} {ENDING_ADVICE[ending]}")
     st.caption(summary)
-
-
-def _format_sentence(reason: str | None) -> str:
-    """The reason with a capital letter and a full stop."""
-    text = (reason or "").strip().rstrip(".")
-    return escape_markdown(text[:1].upper() + text[1:] + ".") if text else ""

@@ -1,4 +1,4 @@
-"""Two sets of demonstrations side by side: what came, what went, and how their counts differ."""
+"""The difference between two library versions: demonstrations added and removed, and counts side by side."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -6,27 +6,26 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.widgets.library_choice import list_versions
+from app.widgets.library_choice import SelectedLibrary, list_versions
 from app.widgets.plain_text import escape_markdown
-from app.widgets.selected_library import SelectedLibrary
 from app.widgets.table import TableCell, show_table
 from db.libraries import Demonstration, LibraryVersion
 from fewshot_library.statistics import LibraryStatistics
 
 MAX_LISTED_CHANGES = 500
-"""Demonstrations of a table; more are only counted."""
+"""Maximum demonstrations listed in a table; the rest is counted."""
 
 
 def show_comparison(library: SelectedLibrary) -> None:
-    """Ask for the other one, and draw the difference from it to this one."""
+    """Ask for an earlier version, and draw the difference from it to this one."""
     services = library.services
     others = [version for version in list_versions(services.database) if version.id != library.id]
     if not others:
-        st.info("There is no other version to compare with. Freeze another one; nothing of the earlier is lost.")
+        st.info("There is no other version to compare with. Freeze another one; earlier versions are kept.")
         return
-    # The options are versions alone: Streamlit copies them deeply, and the services cannot be copied.
+    # The options are plain versions, since Streamlit deep-copies options and services cannot be copied.
     chosen_version = st.selectbox(
-        "What has changed since",
+        "Compare with",
         others,
         index=_default_earlier_index(library, others),
         format_func=lambda other: SelectedLibrary(services, other).title,
@@ -34,30 +33,30 @@ def show_comparison(library: SelectedLibrary) -> None:
         width=420,
     )
     earlier = SelectedLibrary(services, chosen_version)
-    changed = library.difference(earlier)
+    difference = library.difference(earlier)
     st.markdown(
-        f"From {escape_markdown(earlier.title)} to {escape_markdown(library.title)}: **{len(changed.added):,} added**, "
-        f"**{len(changed.removed):,} removed**, {changed.kept:,} kept."
+        f"From {escape_markdown(earlier.title)} to {escape_markdown(library.title)}: "
+        f"**{len(difference.added):,} added**, **{len(difference.removed):,} removed**, {difference.kept:,} kept."
     )
-    if not changed.added and not changed.removed:
-        st.caption("Both hold the same demonstrations.")
-    _show_changes("Added", changed.added, "added")
-    _show_changes("Removed", changed.removed, "removed")
+    if not difference.added and not difference.removed:
+        st.caption("Both contain the same demonstrations.")
+    _show_changes("Added", difference.added, "added")
+    _show_changes("Removed", difference.removed, "removed")
     st.subheader("Counts", anchor=False)
     rows = _count_rows(earlier.statistics(), library.statistics())
     with st.container(width="content"):
-        show_table(("", earlier.title, library.title), rows, key="compare_counts", label="Counts of both")
-    if chosen := st.session_state.pop("compared", None):
-        open_demonstration(services.database, UUID(chosen))
+        show_table(("", earlier.title, library.title), rows, key="compare_counts", label="Counts of both versions")
+    if chosen_id := st.session_state.pop("compared", None):
+        open_demonstration(services.database, UUID(chosen_id))
 
 
 def _default_earlier_index(library: SelectedLibrary, others: Sequence[LibraryVersion]) -> int:
-    """The version before this one, else the first."""
+    """The index of the previous version of this library, else 0."""
     if library.version is None:
         return 0
     name, number = library.version.name, library.version.number
-    mine = (place for place, other in enumerate(others) if other.name == name)
-    return next((place for place in mine if others[place].number < number), 0)
+    same_library = (index for index, other in enumerate(others) if other.name == name)
+    return next((index for index in same_library if others[index].number < number), 0)
 
 
 def _show_changes(title: str, demonstrations: Sequence[Demonstration], key: str) -> None:

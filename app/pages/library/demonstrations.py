@@ -1,21 +1,120 @@
-"""The demonstrations of a version or all approved ones: filtered, listed, one of them open.
+"""The demonstrations of a version, or all approved ones: a list with filters, one open, and the export dialog.
 
-Which demonstrations are meant: the same conditions in the list, when freezing and when exporting.
+The same filters apply to the list, to freezing and to exporting.
 """
 
+import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 import streamlit as st
 
-from app.pages.library.export import show_export_dialog
-from app.widgets.notebook import show_trace
-from app.widgets.plain_text import escape_html, escape_markdown
-from app.widgets.selected_library import SelectedLibrary
+from app.trace_export import build_export
+from app.widgets.library_choice import SelectedLibrary, pluralize
+from app.widgets.notebook import show_trace, status_label
+from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
-from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
-from db.traces import load_trace
+from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter, list_matching_ids
+from db.traces import load_trace, load_traces
+from fewshot_library.formats import FORMATS, find_writer, writable_formats
+from fewshot_library.formats.format import ExportLosses, FormatError
+
+MAX_EXPORTED = 5_000
+"""Maximum demonstrations that the page exports; the command line writes more, directly to disk."""
+MAX_LISTED_LOSSES = 12
+"""Losses that are listed; the rest is collapsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """The content of an exported file, and the losses of the export."""
+
+    content: bytes
+    losses: ExportLosses
+
+
+@st.dialog("Export demonstrations", width="large")
+def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter) -> None:
+    """Ask for the format, write the file, list the losses and offer the download."""
+    count = library.count(conditions)
+    st.markdown(
+        f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(conditions)}"
+    )
+    name = st.selectbox(
+        "Format",
+        writable_formats(),
+        key="export_format",
+        format_func=lambda format_name: f"{format_name}: {FORMATS[format_name].purpose}",
+    )
+    if count > MAX_EXPORTED:
+        st.info(
+            f"The page exports up to {MAX_EXPORTED:,}. For more: `showhow library export FILE --format {name}"
+            + (f" --library {library.reference}`" if library.reference else "`")
+        )
+        return
+    with st.spinner("Writing …"):
+        try:
+            export_file = _write_export(library, conditions, name)
+        except (FormatError, StoreError) as error:
+            st.error(format_sentence(str(error)))
+            return
+    _show_losses(export_file.losses)
+    if not export_file.losses.written:
+        st.warning("This format cannot represent any of these demonstrations. Choose another one.")
+        return
+    st.download_button(
+        f"Download {pluralize(export_file.losses.written, 'trace')}",
+        export_file.content,
+        f"{_export_file_name(library)}.{_file_extension(name, export_file.content)}",
+        key="download",
+        type="primary",
+        on_click="ignore",
+    )
+
+
+def describe_filter(conditions: DemonstrationFilter) -> str:
+    """Describe the filter as Markdown, with escaped values."""
+    labels = {"text": "search", "by": "by", "rating": "min. rating", "kind": "kind", "project": "project"}
+    parts = [f"{labels[name]} {value}" for name, value in conditions.active_conditions().items()]
+    return escape_markdown(", ".join(parts)) if parts else "no filter"
+
+
+def _write_export(library: SelectedLibrary, conditions: DemonstrationFilter, name: str) -> ExportFile:
+    # A file, since some formats seek, and since the content should not be in memory twice.
+    services = library.services
+    with tempfile.TemporaryFile() as file, services.database.read() as session:
+        ids = list_matching_ids(session, conditions, library.id)
+        losses = find_writer(name)(build_export(services.tool_registry(), session, load_traces(session, ids)), file)
+        file.seek(0)
+        return ExportFile(file.read(), losses)
+
+
+def _show_losses(losses: ExportLosses) -> None:
+    lines = losses.summary_lines()
+    if not lines:
+        st.success("The format represents everything; nothing is lost.")
+        return
+    st.markdown("This format does not represent:")
+    st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines[:MAX_LISTED_LOSSES]))
+    if len(lines) > MAX_LISTED_LOSSES:
+        with st.expander(f"{len(lines) - MAX_LISTED_LOSSES} more"):
+            st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines[MAX_LISTED_LOSSES:]))
+
+
+def _export_file_name(library: SelectedLibrary) -> str:
+    return library.reference.replace(":", "-") or "approved"
+
+
+def _file_extension(name: str, content: bytes) -> str:
+    """The extension of the file, from its content."""
+    if content[:4] == b"PAR1":
+        return "parquet"
+    if content.lstrip()[:1] == b"[":
+        return f"{name}.json"
+    return f"{name}.jsonl" if content.lstrip()[:1] == b"{" else f"{name}.txt"
+
 
 RATING_OPTIONS = (5.0, 4.5, 4.0, 3.0, 2.0, 1.0)
 
@@ -23,7 +122,7 @@ RATING_OPTIONS = (5.0, 4.5, 4.0, 3.0, 2.0, 1.0)
 def show_demonstration_filters(
     choices: DemonstrationFacets, *, key: str, on_change: Callable[[], None] | None = None
 ) -> DemonstrationFilter:
-    """Draw a row of filters; their values last as long as the browser session."""
+    """Draw a row of filters, whose values persist for the browser session."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"filters_{key}"):
         text = st.text_input(
             "Search",
@@ -73,11 +172,11 @@ PAGE_SIZE = 12
 
 
 def show_demonstrations(library: SelectedLibrary) -> None:
-    """The filters, the list on the left, the open demonstration on the right."""
+    """Draw the filters, the list on the left and the open demonstration on the right."""
     if not library.count(DemonstrationFilter()):
         st.info(
-            "No trace is approved yet. Approve some on the Review page, or import "
-            "some with `showhow traces import FILE`; they appear here."
+            "No trace is approved yet. Approve traces on the Review page, or import some with "
+            "`showhow traces import FILE`; they appear here."
         )
         return
     conditions = show_demonstration_filters(
@@ -98,14 +197,14 @@ def show_demonstrations(library: SelectedLibrary) -> None:
 
 
 def _selected_id(listed: list[Demonstration]) -> UUID:
-    """The demonstration that the address names, else one of those that are listed."""
-    named = str(st.query_params.get("demonstration", FIRST))
-    if named not in (FIRST, LAST):
+    """The id of the demonstration in the link, else of the first or last one of the list."""
+    reference = str(st.query_params.get("demonstration", FIRST))
+    if reference not in (FIRST, LAST):
         try:
-            return UUID(named)
+            return UUID(reference)
         except ValueError:
-            st.warning("The address names a demonstration that is not here; this is the first of the list.")
-    return listed[-1 if named == LAST else 0].trace_id
+            st.warning("The demonstration in the link does not exist. This is the first one of the list.")
+    return listed[-1 if reference == LAST else 0].trace_id
 
 
 def _show_list(
@@ -114,15 +213,15 @@ def _show_list(
     count, start = library.count(conditions), list_start()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         ids = [demonstration.trace_id for demonstration in listed]
-        place = ids.index(chosen) if chosen in ids else None
-        here = f"{start + place + 1:,} of {count:,}" if place is not None else f"{count:,} demonstrations"
-        st.caption(here, width="content")
+        index = ids.index(chosen) if chosen in ids else None
+        position_text = f"{start + index + 1:,} of {count:,}" if index is not None else f"{count:,} demonstrations"
+        st.caption(position_text, width="content")
         st.space("stretch")
         if st.button("Export …", key="export", shortcut="Alt+E", type="tertiary"):
             show_export_dialog(library, conditions)
     with st.container(horizontal=True, gap="small"):
-        _show_navigation_button("Previous", "previous", "Alt+P", _previous_target(ids, place, start))
-        _show_navigation_button("Next", "next", "Alt+N", _next_target(ids, place, start, count))
+        _show_navigation_button("Previous", "previous", "Alt+P", _previous_target(ids, index, start))
+        _show_navigation_button("Next", "next", "Alt+N", _next_target(ids, index, start, count))
     for demonstration in listed:
         with st.container(gap=None):
             st.button(
@@ -142,16 +241,16 @@ def _show_list(
             )
 
 
-def _previous_target(ids: list[UUID], place: int | None, start: int) -> tuple[str, int] | None:
-    if place:
-        return str(ids[place - 1]), start
-    return (LAST, start - PAGE_SIZE) if start and place == 0 else None
+def _previous_target(ids: list[UUID], index: int | None, start: int) -> tuple[str, int] | None:
+    if index:
+        return str(ids[index - 1]), start
+    return (LAST, start - PAGE_SIZE) if start and index == 0 else None
 
 
-def _next_target(ids: list[UUID], place: int | None, start: int, count: int) -> tuple[str, int] | None:
-    following = 0 if place is None else place + 1
-    if following < len(ids):
-        return str(ids[following]), start
+def _next_target(ids: list[UUID], index: int | None, start: int, count: int) -> tuple[str, int] | None:
+    next_index = 0 if index is None else index + 1
+    if next_index < len(ids):
+        return str(ids[next_index]), start
     return (FIRST, start + PAGE_SIZE) if start + PAGE_SIZE < count else None
 
 
@@ -176,23 +275,23 @@ def _format_caption(demonstration: Demonstration) -> str:
 
 
 def show_demonstration(database: Database, trace_id: UUID) -> None:
-    """One demonstration as the Review page draws it, or a sentence that it is not there."""
+    """Draw one demonstration as on the Review page, or a warning if it does not exist."""
     try:
         with database.read() as session:
             record = load_trace(session, trace_id)
     except StoreError:
-        st.warning("There is no demonstration with the id in the link; choose one from the list.")
+        st.warning("The demonstration in the link does not exist. Choose one from the list.")
         return
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
-    gold = ", ".join(str(answer.get("text", "")) for answer in record.question.gold_answers) or "not known"
+    gold = ", ".join(str(answer.get("text", "")) for answer in record.question.gold_answers) or "unknown"
     st.markdown(
         f"Gold answer: **{escape_markdown(gold)}** · by {escape_markdown(record.author or record.trace.reasoner)} · "
-        f"{escape_markdown(record.project.name)} · {record.trace.status}"
+        f"{escape_markdown(record.project.name)} · {status_label(record.trace.status)}"
     )
     show_trace(record, editable=False, forkable=False)
 
 
 @st.dialog("Demonstration", width="large")
 def open_demonstration(database: Database, trace_id: UUID) -> None:
-    """The demonstration over the page, where the page is to stay as it is."""
+    """Draw the demonstration in a dialog, so that the page below keeps its state."""
     show_demonstration(database, trace_id)

@@ -1,4 +1,4 @@
-"""Whether the demonstrations still hold in the world as it is now: what was observed beside what is observed."""
+"""Drift: whether running the demonstrations again in the current world gives the recorded observations."""
 
 import re
 from datetime import datetime
@@ -9,9 +9,9 @@ from typing import Any
 import streamlit as st
 
 from app.widgets.job_panel import DRIFT_JOB, show_verb_job, start_verb_job
+from app.widgets.library_choice import SelectedLibrary
 from app.widgets.person import current_user
 from app.widgets.plain_text import escape_markdown
-from app.widgets.selected_library import SelectedLibrary
 from app.widgets.table import TableCell, show_table
 from db.database import Database
 from db.libraries import DemonstrationFilter
@@ -20,7 +20,7 @@ from evaluation.report_cache import Report
 
 STATE_DESCRIPTIONS = {
     "broken": "can no longer be followed",
-    "differs": "still can be followed, though a tool gives something else now",
+    "differs": "can still be followed, but a tool returns something else now",
 }
 MAX_LISTED_TRACES = 200
 MAX_OBSERVATION_CHARACTERS = 4_000
@@ -28,7 +28,7 @@ MAX_OBSERVATION_CHARACTERS = 4_000
 
 
 def show_drift(library: SelectedLibrary) -> None:
-    """Offer to run them again, and draw the last report."""
+    """Draw the button that runs the demonstrations again, and the last report."""
     reference = library.reference or None
     report = load_drift(library.services, reference)
     if show_verb_job(DRIFT_JOB, library.title):
@@ -44,13 +44,13 @@ def show_drift(library: SelectedLibrary) -> None:
 def _show_run_button(library: SelectedLibrary, *, again: bool) -> None:
     label = "Run them again now" if again else f"Run {library.count(DemonstrationFilter()):,} demonstrations again"
     if st.button(label, key="run_drift", type="secondary" if again else "primary", icon=":material/replay:"):
-        words = ["--library", library.reference] if library.reference else []
-        start_verb_job(DRIFT_JOB, library.title, ["traces", "replay", *words])
+        arguments = ["--library", library.reference] if library.reference else []
+        start_verb_job(DRIFT_JOB, library.title, ["traces", "replay", *arguments])
         st.rerun()
     if not again:
         st.caption(
-            "Every tool of every demonstration is called anew in the world as it is now, and compared with what the "
-            "demonstration observed. Nothing of the demonstrations is changed."
+            "Every tool call of every demonstration runs again in the current world and is compared with the recorded "
+            "observation. The demonstrations do not change."
         )
 
 
@@ -63,14 +63,14 @@ def _show_report(database: Database, report: Report) -> None:
             ("broken", report["broken"]),
         ):
             st.metric(name, f"{count:,}", width="content")
-    at = datetime.fromisoformat(report["at"])
+    computed_at = datetime.fromisoformat(report["at"])
     st.caption(
-        f"As of {at:%Y-%m-%d %H:%M} UTC. Broken: {STATE_DESCRIPTIONS['broken']}. "
+        f"As of {computed_at:%Y-%m-%d %H:%M} UTC. Broken: {STATE_DESCRIPTIONS['broken']}. "
         f"Differ: {STATE_DESCRIPTIONS['differs']}."
     )
     changed = report["changed"]
     if not changed:
-        st.success("Every observation is what it was.")
+        st.success("Every observation is the same as recorded.")
         return
     rows = [
         [
@@ -95,23 +95,23 @@ def _select_trace(trace: str) -> None:
 def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(escape_markdown(chosen["question"]), anchor=False, width="stretch")
-        if st.button("Open in Annotate", key="mend_drift", icon=":material/edit_note:"):
+        if st.button("Open in Annotate", key="fix_drift", icon=":material/edit_note:"):
             person = current_user(database)
             st.switch_page("annotate/page.py", query_params={"you": person.name, "trace": chosen["trace"]})
     for step in chosen["steps"]:
         arguments = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
-        why = f" · {escape_markdown(step['why'])}" if step["why"] else ""
+        reason = f" · {escape_markdown(step['why'])}" if step["why"] else ""
         st.markdown(
-            f"**Step {step['position']}** · {escape_markdown(step['tool'])} · {escape_markdown(arguments)}{why}"
+            f"**Step {step['position']}** · {escape_markdown(step['tool'])} · {escape_markdown(arguments)}{reason}"
         )
         if step["before"] == step["now"]:
-            st.caption("It says the same; the data behind it, which later steps take values from, differ.")
-        then, now = st.columns(2, gap="small")
+            st.caption("The text is the same; its data, from which later steps take values, differ.")
+        recorded_column, current_column = st.columns(2, gap="small")
         old, new = highlight_changes(
             step["before"][:MAX_OBSERVATION_CHARACTERS], step["now"][:MAX_OBSERVATION_CHARACTERS]
         )
-        then.html(_render_side("As recorded", old))
-        now.html(_render_side("Now", new))
+        recorded_column.html(_render_side("As recorded", old))
+        current_column.html(_render_side("Now", new))
 
 
 def _render_side(name: str, text: str) -> str:
@@ -120,7 +120,7 @@ def _render_side(name: str, text: str) -> str:
 
 
 def highlight_changes(before: str, now: str) -> tuple[str, str]:
-    """Both texts as HTML, with what only one of them says marked word by word."""
+    """Render both texts as HTML, with the words that only one of them contains marked."""
     old, new = (re.findall(r"\s+|\S+", text) for text in (before, now))
     sides: tuple[list[str], list[str]] = ([], [])
     for tag, *(a, b, c, d) in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app.widgets.chart import BAR_COLOUR, show_bar_chart
+from app.widgets.library_choice import LibraryStamp, SelectedLibrary, load_demonstrations
 from app.widgets.plain_text import escape_markdown
-from app.widgets.selected_library import LibraryStamp, SelectedLibrary, load_demonstrations
-from app.widgets.table import TableCell, show_table
+from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database
 from fewshot_library.kernel import encode_actions
 from fewshot_library.map import SequenceMap, build_sequence_map
 from fewshot_library.statistics import LibraryStatistics
 
 MAX_DRAWN_SEQUENCES = 400
-"""Sequences of the map, the most used."""
+"""Maximum sequences on the map; the most used are drawn."""
 MAX_LISTED_KINDS = 12
 NEARLY_ALL = 0.995
-"""A share that people read as all of it."""
+"""A share that rounds to 100 %."""
 CARD_LABELS = {
     "by": "frozen by",
     "demonstrations": "demonstrations",
@@ -31,18 +30,18 @@ CARD_LABELS = {
 
 
 def show_library_overview(library: SelectedLibrary) -> None:
-    """Draw all of it, or say what to do first."""
+    """Draw the overview, or a hint if there is no demonstration."""
     with st.spinner("Counting …"):
-        counted = library.statistics()
-    if not counted.demonstrations:
-        st.info("There is nothing to count yet: approve traces on the Review page first.")
+        statistics = library.statistics()
+    if not statistics.demonstrations:
+        st.info("There is no demonstration yet. Approve traces on the Review page first.")
         return
     with st.container(horizontal=True, key="sizes"):
         for name, count in (
-            ("demonstrations", counted.demonstrations),
-            ("different sequences of actions", counted.sequences),
-            ("by people", counted.people),
-            ("by models", counted.models),
+            ("demonstrations", statistics.demonstrations),
+            ("different sequences of actions", statistics.sequences),
+            ("by people", statistics.people),
+            ("by models", statistics.models),
         ):
             st.metric(name, f"{count:,}", width="content")
     left, right = st.columns([1.2, 1], gap="large") if library.version is not None else (st.container(), st.container())
@@ -50,8 +49,8 @@ def show_library_overview(library: SelectedLibrary) -> None:
         with left:
             _show_card(library.version.card)
     with right:
-        _show_gaps(counted)
-    _show_counts(counted)
+        _show_gaps(statistics)
+    _show_counts(statistics)
     _show_map(library)
 
 
@@ -70,59 +69,59 @@ def _format_value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _show_gaps(counted: LibraryStatistics) -> None:
+def _show_gaps(statistics: LibraryStatistics) -> None:
     st.subheader("Gaps", anchor=False)
     gaps = []
-    if counted.missing_kinds:
-        kinds = ", ".join(counted.missing_kinds[:MAX_LISTED_KINDS]) + (
-            "…" if len(counted.missing_kinds) > MAX_LISTED_KINDS else ""
+    if statistics.missing_kinds:
+        kinds = ", ".join(statistics.missing_kinds[:MAX_LISTED_KINDS]) + (
+            "…" if len(statistics.missing_kinds) > MAX_LISTED_KINDS else ""
         )
         gaps.append(f"Kinds of questions in its projects without a demonstration: {kinds}.")
-    if counted.unused_tools:
-        gaps.append(f"Tools that no demonstration uses: {', '.join(counted.unused_tools)}.")
-    if counted.unrated:
-        gaps.append(f"{counted.unrated:,} of {counted.demonstrations:,} demonstrations are unrated.")
-    if not counted.kinds:
+    if statistics.unused_tools:
+        gaps.append(f"Tools that no demonstration uses: {', '.join(statistics.unused_tools)}.")
+    if statistics.unrated:
+        gaps.append(f"{statistics.unrated:,} of {statistics.demonstrations:,} demonstrations are unrated.")
+    if not statistics.kinds:
         gaps.append("No question has a kind, so missing kinds cannot be determined.")
     if gaps:
         st.markdown("\n".join(f"- {escape_markdown(gap)}" for gap in gaps))
     else:
-        st.caption("Every tool is used, every kind of question is answered, every demonstration is rated.")
+        st.caption("Every tool is used, every kind of question has a demonstration, and every demonstration is rated.")
 
 
-def _show_counts(counted: LibraryStatistics) -> None:
+def _show_counts(statistics: LibraryStatistics) -> None:
     st.subheader("Contents", anchor=False)
     charts: list[tuple[str, str, dict[str, int], str]] = [
-        ("Length", "actions", {str(length): count for length, count in counted.lengths.items()}, "demonstrations"),
-        ("Tools", "tool", counted.tools, "actions"),
-        ("Kinds of questions", "kind", counted.kinds, "demonstrations"),
-        ("Ratings (mean, rounded)", "stars", {str(s): c for s, c in counted.ratings.items()}, "demonstrations"),
-        ("Worlds", "world", counted.worlds, "demonstrations"),
+        ("Length", "actions", {str(length): count for length, count in statistics.lengths.items()}, "demonstrations"),
+        ("Tools", "tool", statistics.tools, "actions"),
+        ("Kinds of questions", "kind", statistics.kinds, "demonstrations"),
+        ("Ratings (mean, rounded)", "stars", {str(s): c for s, c in statistics.ratings.items()}, "demonstrations"),
+        ("Worlds", "world", statistics.worlds, "demonstrations"),
     ]
     with st.container(horizontal=True, gap="medium"):
-        for title, unit, counts, of in charts:
+        for title, unit, counts, counted_noun in charts:
             # Most libraries have one world, which the card names.
             if len(counts) > (1 if title == "Worlds" else 0):
                 top_counts = dict(list(counts.items())[:25])
-                show_bar_chart(title, unit, top_counts, key=title.split()[0].rstrip(",").lower(), of=of)
+                show_bar_chart(title, unit, top_counts, key=title.split()[0].rstrip(",").lower(), counted=counted_noun)
 
 
 @lru_cache(maxsize=16)
 def _compute_map(database: Database, stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]]:
-    """The map and its most used sequences."""
+    """Compute the map, and the rows of its most used sequences."""
     sequences = [demonstration.tools for demonstration in load_demonstrations(database, stamp)]
     encoded = encode_actions(sequences)
     sequence_map = build_sequence_map(encoded)
-    used = np.bincount(encoded.groups.labels, minlength=len(encoded.sequences))
-    first = encoded.groups.order[encoded.groups.starts]
+    usage_counts = np.bincount(encoded.groups.labels, minlength=len(encoded.sequences))
+    first_rows = encoded.groups.order[encoded.groups.starts]
     return sequence_map, [
         {
-            "x": round(float(sequence_map.coordinates[place, 0]), 4),
-            "y": round(float(sequence_map.coordinates[place, 1]), 4),
-            "demonstrations": int(used[place]),
-            "actions": " > ".join(sequences[int(first[place])]) or "no action",
+            "x": round(float(sequence_map.coordinates[index, 0]), 4),
+            "y": round(float(sequence_map.coordinates[index, 1]), 4),
+            "demonstrations": int(usage_counts[index]),
+            "actions": " > ".join(sequences[int(first_rows[index])]) or "no action",
         }
-        for place in np.argsort(-used, kind="stable")[:MAX_DRAWN_SEQUENCES].tolist()
+        for index in np.argsort(-usage_counts, kind="stable")[:MAX_DRAWN_SEQUENCES].tolist()
     ]
 
 
@@ -132,18 +131,18 @@ def _show_map(library: SelectedLibrary) -> None:
     if len(rows) == 1:
         st.caption(f"All demonstrations have the same sequence of actions: {escape_markdown(rows[0]['actions'])}.")
         return
-    rest = (
-        "the rest cannot be drawn in two dimensions"
+    remainder = (
+        "two dimensions cannot show the rest"
         if sequence_map.explained_variance[1] < NEARLY_ALL
         else "nothing is left out"
     )
     st.caption(
-        "Each circle is one sequence of actions; its size is the number of demonstrations. Near circles are similar "
-        f"sequences. The map shows {sequence_map.explained_variance[1]:.0%} of the distances between them; {rest}."
+        "Each circle is one sequence of actions; its area is the number of demonstrations. Close circles are similar "
+        f"sequences. The map shows {sequence_map.explained_variance[1]:.0%} of their distances; {remainder}."
     )
     with st.container(horizontal=True, gap="medium"):
         st.vega_lite_chart(
-            _map_chart(rows), width=500, key="map", alt="Map of the sequences of actions; the table has them"
+            _map_chart(rows), width=500, key="map", alt="Map of the sequences of actions; the table lists them"
         )
         table = [
             [

@@ -1,5 +1,7 @@
 """The Library page: approved traces browsed, frozen as versions, compared, exported and run again."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from app.pages.library.comparison import show_comparison
@@ -8,18 +10,20 @@ from app.pages.library.drift import show_drift
 from app.pages.library.overview import show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_usage
+from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.library_choice import choose_library, list_versions
-from app.widgets.page_layout import choose_view, show_keys_button
+from app.widgets.library_choice import SelectedLibrary, choose_library, list_versions
+from app.widgets.page_layout import choose_view, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
-from app.widgets.plain_text import escape_markdown
-from app.widgets.selected_library import SelectedLibrary
+from app.widgets.plain_text import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
-from db.database import Database, StoreError
-from db.libraries import DemonstrationFilter
+from db import users
+from db.database import Conflict, Database, StoreError
+from db.libraries import DemonstrationFilter, check_library_name
 from db.models import User
-from fewshot_library.card import FreezeOptions, LeakageError
+from fewshot_library.leakage import LeakageError
+from fewshot_library.library import FreezeOptions
 from runs.services import Services
 from worlds.source import SourceError
 
@@ -29,24 +33,25 @@ MAX_LISTED_LEAKS = 100
 
 @st.dialog("Freeze a version", width="large")
 def show_freeze_dialog(services: Services, person: User) -> None:
-    """Ask for the name, the filters and the options of the next version; an error is shown with what can be done."""
+    """Ask for the name, the filters and the options of the next version, and freeze it."""
     approved = SelectedLibrary(services, None)
     st.caption(
-        "A version is a numbered list of approved traces that never changes, so that every run with it can be repeated."
+        "A version is a numbered list of approved traces that never changes, so every run with it can be repeated."
     )
     name = st.text_input(
         "Name",
         value=_latest_library_name(services.database),
         key="freeze_name",
-        placeholder="of a new or a known library",
+        placeholder="a new or an existing library",
     )
-    st.caption(_describe_next_version(services.database, name.strip()))
+    refusal = _explain_refused_name(services.database, name.strip())
+    st.caption(refusal or _describe_next_version(services.database, name.strip()))
     conditions = show_demonstration_filters(approved.choices(), key="freeze")
     count = approved.count(conditions)
     hint = "" if count else " Approve traces on the Review page, or try fewer filters."
     st.caption(f"{count:,} of {approved.count(DemonstrationFilter()):,} approved traces match.{hint}")
     options = _show_option_fields(person)
-    if st.button("Freeze", key="freeze_now", type="primary", disabled=not count or not name.strip()):
+    if st.button("Freeze", key="freeze_now", type="primary", disabled=not count or bool(refusal)):
         _freeze_and_open(services, name.strip(), conditions, options)
 
 
@@ -55,9 +60,19 @@ def _latest_library_name(database: Database) -> str:
     return max(versions, key=lambda version: version.frozen_at).name if versions else ""
 
 
-def _describe_next_version(database: Database, name: str) -> str:
+def _explain_refused_name(database: Database, name: str) -> str:
+    """The reason why no library may be called so, as Markdown; empty if one may."""
     if not name:
         return "Name the library."
+    try:
+        with database.read() as session:
+            check_library_name(session, name)
+    except Conflict as error:
+        return format_sentence(str(error))
+    return ""
+
+
+def _describe_next_version(database: Database, name: str) -> str:
     last = max((version.number for version in list_versions(database) if version.name == name), default=0)
     return escape_markdown(
         f"This will be {name}:{last + 1}, " + ("a new library." if not last else f"after {name}:{last}.")
@@ -78,19 +93,21 @@ def _show_option_fields(person: User) -> FreezeOptions:
 
 
 def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFilter, options: FreezeOptions) -> None:
-    wait = "" if services.encoder.is_loaded else "; loading the model that compares them takes about 5 seconds"
+    wait = "" if services.encoder.is_loaded else "; loading the encoder takes about 5 seconds"
     try:
+        with services.database.begin() as session:
+            person_id = users.register_user(session, options.by).id
         with st.spinner(f"Comparing with the questions of the split {escape_markdown(options.test_split)}{wait} …"):
-            version = services.freeze_version(name, conditions, options)
-    except LeakageError as leaking:
-        st.error(escape_markdown(str(leaking)))
+            version = services.freeze_version(name, conditions, replace(options, person_id=person_id))
+    except LeakageError as error:
+        st.error(format_sentence(str(error)))
         rows = [
             [
                 TableCell(leak.demonstration.question),
                 TableCell(leak.tested),
                 TableCell(f"{leak.cosine:.3f}", number=True),
             ]
-            for leak in leaking.leaks[:MAX_LISTED_LEAKS]
+            for leak in error.leaks[:MAX_LISTED_LEAKS]
         ]
         show_table(
             ("demonstration", "test question", "similarity"),
@@ -98,21 +115,12 @@ def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFil
             key="leaks",
             label="Test questions among the demonstrations",
         )
-    except (StoreError, SourceError) as refused:
-        st.error(escape_markdown(str(refused)))
+    except (StoreError, SourceError) as error:
+        st.error(format_sentence(str(error)))
     else:
         go_to_library(f"{version.name}:{version.number}")
         st.query_params["view"] = "overview"
         st.rerun()
-
-
-KEYS = {
-    "Alt+L": "Freeze a version",
-    "Alt+1 … Alt+6": "Choose the view of the library",
-    "Alt+N, Alt+P": "Open the next or the previous demonstration",
-    "Alt+E": "Export what is listed",
-    "?": "This sheet",
-}
 
 
 def show_header(services: Services, person: User) -> None:
@@ -122,9 +130,9 @@ def show_header(services: Services, person: User) -> None:
             if st.button("Freeze a version", key="freeze", shortcut="Alt+L", icon=":material/ac_unit:"):
                 show_freeze_dialog(services, person)
         else:
-            st.caption("Reviewers freeze versions.")
+            st.caption("Only reviewers can freeze versions.")
         st.space("stretch")
-        show_keys_button(KEYS)
+        show_shortcuts_button(shortcuts_of("library"))
         show_user_menu(person)
 
 

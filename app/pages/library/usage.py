@@ -1,4 +1,4 @@
-"""What would be chosen for the questions of a project: which demonstrations are used how often, and which never."""
+"""Usage: how often each demonstration would be selected for the questions of a project, and which never would."""
 
 from typing import Any
 from uuid import UUID
@@ -7,12 +7,11 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selection import open_selected_library
-from app.widgets.chart import BAR_COLOUR, BAR_STEP
 from app.widgets.job_panel import USAGE_JOB, show_verb_job, start_verb_job
-from app.widgets.plain_text import escape_markdown
-from app.widgets.selected_library import SelectedLibrary
+from app.widgets.library_choice import SelectedLibrary
+from app.widgets.plain_text import format_sentence
 from app.widgets.selection_options import SelectionOptions, ask_selection_options
-from app.widgets.table import TableCell, show_table
+from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from db.database import StoreError
 from db.projects import count_questions, list_projects
 from evaluation.report_cache import Report
@@ -21,13 +20,13 @@ from fewshot_library.selection import SelectionError
 from worlds.source import SourceError
 
 MAX_INLINE_QUESTIONS = 200
-"""Questions that are answered while the page waits; more are a job beside the server."""
+"""Up to this many questions are counted while the page waits; more are counted by a background job."""
 MAX_BARS = 15
 MAX_LISTED_DEMONSTRATIONS = 500
 
 
 def show_usage(library: SelectedLibrary) -> None:
-    """Ask whose questions and how, and draw the counts."""
+    """Ask for the project and the selection options, and draw the counts."""
     if library.version is None:
         st.info("Usage is counted for a frozen version. Choose one on the left, or freeze one with Alt+L.")
         return
@@ -39,68 +38,66 @@ def show_usage(library: SelectedLibrary) -> None:
         st.info("No project has questions yet: `showhow questions import FILE --project NAME` adds some.")
         return
     name = st.selectbox(
-        "Selections for the questions of",
+        "Questions of the project",
         list(question_counts),
         format_func=lambda project: f"{project} ({question_counts[project]:,} questions)",
         key="usage_project",
         width=420,
         persist_state="session",
     )
-    way = ask_selection_options("usage")
-    request = UsageRequest(library.reference, name, way.config, way.leave_out_itself)
+    options = ask_selection_options("usage")
+    request = UsageRequest(library.reference, name, options.config, options.leave_out_itself)
     report = load_usage(services, request)
     if report is None:
-        _show_count_button(library, request, question_counts[name], way)
+        _show_count_button(library, request, question_counts[name], options)
     else:
         _show_usage_report(report)
-    if chosen := st.session_state.pop("usage_open", None):
-        open_demonstration(services.database, UUID(chosen))
+    if chosen_id := st.session_state.pop("usage_open", None):
+        open_demonstration(services.database, UUID(chosen_id))
 
 
-def _show_count_button(library: SelectedLibrary, request: UsageRequest, questions: int, way: SelectionOptions) -> None:
-    """Nothing was counted for this yet."""
+def _show_count_button(
+    library: SelectedLibrary, request: UsageRequest, questions: int, options: SelectionOptions
+) -> None:
+    """Draw the button that starts the count, or the job that counts."""
     name = f"{library.reference} for {request.project}"
     if show_verb_job(USAGE_JOB, name):
         return
     if not st.button(f"Count for {questions:,} questions", key="count_usage", type="primary"):
         st.caption(
-            "Each question is compared with every demonstration, as when it is answered. "
-            + (
-                "The counting goes on beside the server while you do other things."
-                if questions > MAX_INLINE_QUESTIONS
-                else ""
-            )
+            "Each question is compared with every demonstration, as before an answer. "
+            + ("The count runs in the background; you can leave this page." if questions > MAX_INLINE_QUESTIONS else "")
         )
         return
     if questions > MAX_INLINE_QUESTIONS:
-        words = [*("library", "usage", library.reference, "--project", request.project), *_command_options(way)]
-        start_verb_job(USAGE_JOB, name, words)
+        arguments = [*("library", "usage", library.reference, "--project", request.project), *_command_options(options)]
+        start_verb_job(USAGE_JOB, name, arguments)
         st.rerun()
     try:
         open_selected_library(library)
         with st.empty():
             compute_usage(library.services, request, _show_progress)
-    except (SelectionError, SourceError, StoreError) as refused:
-        st.error(escape_markdown(str(refused)))
+    except (SelectionError, SourceError, StoreError) as error:
+        st.error(format_sentence(str(error)))
     else:
-        # What was counted is kept, and drawn now.
+        # The stored report is drawn now.
         st.rerun()
 
 
-def _show_progress(done: int, of: int) -> None:
-    if done % 10 == 0 or done == of:
-        st.progress(done / of, text=f"{done:,} of {of:,} questions")
+def _show_progress(done: int, total: int) -> None:
+    if done % 10 == 0 or done == total:
+        st.progress(done / total, text=f"{done:,} of {total:,} questions")
 
 
-def _command_options(way: SelectionOptions) -> list[str]:
-    wish = way.config
-    options = {"-k": wish.k, "--mode": wish.mode, "--alpha": wish.alpha, "--gamma": wish.gamma}
-    more = {"--distance": wish.distance, "--seed": wish.seed, "--balance": wish.balance}
-    words = [str(word) for pair in (options | more).items() for word in pair]
+def _command_options(options: SelectionOptions) -> list[str]:
+    config = options.config
+    flags = {"-k": config.k, "--mode": config.mode, "--alpha": config.alpha, "--gamma": config.gamma}
+    advanced_flags = {"--distance": config.distance, "--seed": config.seed, "--balance": config.balance}
+    arguments = [str(word) for flag in (flags | advanced_flags).items() for word in flag]
     return [
-        *words,
-        "--exchange" if wish.exchange else "--no-exchange",
-        *(["--leave-out-itself"] if way.leave_out_itself else []),
+        *arguments,
+        "--exchange" if config.exchange else "--no-exchange",
+        *(["--leave-out-itself"] if options.leave_out_itself else []),
     ]
 
 
@@ -120,15 +117,18 @@ def _show_usage_report(report: Report) -> None:
             with st.container(width=470, gap="small"):
                 st.markdown("**The most used demonstrations**")
                 st.vega_lite_chart(
-                    _usage_chart(used), width=460, key="usage_bars", alt="How often the most used are chosen"
+                    _usage_chart(used),
+                    width=460,
+                    key="usage_bars",
+                    alt="How often the most used demonstrations are selected",
                 )
             with st.container(width=520):
                 _show_usage_table(used, report["questions"])
     if never:
         st.subheader(f"Never used ({never:,})", anchor=False)
         st.caption(
-            "Their questions are far from all of these, or others do the same and are nearer. For these questions the "
-            "library is as good without them."
+            "Other demonstrations with the same actions have more similar questions. For these questions the library "
+            "works equally well without them."
         )
         rows = [[TableCell(row["question"], go=row["id"])] for row in report["never_used"][:MAX_LISTED_DEMONSTRATIONS]]
         show_table(("question",), rows, key="never", label="Demonstrations that are never used", go=_request_open)
@@ -137,20 +137,20 @@ def _show_usage_report(report: Report) -> None:
 
 
 def _describe_concentration(report: Report) -> str:
-    """How the picks are spread, in a sentence."""
+    """Describe in one sentence how evenly the picks are distributed."""
     if not report["picks"]:
-        return "Nothing was chosen."
-    tenth = report["used"][: max(1, report["demonstrations"] // 10)]
-    share = sum(row["times"] for row in tenth) / report["picks"]
-    evenly = len(tenth) / report["demonstrations"]
-    many = "demonstration makes" if len(tenth) == 1 else f"{len(tenth):,} demonstrations make"
-    return f"The most used {many} up {share:.0%} of the picks; if all were used alike, it would be {evenly:.0%}."
+        return "Nothing was selected."
+    top_tenth = report["used"][: max(1, report["demonstrations"] // 10)]
+    share = sum(row["times"] for row in top_tenth) / report["picks"]
+    even_share = len(top_tenth) / report["demonstrations"]
+    subject = "demonstration makes" if len(top_tenth) == 1 else f"{len(top_tenth):,} demonstrations make"
+    return f"The most used {subject} up {share:.0%} of the picks; with even usage it would be {even_share:.0%}."
 
 
 def _usage_chart(used: list[dict[str, Any]]) -> dict[str, Any]:
     rows = [
-        {"place": place, "question": row["question"], "label": f"{place}. {row['question']}", "times": row["times"]}
-        for place, row in enumerate(used[:MAX_BARS], start=1)
+        {"place": rank, "question": row["question"], "label": f"{rank}. {row['question']}", "times": row["times"]}
+        for rank, row in enumerate(used[:MAX_BARS], start=1)
     ]
     return {
         "data": {"values": rows},
@@ -164,7 +164,7 @@ def _usage_chart(used: list[dict[str, Any]]) -> dict[str, Any]:
                 "title": None,
                 "axis": {"labelLimit": 210, "labelOverlap": False},
             },
-            "x": {"field": "times", "type": "quantitative", "title": "times chosen", "axis": {"tickMinStep": 1}},
+            "x": {"field": "times", "type": "quantitative", "title": "times selected", "axis": {"tickMinStep": 1}},
             "tooltip": [{"field": name} for name in ("question", "times")],
         },
     }
@@ -173,17 +173,17 @@ def _usage_chart(used: list[dict[str, Any]]) -> dict[str, Any]:
 def _show_usage_table(used: list[dict[str, Any]], questions: int) -> None:
     rows = [
         [
-            TableCell(f"{place}", number=True),
+            TableCell(f"{rank}", number=True),
             TableCell(row["question"], go=row["id"]),
             TableCell(f"{row['times']:,}", number=True),
             TableCell(f"{row['times'] / questions:.0%}", number=True),
         ]
-        for place, row in enumerate(used[:MAX_LISTED_DEMONSTRATIONS], start=1)
+        for rank, row in enumerate(used[:MAX_LISTED_DEMONSTRATIONS], start=1)
     ]
     columns = ("", "question", "times", "of the questions")
-    show_table(columns, rows, key="used", label="Demonstrations by how often they are chosen", go=_request_open)
+    show_table(columns, rows, key="used", label="Demonstrations by how often they are selected", go=_request_open)
     if len(used) > MAX_LISTED_DEMONSTRATIONS:
-        st.caption(f"and {len(used) - MAX_LISTED_DEMONSTRATIONS:,} more, used less")
+        st.caption(f"and {len(used) - MAX_LISTED_DEMONSTRATIONS:,} more, used less often")
 
 
 def _request_open(trace: str) -> None:

@@ -7,13 +7,13 @@ from json import dumps
 
 import streamlit as st
 
+from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.chart import show_bar_chart
-from app.widgets.page_layout import choose_view, show_keys_button
+from app.widgets.page_layout import choose_view, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
-from app.widgets.plain_text import escape_markdown
+from app.widgets.plain_text import escape_markdown, format_sentence
 from app.widgets.queue import choose_project, current_project
-from app.widgets.table import TableCell, show_table
+from app.widgets.table import TableCell, show_bar_chart, show_table
 from app.widgets.tool_choice import choose_tools
 from db.libraries import MODELS, PEOPLE
 from db.models import User
@@ -40,8 +40,8 @@ _MAX_TEXT_LENGTH = 90
 def latency_class_names() -> list[str]:
     """The labels of the latency buckets."""
     bounds = [f"{bound:g} s" for bound in LATENCY_BUCKET_BOUNDS]
-    between = [f"{lower} – {upper}" for lower, upper in pairwise(bounds)]
-    return [f"under {bounds[0]}", *between, f"{bounds[-1]} and more"]
+    middle_labels = [f"{lower} – {upper}" for lower, upper in pairwise(bounds)]
+    return [f"under {bounds[0]}", *middle_labels, f"{bounds[-1]} and more"]
 
 
 def show_tool_table(tools: Sequence[ToolStatistics]) -> None:
@@ -54,108 +54,110 @@ def select_tool(name: str) -> None:
     st.session_state["tool"] = name
 
 
-def _tool_row(of: ToolStatistics) -> list[TableCell | None]:
-    apart = [f"{of.interrupted:,} never finished"] * bool(of.interrupted) + [f"{of.undone:,} undone"] * bool(of.undone)
+def _tool_row(tool: ToolStatistics) -> list[TableCell | None]:
+    uncounted = [f"{tool.interrupted:,} never finished"] * bool(tool.interrupted) + [f"{tool.undone:,} undone"] * bool(
+        tool.undone
+    )
     return [
-        TableCell(of.tool, go=of.tool),
-        TableCell(f"{of.calls:,}", number=True, hint=", ".join(apart)),
-        _failure_cell(of),
-        *_latency_cells(of),
-        *_rating_cells(of),
-        _usage_cell(of),
+        TableCell(tool.tool, go=tool.tool),
+        TableCell(f"{tool.calls:,}", number=True, hint=", ".join(uncounted)),
+        _failure_cell(tool),
+        *_latency_cells(tool),
+        *_rating_cells(tool),
+        _usage_cell(tool),
     ]
 
 
-def _failure_cell(of: ToolStatistics) -> TableCell:
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in of.failures.items())
-    share = f"{of.failed:,} ({of.failed / of.calls:.1%})" if of.failed else "0"
-    return TableCell(share, number=True, bars=tuple(of.failures.values()), hint=kinds)
+def _failure_cell(tool: ToolStatistics) -> TableCell:
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in tool.failures.items())
+    share = f"{tool.failed:,} ({tool.failed / tool.calls:.1%})" if tool.failed else "0"
+    return TableCell(share, number=True, bars=tuple(tool.failures.values()), hint=kinds)
 
 
-def _latency_cells(of: ToolStatistics) -> list[TableCell | None]:
-    if of.latency is None:
+def _latency_cells(tool: ToolStatistics) -> list[TableCell | None]:
+    if tool.latency is None:
         return [None, None, None]
     hint = ", ".join(
-        f"{name}: {count:,}" for name, count in zip(latency_class_names(), of.latency.classes, strict=True) if count
+        f"{name}: {count:,}" for name, count in zip(latency_class_names(), tool.latency.classes, strict=True) if count
     )
     return [
-        TableCell(format_seconds(of.latency.p50), number=True, bars=of.latency.classes, hint=hint),
-        TableCell(format_seconds(of.latency.p95), number=True),
-        TableCell(format_seconds(of.latency.longest), number=True),
+        TableCell(format_seconds(tool.latency.p50), number=True, bars=tool.latency.classes, hint=hint),
+        TableCell(format_seconds(tool.latency.p95), number=True),
+        TableCell(format_seconds(tool.latency.longest), number=True),
     ]
 
 
-def _rating_cells(of: ToolStatistics) -> list[TableCell | None]:
-    if of.ratings is None:
+def _rating_cells(tool: ToolStatistics) -> list[TableCell | None]:
+    if tool.ratings is None:
         return [None, None]
-    spread = f" ± {of.ratings.spread:.2f}" if of.ratings.spread is not None else ""
-    hint = ", ".join(f"{star} of 5: {count:,}" for star, count in of.ratings.stars.items())
+    spread = f" ± {tool.ratings.spread:.2f}" if tool.ratings.spread is not None else ""
+    hint = ", ".join(f"{star} of 5: {count:,}" for star, count in tool.ratings.stars.items())
     return [
-        TableCell(f"{of.ratings.mean:.2f}{spread}", number=True),
-        TableCell(f"{of.ratings.count:,}", number=True, bars=tuple(of.ratings.stars.values()), hint=hint),
+        TableCell(f"{tool.ratings.mean:.2f}{spread}", number=True),
+        TableCell(f"{tool.ratings.count:,}", number=True, bars=tuple(tool.ratings.stars.values()), hint=hint),
     ]
 
 
-def _usage_cell(of: ToolStatistics) -> TableCell | None:
-    if of.usage is None:
+def _usage_cell(tool: ToolStatistics) -> TableCell | None:
+    if tool.usage is None:
         return None
-    known = "at least " if of.usage.unpriced and of.usage.cost is not None else ""
+    prefix = "at least " if tool.usage.unpriced and tool.usage.cost is not None else ""
     return TableCell(
-        f"{format_count(of.usage.calls, 'call')}, {known}{format_money(of.usage.cost)}",
-        hint="; ".join(format_model_usage(of.usage)),
+        f"{format_count(tool.usage.calls, 'call')}, {prefix}{format_money(tool.usage.cost)}",
+        hint="; ".join(format_model_usage(tool.usage)),
     )
 
 
-def show_tool_charts(of: ToolStatistics) -> None:
+def show_tool_charts(tool: ToolStatistics) -> None:
     """Draw the failures, latencies and ratings of one tool."""
-    st.subheader(escape_markdown(of.tool), anchor=False)
-    st.caption(escape_markdown(_describe_tool(of)))
+    st.subheader(escape_markdown(tool.tool), anchor=False)
+    st.caption(escape_markdown(_describe_tool(tool)))
     with st.container(horizontal=True, gap="medium", key="charts"):
-        if of.failures:
-            show_bar_chart("Failures", "kind", of.failures, key="failures", of="calls")
-        if of.latency:
-            times = dict(zip(latency_class_names(), of.latency.classes, strict=True))
-            show_bar_chart("Latency", "time", times, key="latency", of="calls")
-        if of.ratings:
-            stars = {f"{star} of 5": count for star, count in of.ratings.stars.items()}
-            show_bar_chart("Ratings", "stars", stars, key="stars", of="observations")
+        if tool.failures:
+            show_bar_chart("Failures", "kind", tool.failures, key="failures", counted="calls")
+        if tool.latency:
+            times = dict(zip(latency_class_names(), tool.latency.classes, strict=True))
+            show_bar_chart("Latency", "time", times, key="latency", counted="calls")
+        if tool.ratings:
+            stars = {f"{star} of 5": count for star, count in tool.ratings.stars.items()}
+            show_bar_chart("Ratings", "stars", stars, key="stars", counted="observations")
 
 
-def _describe_tool(of: ToolStatistics) -> str:
-    parts = [format_count(of.calls, "call")]
-    parts += [f"{of.interrupted:,} interrupted, without a latency"] if of.interrupted else []
-    parts += [f"{of.undone:,} more were undone and are not counted"] if of.undone else []
-    parts += [f"model use {', '.join(format_model_usage(of.usage))}"] if of.usage else []
+def _describe_tool(tool: ToolStatistics) -> str:
+    parts = [format_count(tool.calls, "call")]
+    parts += [f"{tool.interrupted:,} interrupted, without a latency"] if tool.interrupted else []
+    parts += [f"{tool.undone:,} more were undone and are not counted"] if tool.undone else []
+    parts += [f"model use {', '.join(format_model_usage(tool.usage))}"] if tool.usage else []
     return "; ".join(parts)
 
 
 def show_worst_rated(worst: Sequence[RatedStep]) -> None:
     """Draw the lowest ratings first; a click opens the trace at its step."""
-    low = {f"{call.trace_id}:{call.position}": call for call in worst if call.rating < 5}
-    if not low:
+    low_rated = {f"{step.trace_id}:{step.position}": step for step in worst if step.rating < 5}
+    if not low_rated:
         st.caption(
             "Every rated observation has five stars."
             if worst
-            else "No observation is rated yet: the stars under each step do that, on the Annotate and the Ask page."
+            else "No observation is rated yet. Rate them with the stars under each step, on the Annotate or Ask page."
         )
         return
 
-    def open_step(which: str) -> None:
-        st.session_state["open_step"] = low[which]
+    def open_step(step_key: str) -> None:
+        st.session_state["open_step"] = low_rated[step_key]
 
     rows = [
         [
-            TableCell("★" * call.rating + "☆" * (5 - call.rating)),
-            TableCell(call.tool),
-            TableCell(_truncate(call.question), go=which),
-            TableCell(_truncate(call.thought)),
-            TableCell(f"{call.position}", number=True),
-            TableCell(f"{call.started_at:%Y-%m-%d %H:%M}"),
+            TableCell("★" * step.rating + "☆" * (5 - step.rating)),
+            TableCell(step.tool),
+            TableCell(_truncate(step.question), go=step_key),
+            TableCell(_truncate(step.thought)),
+            TableCell(f"{step.position}", number=True),
+            TableCell(f"{step.started_at:%Y-%m-%d %H:%M}"),
         ]
-        for which, call in low.items()
+        for step_key, step in low_rated.items()
     ]
     columns = ("rating", "tool", "question", "thought", "step", "when (UTC)")
-    show_table(columns, rows, key="worst", label="Observations rated worst", go=open_step)
+    show_table(columns, rows, key="worst", label="Observations with the lowest ratings", go=open_step)
 
 
 def _truncate(text: str) -> str:
@@ -163,20 +165,19 @@ def _truncate(text: str) -> str:
     return line if len(line) <= _MAX_TEXT_LENGTH else f"{line[: _MAX_TEXT_LENGTH - 1]}…"
 
 
-KEYS = {"Alt+1, Alt+2": "Choose the view", "?": "This sheet"}
 VIEWS = {"worth": "Tool quality", "offered": "Available tools"}
 EMPTY_MESSAGE = (
-    "No tool has been called yet. As soon as a step is recorded on the Annotate page, or a model answers a question, "
-    "its tool appears here: how often it was called and failed, how long it took, and how its observations were rated."
+    "No tool has been called yet. Tools appear here once a person or a model has called them, with the number of calls "
+    "and failures, the latency, and the ratings of their observations."
 )
 
 
 def show_header(person: User) -> None:
     """Draw the top of the page."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("Rate observations while you annotate: the worst ones show what to improve.")
+        st.caption("Rate observations while you annotate: the lowest ratings show which tools to improve.")
         st.space("stretch")
-        show_keys_button(KEYS)
+        show_shortcuts_button(shortcuts_of("tools"))
         show_user_menu(person)
 
 
@@ -208,13 +209,13 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = _show_filter("One tool in detail", "tool", [tool.tool for tool in report.tools], 260)
         _show_downloads(report, scope)
-    chosen = next((tool for tool in report.tools if tool.tool == name), None)
-    if chosen is not None:
-        show_tool_charts(chosen)
+    chosen_tool = next((tool for tool in report.tools if tool.tool == name), None)
+    if chosen_tool is not None:
+        show_tool_charts(chosen_tool)
         report = get_cached_tool_report(
             services, ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
         )
-    st.subheader("Rated worst", anchor=False)
+    st.subheader("Lowest ratings", anchor=False)
     show_worst_rated(report.worst)
 
 
@@ -225,14 +226,14 @@ def _show_downloads(report: ToolReport, scope: ToolCallFilter) -> None:
 
 
 def show_offered_tools(services: Services) -> None:
-    """Choose the tools that the project offers."""
+    """Draw the choice of the tools that the project offers."""
     project = current_project(services.database)
     if project is None:
-        st.info("There is no project yet; `showhow setup` prepares one.")
+        st.info("There is no project yet. `showhow setup` makes one.")
         return
     choose_project(services.database)
     if notice := st.session_state.pop("notice", None):
-        st.error(notice)
+        st.error(format_sentence(notice))
     st.caption(f"The tools that people and models can use for the questions of {escape_markdown(project.name)}.")
     choose_tools(services, project)
 
@@ -246,5 +247,5 @@ else:
     show_report(services, show_scope_filters(services))
 if (rated := st.session_state.pop("open_step", None)) is not None:
     st.session_state.pop("step_in_focus", None)
-    place = {"project": rated.project, "trace": str(rated.trace_id), "step": str(rated.position)}
-    st.switch_page("annotate/page.py", query_params={"you": person.name, **place})
+    query_params = {"project": rated.project, "trace": str(rated.trace_id), "step": str(rated.position)}
+    st.switch_page("annotate/page.py", query_params={"you": person.name, **query_params})

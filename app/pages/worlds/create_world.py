@@ -1,15 +1,15 @@
-"""The form that generates a fictional world.
+"""The dialogs with which an administrator generates a fictional world, or imports one from uploads or files.
 
-The options of a verb as fields of a form, so that the page offers what the command line does, in the same words.
-The form that imports a world, from files on the server or from uploaded ones.
+Fields are made from the options of the verbs, so that the page and the command line have the same options and texts.
 """
 
 import inspect
+import os
 import shutil
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
+from itertools import islice
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -21,14 +21,47 @@ from typer.models import OptionInfo
 from app.cli.world import generate, import_
 from app.cli.world_published import INSTANCE_FORMAT
 from app.jobs import JobError
+from app.uploads import create_upload_folder
 from app.widgets.job_panel import list_world_jobs, start_world_job
-from app.widgets.plain_text import escape_markdown
+from app.widgets.plain_text import escape_markdown, format_sentence
+from db.database import StoreError
+from db.models import User
+from db.users import ADMIN, register_user, require_role
 from fiction.generator.split import SPLIT_MODES, parse_split
 from fiction.universe.options import GenerationOptions
-from worlds.folder import WorldError, list_world_names, world_folder
+from runs.services import Services
+from settings import Settings
+from worlds.folder import WorldError, list_world_names, new_world_folder
 from worlds.importers import ARTICLE_FORMATS
 
 OptionValue = bool | int | float | str
+ARTICLE_EXTENSIONS = ["jsonl", "ndjson", "json", "gz"]
+GRAPH_EXTENSIONS = ["ttl", "nt", "gz"]
+UPLOAD, SERVER_FILES = "Upload", "Files on the server"
+BASIC_OPTIONS = ("people", "seed", "split", "split_by")
+"""The options at the top of the form; all others are under More options."""
+EXCLUDED_OPTIONS = ("replace", "as_json")
+"""Options that the form draws itself, or that only the command line has."""
+OPTION_LABELS = {
+    "split": "Sources of the facts",
+    "split_by": "Split by",
+    "depth": "Depth of the questions",
+    "per_template": "Questions of each template",
+    "family_size": "Size of a family",
+    "branching": "Children of a couple",
+    "friends": "Friends of a person",
+    "collisions": "Share of namesakes",
+    "plain": "Plain articles",
+    "each_count": "Counts per person",
+}
+OPTION_CHOICES = {
+    "split": ("text=50,graph=50", "text=50,graph=35,web=15", "text=100", "graph=100"),
+    "split_by": SPLIT_MODES,
+}
+MAX_LISTED_SOURCES = 1000
+"""Files and folders that are offered; more belong into several folders."""
+MAX_VISITED_ENTRIES = 20_000
+"""Entries that are looked at, since the list is made each time the dialog is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +78,7 @@ class VerbOption:
 
 
 def read_verb_options(verb: Callable[..., None]) -> dict[str, VerbOption]:
-    """The options of the verb by name, in their order."""
+    """Return the options of the verb by name, in order."""
     hints = get_type_hints(verb, include_extras=True)
     options = {}
     for name, parameter in inspect.signature(verb).parameters.items():
@@ -53,7 +86,7 @@ def read_verb_options(verb: Callable[..., None]) -> dict[str, VerbOption]:
         option = next((note for note in notes if isinstance(note, OptionInfo)), None)
         if option is None:
             continue
-        kind = next((part for part in get_args(base) if part is not NoneType), base)
+        kind = next((union_member for union_member in get_args(base) if union_member is not NoneType), base)
         options[name] = VerbOption(
             name, kind, parameter.default, option.help or "", _option_flag(name, option), option.min, option.max
         )
@@ -81,11 +114,11 @@ def _show_option_widget(field: VerbOption, key: str, label: str, choices: Sequen
     if field.kind is bool:
         return st.checkbox(label, value=bool(field.default), key=key)
     if field.kind is int:
-        low, high = (None if limit is None else int(limit) for limit in (lowest, highest))
-        return st.number_input(label, low, high, int(field.default), step=1, key=key)
+        minimum, maximum = (None if limit is None else int(limit) for limit in (lowest, highest))
+        return st.number_input(label, minimum, maximum, int(field.default), step=1, key=key)
     if field.kind is float:
-        least, most = (None if limit is None else float(limit) for limit in (lowest, highest))
-        return st.number_input(label, least, most, float(field.default), step=0.1, key=key)
+        minimum_float, maximum_float = (None if limit is None else float(limit) for limit in (lowest, highest))
+        return st.number_input(label, minimum_float, maximum_float, float(field.default), step=0.1, key=key)
     if choices:
         options = list(dict.fromkeys((str(field.default), *choices)))
         return st.selectbox(label, options, key=key, accept_new_options=True)
@@ -93,25 +126,20 @@ def _show_option_widget(field: VerbOption, key: str, label: str, choices: Sequen
 
 
 def build_command_arguments(values: Mapping[str, OptionValue], options: Mapping[str, VerbOption]) -> list[str]:
-    """The values as arguments of the command line; defaults are left out."""
+    """Format the values as arguments of the command line; defaults are left out."""
     arguments = []
     for name, value in values.items():
         option = options[name]
         if value == option.default:
             continue
-        # Joined by "=", so that a value that begins with a dash is not taken for an option.
+        # Joined by "=", so that a value with a leading dash is not parsed as an option.
         arguments.append(option.flag if option.kind is bool else f"{option.flag}={value}")
     return arguments
 
 
-ARTICLE_EXTENSIONS = ["jsonl", "ndjson", "json", "gz"]
-GRAPH_EXTENSIONS = ["ttl", "nt", "gz"]
-SERVER_FILES, UPLOAD = "Files on the server", "Upload"
-
-
 @dataclass(frozen=True, slots=True)
 class WorldImportRequest:
-    """The values of the form; a source is a path on the server, an upload or None."""
+    """The values of the form; a source is an upload, a path within the import folder, or None."""
 
     name: str
     articles: str | UploadedFile | None
@@ -123,41 +151,46 @@ class WorldImportRequest:
 
 
 @st.dialog("Import a world", width="large")
-def show_import_dialog(worlds_folder: Path) -> None:
-    """Ask for the name and the sources; a failed import shows its error and leaves nothing."""
+def show_import_dialog(services: Services, person: User) -> None:
+    """Ask for the name and the sources, and start the import; StoreError unless the person is an administrator."""
     help_of = {name: field.help for name, field in read_verb_options(import_).items()}
     name = st.text_input("Name", key="import_name", placeholder="mine", help="Letters, digits, - and _.")
-    articles, graph = _show_source_fields(help_of)
+    articles, graph = _show_source_fields(help_of, services.settings.import_folder)
     st.caption("Articles, a graph, or both. The folder of a published PhantomWiki instance goes under Articles.")
     form = st.selectbox("Format of the articles", _article_formats(), help=help_of["form"], key="import_form")
     with st.expander("More options"):
         where = st.text_input("Only articles with", help=help_of["where"], key="import_where", placeholder="side=text")
         licence = st.text_input("Licence", help=help_of["licence"], key="import_licence", placeholder="CC BY-SA 4.0")
-    replace = st.checkbox("Replace the world of that name, if there is one", key="import_replace")
+    replace = st.checkbox("Replace an existing world of that name", key="import_replace")
     if st.button("Import", key="import_now", type="primary"):
         request = WorldImportRequest(name.strip(), articles, graph, form, where.strip(), licence.strip(), replace)
         try:
-            _check_request(worlds_folder, request)
-            _start_import(request)
-        except (WorldError, JobError) as error:
-            st.error(escape_markdown(str(error)))
+            _require_administrator(services, person)
+            _check_request(services.settings, request)
+            _start_import(services.settings, request)
+        except (StoreError, WorldError, JobError) as error:
+            st.error(format_sentence(str(error)))
         else:
             st.rerun()
 
 
-def _show_source_fields(help_of: Mapping[str, str]) -> tuple[str | UploadedFile | None, str | UploadedFile | None]:
-    """The fields of the articles and of the graph, as paths on the server or as uploads."""
-    place = st.segmented_control(
-        "From", (SERVER_FILES, UPLOAD), default=SERVER_FILES, key="import_place", required=True
-    )
-    if place == UPLOAD:
-        return (
-            st.file_uploader("Articles", ARTICLE_EXTENSIONS, help=help_of["articles"], key="import_articles_file"),
-            st.file_uploader("Graph", GRAPH_EXTENSIONS, help=help_of["graph"], key="import_graph_file"),
-        )
+def _show_source_fields(
+    help_of: Mapping[str, str], import_folder: Path | None
+) -> tuple[str | UploadedFile | None, str | UploadedFile | None]:
+    """Draw the fields of the articles and the graph: uploads, or files of the import folder if there is one."""
+    if import_folder is not None:
+        origin = st.segmented_control("From", (UPLOAD, SERVER_FILES), default=UPLOAD, key="import_place", required=True)
+        if origin == SERVER_FILES:
+            st.caption(escape_markdown(f"From the folder {import_folder} of the server."))
+            articles = list_import_sources(import_folder, ARTICLE_EXTENSIONS)
+            graphs = [name for name in list_import_sources(import_folder, GRAPH_EXTENSIONS) if not name.endswith("/")]
+            return (
+                st.selectbox("Articles", articles, index=None, help=help_of["articles"], key="import_articles"),
+                st.selectbox("Graph", graphs, index=None, help=help_of["graph"], key="import_graph"),
+            )
     return (
-        st.text_input("Articles", help=help_of["articles"], key="import_articles", placeholder="/data/articles.jsonl"),
-        st.text_input("Graph", help=help_of["graph"], key="import_graph", placeholder="/data/facts.ttl"),
+        st.file_uploader("Articles", ARTICLE_EXTENSIONS, help=help_of["articles"], key="import_articles_file"),
+        st.file_uploader("Graph", GRAPH_EXTENSIONS, help=help_of["graph"], key="import_graph_file"),
     )
 
 
@@ -165,99 +198,97 @@ def _article_formats() -> list[str]:
     return ["auto", *ARTICLE_FORMATS, INSTANCE_FORMAT]
 
 
-def _check_request(worlds_folder: Path, request: WorldImportRequest) -> None:
-    """Raise a WorldError if the form cannot be imported as it is."""
-    if world_folder(worlds_folder, request.name).exists() and not request.replace:
-        raise WorldError(f"There is a world {request.name!r} already; choose another name, or have it replaced.")
+def _require_administrator(services: Services, person: User) -> None:
+    """StoreError unless the person is an administrator now; the role may have changed since the page was opened."""
+    with services.database.begin() as session:
+        require_role(session, register_user(session, person.name).id, ADMIN)
+
+
+def _check_request(settings: Settings, request: WorldImportRequest) -> None:
+    """Raise a WorldError if the request is incomplete or conflicts with an existing world."""
+    _require_free_name(settings.worlds_folder, request.name, replace=request.replace)
     if request.article_format == INSTANCE_FORMAT and not isinstance(request.articles, str):
-        raise WorldError("A published instance is a folder; put it on the server and name it there.")
+        raise WorldError(
+            "A published instance is a folder; choose it among the files on the server. The server's administrator "
+            "puts it into the folder that SHOWHOW_IMPORT_FOLDER names."
+        )
     if not request.articles and not request.graph:
-        raise WorldError("Name what to import: articles, a graph, or both.")
-    for source in (request.articles, request.graph):
-        if isinstance(source, str) and source and not Path(source).expanduser().exists():
-            raise WorldError(f"There is no file or folder {source} on the server.")
+        raise WorldError("Choose what to import: articles, a graph, or both.")
 
 
-def _start_import(request: WorldImportRequest) -> None:
-    scratch = Path(tempfile.mkdtemp(prefix="showhow-upload-"))
-    arguments = ["world", "import", request.name, f"--format={request.article_format}"]
-    for flag, source, extensions in (
-        ("articles", request.articles, ARTICLE_EXTENSIONS),
-        ("graph", request.graph, GRAPH_EXTENSIONS),
-    ):
-        if source:
-            arguments.append(f"--{flag}={_resolve_source(source, scratch / flag, extensions)}")
-    for flag, text in (("where", request.article_filter), ("licence", request.licence)):
-        if text:
-            arguments.append(f"--{flag}={text}")
-    if request.replace:
-        arguments.append("--replace")
+def _require_free_name(worlds_folder: Path, name: str, *, replace: bool) -> None:
+    if new_world_folder(worlds_folder, name).exists() and not replace:
+        raise WorldError(f"There is already a world {name!r}. Choose another name, or replace it.")
+
+
+def _start_import(settings: Settings, request: WorldImportRequest) -> None:
     try:
+        scratch = create_upload_folder(settings.uploads_folder, request.name)
+    except OSError as error:
+        raise WorldError(f"The upload cannot be stored in {settings.uploads_folder} ({error.strerror}).") from error
+    arguments = ["world", "import", request.name, f"--format={request.article_format}"]
+    try:
+        for flag, source, extensions in (
+            ("articles", request.articles, ARTICLE_EXTENSIONS),
+            ("graph", request.graph, GRAPH_EXTENSIONS),
+        ):
+            if source:
+                arguments.append(f"--{flag}={_resolve_source(settings, source, scratch.path / flag, extensions)}")
+        for flag, text in (("where", request.article_filter), ("licence", request.licence)):
+            if text:
+                arguments.append(f"--{flag}={text}")
+        if request.replace:
+            arguments.append("--replace")
         start_world_job(request.name, "Importing", arguments, scratch)
-    except JobError:
-        shutil.rmtree(scratch, ignore_errors=True)
+    except (JobError, WorldError):
+        scratch.remove()
         raise
 
 
-def _resolve_source(source: str | UploadedFile, target: Path, extensions: list[str]) -> Path:
-    """The path of the source; an upload is written to the target, with the extensions that tell its format."""
+def _resolve_source(settings: Settings, source: str | UploadedFile, target: Path, extensions: list[str]) -> Path:
+    """The path of the source; an upload is written to `target`, with the extensions that identify its format."""
     if isinstance(source, str):
-        return Path(source).expanduser().resolve()
+        if settings.import_folder is None:
+            raise WorldError("This server offers no files to import; upload them.")
+        return resolve_import_source(settings.import_folder, source)
     suffixes = [suffix for suffix in Path(source.name).suffixes[-2:] if suffix[1:].lower() in extensions]
     file = target.with_name(target.name + "".join(suffixes).lower())
-    with file.open("wb") as stream:
-        shutil.copyfileobj(source, stream)
+    try:
+        with file.open("wb") as stream:
+            shutil.copyfileobj(source, stream)
+    except OSError as error:
+        raise WorldError(f"The upload cannot be stored in {settings.uploads_folder} ({error.strerror}).") from error
     return file
 
 
-BASIC_OPTIONS = ("people", "seed", "split", "split_by")
-"""The options at the top of the form; the others are under More options."""
-EXCLUDED_OPTIONS = ("replace", "as_json")
-"""Options that the form asks for itself, or that only the command line needs."""
-OPTION_LABELS = {
-    "split": "Sources of the facts",
-    "split_by": "Split by",
-    "depth": "Depth of the questions",
-    "per_template": "Questions of each template",
-    "family_size": "Size of a family",
-    "branching": "Children of a couple",
-    "friends": "Friends of a person",
-    "collisions": "Share of namesakes",
-    "plain": "Plain articles",
-    "each_count": "Count for each person",
-}
-OPTION_CHOICES = {
-    "split": ("text=50,graph=50", "text=50,graph=35,web=15", "text=100", "graph=100"),
-    "split_by": SPLIT_MODES,
-}
-
-
 @st.dialog("Generate a world", width="large")
-def show_generate_dialog(worlds_folder: Path) -> None:
-    """Ask for the name and the options; errors are shown before any work begins."""
+def show_generate_dialog(services: Services, person: User) -> None:
+    """Ask for the name and the options, check them, and start the generation; for administrators only."""
+    worlds_folder = services.settings.worlds_folder
     options = read_verb_options(generate)
-    st.caption("A fictional world of families: articles, a graph and web pages, with questions and every right answer.")
+    st.caption("A fictional world of families: articles, a graph and web pages, with questions and all gold answers.")
     name = st.text_input("Name", value=_unused_name(worlds_folder), key="generate_name").strip()
     basic = [options[option] for option in BASIC_OPTIONS if option in options]
     others = [option for option in options.values() if option not in basic and option.name not in EXCLUDED_OPTIONS]
     values = _show_option_fields(basic)
     with st.expander("More options"):
         values |= _show_option_fields(others)
-    replace = st.checkbox("Replace the world of that name, if there is one", key="generate_replace")
-    st.caption("A thousand people take seconds, a million some minutes and some gigabytes of disk.")
+    replace = st.checkbox("Replace an existing world of that name", key="generate_replace")
+    st.caption("A thousand people take seconds; a million take minutes and some gigabytes of disk.")
     if st.button("Generate", key="generate_now", type="primary"):
         arguments = ["world", "generate", name, *build_command_arguments(values, options)]
         try:
+            _require_administrator(services, person)
             _check_generation(worlds_folder, name, values, replace=replace)
             start_world_job(name, "Generating", [*arguments, *(["--replace"] if replace else [])])
-        except (WorldError, JobError) as error:
-            st.error(escape_markdown(str(error)))
+        except (StoreError, WorldError, JobError) as error:
+            st.error(format_sentence(str(error)))
         else:
             st.rerun()
 
 
 def _show_option_fields(options: Sequence[VerbOption]) -> dict[str, OptionValue]:
-    """Draw the fields in rows of two, so that each row is level."""
+    """Draw the fields in rows of two, so that they line up."""
     values: dict[str, OptionValue] = {}
     for pair in (options[start : start + 2] for start in range(0, len(options), 2)):
         for column, field in zip(st.columns(2), pair, strict=False):
@@ -274,12 +305,60 @@ def _unused_name(worlds_folder: Path) -> str:
 
 
 def _check_generation(folder: Path, name: str, values: Mapping[str, OptionValue], *, replace: bool) -> None:
-    """Raise a WorldError if the world cannot be made."""
-    if world_folder(folder, name).exists() and not replace:
-        raise WorldError(f"There is a world {name!r} already; choose another name, or have it replaced.")
+    """Raise a WorldError if the name is taken or an option is out of range."""
+    _require_free_name(folder, name, replace=replace)
     if "split" in values:
         parse_split(str(values["split"]), str(values.get("split_by", "both")))
     options: dict[str, Any] = {
         option.name: values[option.name] for option in fields_of(GenerationOptions) if option.name in values
     }
     GenerationOptions(**options).check()
+
+
+def list_import_sources(folder: Path, extensions: Sequence[str]) -> list[str]:
+    """The files with these extensions and the folders within the folder, as relative paths; links are left out."""
+    endings = tuple(f".{extension}" for extension in extensions)
+    entries = islice(_iterate_entries(folder), MAX_VISITED_ENTRIES)
+    names = (name for name in entries if name.endswith("/") or name.lower().endswith(endings))
+    return sorted(islice(names, MAX_LISTED_SOURCES))
+
+
+def _iterate_entries(folder: Path) -> Iterator[str]:
+    """The relative paths of files, and of folders with a slash at the end; without links."""
+    for root, folders, files in os.walk(folder):
+        for name, ending in (*((name, "/") for name in folders), *((name, "") for name in files)):
+            path = Path(root, name)
+            if not path.is_symlink():
+                yield f"{path.relative_to(folder)}{ending}"
+
+
+def resolve_import_source(folder: Path, name: str) -> Path:
+    """The file or folder of that relative path within the folder, without links.
+
+    WorldError if there is none, or if it, or anything within it, is a link that leads out of the folder. The message
+    is the same whether or not something exists elsewhere.
+    """
+    root = folder.resolve()
+    try:
+        source = (root / name).resolve(strict=True)
+        is_within = source.is_relative_to(root) and all(
+            path.resolve().is_relative_to(root) for path in _iterate_links(source)
+        )
+    except (OSError, ValueError, RuntimeError):
+        # It does not exist or cannot be read, has a NUL in its name, or is a loop of links.
+        is_within = False
+    if not is_within:
+        raise WorldError(f"There is no file or folder {name!r} in the import folder.")
+    return source
+
+
+def _iterate_links(source: Path) -> Iterator[Path]:
+    """The links within a folder; a file has none."""
+    if not source.is_dir():
+        return
+    for root, folders, files in os.walk(source, onerror=_raise):
+        yield from (path for name in (*folders, *files) if (path := Path(root, name)).is_symlink())
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,7 +1,6 @@
-"""Drawing of a family tree: one row per generation; a click opens a relative.
+"""Diagrams of the Worlds page: the neighbourhood of an entity, and a family tree with one row per generation.
 
-A diagram of boxes and lines; a box with a target is a button. Labels are never read as markup.
-Drawing of an entity's neighbourhood: its relations with their values.
+A diagram consists of boxes and lines; a box with a target is a button. Labels are plain text, never markup.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +17,7 @@ from worlds.neighbourhood import Branch, Neighbourhood
 
 @dataclass(frozen=True, slots=True)
 class DiagramBox:
-    """A box at its place in pixels; `go` is the target of a click, `look` how it is drawn."""
+    """A box, positioned in pixels; `go` is the target of a click, `look` the style."""
 
     x: float
     y: float
@@ -32,13 +31,13 @@ class DiagramBox:
 
     @property
     def centre_x(self) -> float:
-        """The x of its centre."""
+        """The x coordinate of its centre."""
         return self.x + self.width / 2
 
 
 @dataclass(frozen=True, slots=True)
 class DiagramLine:
-    """A line through points; `arrow` puts a head at its last one."""
+    """A line through points; `arrow` draws a head at the last point."""
 
     points: tuple[tuple[float, float], ...]
     arrow: bool = False
@@ -50,8 +49,8 @@ def draw_diagram(
     """Draw the diagram; `label` describes it to a screen reader, `go` is called with the target of a clicked box."""
 
     def deliver() -> None:
-        if chosen := st.session_state[key].go:
-            go(str(chosen["to"]))
+        if event := st.session_state[key].go:
+            go(str(event["to"]))
 
     mount = st.components.v2.component(
         "showhow_drawing",
@@ -104,7 +103,7 @@ def lay_out_neighbourhood(neighbourhood: Neighbourhood) -> tuple[list[DiagramBox
 
 
 def _relation_label(branch: Branch) -> str:
-    """Label of a branch; an incoming relation is read in reverse: "father of"."""
+    """Label of a branch; that of an incoming relation is reversed: "father of"."""
     label = branch.relation.label
     # "instance of" and "located in" cannot be reversed; the arrow shows the direction.
     return label if branch.outgoing or label.endswith((" of", " in", " by", " at")) else f"{label} of"
@@ -114,8 +113,8 @@ def _lay_out_values(branch: Branch, y: float, boxes: list[DiagramBox], lines: li
     """Place the values of a branch next to its label; returns their lower end."""
     root = (NAMES_X + NAME_WIDTH, y + NEIGHBOUR_HEIGHT / 2)
     for value in branch.values:
-        turn = (NAMES_X + NAME_WIDTH + 8, y + NEIGHBOUR_HEIGHT / 2)
-        path = (root, (turn[0], root[1]), turn, (VALUES_X, y + NEIGHBOUR_HEIGHT / 2))
+        corner = (NAMES_X + NAME_WIDTH + 8, y + NEIGHBOUR_HEIGHT / 2)
+        path = (root, (corner[0], root[1]), corner, (VALUES_X, y + NEIGHBOUR_HEIGHT / 2))
         lines.append(DiagramLine(path if branch.outgoing else path[::-1], arrow=True))
         label = format_value(value.label, value.datatype)
         boxes.append(
@@ -190,14 +189,16 @@ class _FamilyTreeLayout:
         parents = family.parents.get(family.centre, ())
         if not parents:
             return
-        above = {parent: family.parents.get(parent, ()) for parent in parents}
-        widths = [_row_width(max(1, len(above[parent]))) for parent in parents]
+        grandparents = {parent: family.parents.get(parent, ()) for parent in parents}
+        widths = [_row_width(max(1, len(grandparents[parent]))) for parent in parents]
         x = (self._brood[0].centre_x + self._brood[-1].centre_x - sum(widths) - GAP * (len(widths) - 1)) / 2
         couple = []
         for parent, width in zip(parents, widths, strict=True):
             couple.append(self._place(parent, x + (width - WIDTH) / 2, -1))
-            grown = self._side_by_side(above[parent], x + (width - _row_width(len(above[parent]))) / 2, -2)
-            self._connect_children(grown, couple[-1:])
+            grandparent_boxes = self._side_by_side(
+                grandparents[parent], x + (width - _row_width(len(grandparents[parent]))) / 2, -2
+            )
+            self._connect_children(grandparent_boxes, couple[-1:])
             x += width + GAP
         self._connect_children(couple, self._brood)
 
@@ -205,19 +206,21 @@ class _FamilyTreeLayout:
         """Place the children with their partners below the couple, and the grandchildren below them."""
         family = self._family
         children = family.children(family.centre)
-        units = {child: [child, *family.partners.get(child, ())] for child in children}
-        grown = {child: family.children(child) for child in children}
-        widths = [_row_width(max(len(units[child]), len(grown[child]))) for child in children]
+        couples = {child: [child, *family.partners.get(child, ())] for child in children}
+        grandchildren = {child: family.children(child) for child in children}
+        widths = [_row_width(max(len(couples[child]), len(grandchildren[child]))) for child in children]
         x = _centre_x(self._couple) - (sum(widths) + GAP * (len(widths) - 1)) / 2
-        brood = []
+        child_boxes = []
         for child, width in zip(children, widths, strict=True):
-            pair = self._side_by_side(units[child], x + (width - _row_width(len(units[child]))) / 2, 1)
-            brood.append(pair[0])
-            self._connect_partners(pair)
-            below = self._side_by_side(grown[child], x + (width - _row_width(len(grown[child]))) / 2, 2)
-            self._connect_children(pair, below)
+            couple_boxes = self._side_by_side(couples[child], x + (width - _row_width(len(couples[child]))) / 2, 1)
+            child_boxes.append(couple_boxes[0])
+            self._connect_partners(couple_boxes)
+            grandchild_boxes = self._side_by_side(
+                grandchildren[child], x + (width - _row_width(len(grandchildren[child]))) / 2, 2
+            )
+            self._connect_children(couple_boxes, grandchild_boxes)
             x += width + GAP
-        self._connect_children(self._couple, brood)
+        self._connect_children(self._couple, child_boxes)
 
     def build(self) -> tuple[list[DiagramBox], list[DiagramLine]]:
         """Shift the layout to the top left corner and add the labels of the generations."""
@@ -241,7 +244,7 @@ class _FamilyTreeLayout:
         return box
 
     def _side_by_side(self, people: Iterable[str], x: float, row: int) -> list[DiagramBox]:
-        return [self._place(person, x + place * (WIDTH + GAP), row) for place, person in enumerate(people)]
+        return [self._place(person, x + index * (WIDTH + GAP), row) for index, person in enumerate(people)]
 
     def _connect_partners(self, couple: Sequence[DiagramBox]) -> None:
         for left, right in pairwise(couple):
@@ -254,12 +257,12 @@ class _FamilyTreeLayout:
             return
         self._connect_partners(parents)
         x = _centre_x(parents)
-        bus = children[0].y - BUS_OFFSET
+        bus_y = children[0].y - BUS_OFFSET
         # The middle of an even number of parents is the line between two boxes, else a box.
         start = parents[0].y + (HEIGHT if len(parents) % 2 else HEIGHT / 2)
-        self._lines.append(DiagramLine(((x, start), (x, bus))))
+        self._lines.append(DiagramLine(((x, start), (x, bus_y))))
         for child in children:
-            self._lines.append(DiagramLine(((x, bus), (child.centre_x, bus), (child.centre_x, child.y))))
+            self._lines.append(DiagramLine(((x, bus_y), (child.centre_x, bus_y), (child.centre_x, child.y))))
 
 
 def _row_width(boxes: int) -> float:

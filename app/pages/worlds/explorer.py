@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.pages.worlds.diagrams import show_family, show_neighbourhood
-from app.pages.worlds.selected import SelectedWorld
-from app.widgets.plain_text import escape_html, escape_markdown
+from app.pages.worlds.world_choice import SelectedWorld
+from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_article, go_to_entity, go_to_page
 from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
 from worlds.embedded.text import EmbeddedText
-from worlds.live.description import LIVE_KIND
+from worlds.folder import LIVE_KIND
 from worlds.neighbourhood import load_neighbourhood
 from worlds.source import Article, GraphSource, NotFound, SourceError, World
 
@@ -33,23 +33,23 @@ class WorldSearchResult:
 
 def show_world_search(sources: World) -> None:
     """Show the search box and its results."""
-    places = _searchable_sources(sources)
-    if not places:
+    searches = _searchable_sources(sources)
+    if not searches:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         query = st.text_input(
             "Search",
             key=f"search_{sources.name}",
-            placeholder="A name, or words of a sentence",
+            placeholder="A name, or words from a sentence",
             icon=":material/search:",
         )
-        among = next(iter(places))
-        if len(places) > 1:
-            among = st.segmented_control(
-                "Among", list(places), default=among, key=f"among_{sources.name}", required=True, width="content"
+        source = next(iter(searches))
+        if len(searches) > 1:
+            source = st.segmented_control(
+                "Among", list(searches), default=source, key=f"among_{sources.name}", required=True, width="content"
             )
     if query.strip():
-        _show_results(places[among](query))
+        _show_results(searches[source](query))
 
 
 def show_suggestions(sources: World) -> None:
@@ -62,8 +62,13 @@ def show_suggestions(sources: World) -> None:
         return
     st.caption("Search above, or start with one of these:")
     with st.container(horizontal=True, gap="small", key="beginnings"):
-        for place, one in enumerate(suggestions):
-            st.button(escape_markdown(one.title), key=f"begin_{place}", on_click=one.on_open, args=(one.target,))
+        for index, suggestion in enumerate(suggestions):
+            st.button(
+                escape_markdown(suggestion.title),
+                key=f"begin_{index}",
+                on_click=suggestion.on_open,
+                args=(suggestion.target,),
+            )
 
 
 def _searchable_sources(sources: World) -> dict[str, Callable[[str], list[WorldSearchResult]]]:
@@ -83,8 +88,8 @@ def _searchable_sources(sources: World) -> dict[str, Callable[[str], list[WorldS
         ]
     if graph is not None:
         searches["entities"] = lambda query: [
-            WorldSearchResult(one.label, f"{one.id} {one.description or ''}", go_to_entity, one.id)
-            for one in graph.find(query, MAX_HITS)
+            WorldSearchResult(entity.label, f"{entity.id} {entity.description or ''}", go_to_entity, entity.id)
+            for entity in graph.find(query, MAX_HITS)
         ]
     return searches
 
@@ -98,33 +103,35 @@ def _show_results(results: list[WorldSearchResult]) -> None:
     if not results:
         st.caption("No results. Try fewer words, or another name.")
         return
-    if all(one.relaxed for one in results):
+    if all(result.relaxed for result in results):
         st.caption("No result has all of the words; these have some of them.")
     with st.container(key="hits", gap="small", height=230 if len(results) > 3 else "content"):
-        for place, one in enumerate(results):
+        for index, result in enumerate(results):
             with st.container(gap=None):
                 st.button(
-                    escape_markdown(one.title),
-                    key=f"hit_{place}",
+                    escape_markdown(result.title),
+                    key=f"hit_{index}",
                     type="tertiary",
-                    on_click=one.on_open,
-                    args=(one.target,),
+                    on_click=result.on_open,
+                    args=(result.target,),
                 )
-                st.caption(escape_markdown(one.note))
+                st.caption(escape_markdown(result.note))
 
 
 def _first_items(sources: World) -> list[WorldSearchResult]:
     if isinstance(sources.text, EmbeddedText):
         titles = dict.fromkeys(sources.text.list_titles(MAX_SUGGESTIONS))
         return [WorldSearchResult(title, "", go_to_article, title) for title in titles]
-    if sources.graph is None or not sources.graph.vocabulary():
+    if sources.graph is None:
         return []
     table = sources.graph.query(f"SELECT DISTINCT ?one WHERE {{ ?one rdfs:label ?name }} LIMIT {MAX_SUGGESTIONS}")
     ids = [row[0].value for row in table.rows if row[0] is not None]
-    return [WorldSearchResult(one.label, "", go_to_entity, one.id) for one in sources.graph.entities(ids)]
+    return [WorldSearchResult(entity.label, "", go_to_entity, entity.id) for entity in sources.graph.entities(ids)]
 
 
 ACTUAL_FAMILY, GRAPH_FAMILY = "true family", "family in the graph"
+PART_CHARACTERS = 200_000
+"""Characters of an article that are shown at once."""
 LARGE_WORLD_PEOPLE = 200_000
 """Above this size, families are drawn from the graph by default."""
 
@@ -144,20 +151,20 @@ def show_world_explorer(world: SelectedWorld) -> None:
     sources = world.open()
     show_world_search(sources)
     try:
-        place = _resolve_location(sources)
-    except NotFound as missing:
-        st.warning(escape_markdown(str(missing)))
-        place = WorldLocation()
-    if place == WorldLocation():
+        location = _resolve_location(sources)
+    except NotFound as error:
+        st.warning(format_sentence(str(error)))
+        location = WorldLocation()
+    if location == WorldLocation():
         show_suggestions(sources)
         return
     left, right = st.columns(2, gap="medium")
     with left:
-        _show_text(world, place, sources)
+        _show_text(world, location, sources)
     with right:
-        _show_graph(place, sources.graph)
-    if place.entity is not None:
-        _show_family(world, sources, place.entity)
+        _show_graph(location, sources.graph)
+    if location.entity is not None:
+        _show_family(world, sources, location.entity)
 
 
 def _resolve_location(sources: World) -> WorldLocation:
@@ -177,7 +184,7 @@ def _resolve_location(sources: World) -> WorldLocation:
     try:
         return WorldLocation(sources.text.article(entities[0].title), entity)
     except NotFound:
-        # A sitelink may name an article that this world lacks.
+        # A sitelink may name an article that does not exist in this world.
         return WorldLocation(entity=entity)
 
 
@@ -188,18 +195,22 @@ def _find_entity(sources: World, title: str) -> str | None:
         return None
 
 
-def _show_text(world: SelectedWorld, place: WorldLocation, sources: World) -> None:
-    st.subheader("Web page" if place.address else "Article", anchor=False)
-    if place.article is None:
+def _show_text(world: SelectedWorld, location: WorldLocation, sources: World) -> None:
+    st.subheader("Web page" if location.address else "Article", anchor=False)
+    if location.article is None:
         st.caption("This world has no articles." if sources.text is None else "No article is about this entity.")
         return
-    if place.address:
-        st.html(f'<p class="address">{escape_html(place.address)}</p>')
-    st.html(
-        f'<div class="article" tabindex="0" role="region" aria-label="Article">{_render_article(place.article)}</div>'
-    )
-    if place.address:
-        _show_page_errors(world, place.address)
+    if location.address:
+        st.html(f'<p class="address">{escape_html(location.address)}</p>')
+    parts = split_article(location.article)
+    number = 1
+    if len(parts) > 1:
+        label = f"Part of {len(parts):,}, of {PART_CHARACTERS:,} characters each"
+        number = int(st.number_input(label, 1, len(parts), key=f"part_{location.article.title}"))
+    article = _render_article(location.article, parts[number - 1])
+    st.html(f'<div class="article" tabindex="0" role="region" aria-label="Article">{article}</div>')
+    if location.address:
+        _show_page_errors(world, location.address)
 
 
 def _show_page_errors(world: SelectedWorld, address: str) -> None:
@@ -230,13 +241,28 @@ def _value_cell(value: dict[str, str | None] | None) -> TableCell | None:
     return TableCell(value["text"] or "", entity, entity)
 
 
-def _render_article(article: Article) -> str:
-    headings = {place: heading for heading, place in article.sections}
+def split_article(article: Article) -> list[list[tuple[int, str]]]:
+    """Parts of at most PART_CHARACTERS: sentences with their index, -1 for what continues a longer sentence."""
+    parts: list[list[tuple[int, str]]] = [[]]
+    size = 0
+    for index, sentence in enumerate(article.sentences):
+        for start in range(0, max(1, len(sentence)), PART_CHARACTERS):
+            piece = sentence[start : start + PART_CHARACTERS]
+            if parts[-1] and size + len(piece) > PART_CHARACTERS:
+                parts.append([])
+                size = 0
+            parts[-1].append((-1 if start else index, piece))
+            size += len(piece)
+    return parts
+
+
+def _render_article(article: Article, part: list[tuple[int, str]]) -> str:
+    headings = {index: heading for heading, index in article.sections}
     parts = [f"<h3>{escape_html(article.title)}</h3>"]
     sentences: list[str] = []
-    for place, sentence in enumerate(article.sentences):
-        if place in headings:
-            parts += [_render_paragraph(sentences), f"<h4>{escape_html(headings[place])}</h4>"]
+    for index, sentence in part:
+        if index in headings:
+            parts += [_render_paragraph(sentences), f"<h4>{escape_html(headings[index])}</h4>"]
             sentences = []
         sentences.append(sentence)
     return "".join([*parts, _render_paragraph(sentences)])
@@ -246,45 +272,47 @@ def _render_paragraph(sentences: list[str]) -> str:
     return f"<p>{escape_html(' '.join(sentences))}</p>" if sentences else ""
 
 
-def _show_graph(place: WorldLocation, graph: GraphSource | None) -> None:
+def _show_graph(location: WorldLocation, graph: GraphSource | None) -> None:
     st.subheader("Graph", anchor=False)
     if graph is None:
         st.caption("This world has no graph.")
-    elif place.entity is None:
-        st.caption("Web pages have no entity." if place.address else "The graph has no entity for this article.")
+    elif location.entity is None:
+        st.caption("Web pages have no entity." if location.address else "The graph has no entity for this article.")
     else:
         try:
-            show_neighbourhood(load_neighbourhood(graph, place.entity), key="neighbourhood", go=go_to_entity)
-        except NotFound as missing:
-            st.caption(escape_markdown(str(missing)))
-        except SourceError as failed:
-            st.warning(escape_markdown(str(failed)))
+            show_neighbourhood(load_neighbourhood(graph, location.entity), key="neighbourhood", go=go_to_entity)
+        except NotFound as error:
+            st.caption(escape_markdown(str(error)))
+        except SourceError as error:
+            st.warning(format_sentence(str(error)))
 
 
 def _show_family(world: SelectedWorld, sources: World, entity: str) -> None:
-    both = world.has_universe() and sources.graph is not None
+    has_both_sources = world.has_universe() and sources.graph is not None
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("Family", anchor=False, width="content")
-        how = ACTUAL_FAMILY if world.has_universe() else GRAPH_FAMILY
-        if both:
-            usual = GRAPH_FAMILY if int(world.about.get("people", 0)) > LARGE_WORLD_PEOPLE else ACTUAL_FAMILY
-            how = st.segmented_control(
+        family_source = ACTUAL_FAMILY if world.has_universe() else GRAPH_FAMILY
+        if has_both_sources:
+            default_source = GRAPH_FAMILY if int(world.about.get("people", 0)) > LARGE_WORLD_PEOPLE else ACTUAL_FAMILY
+            family_source = st.segmented_control(
                 "Family",
                 (ACTUAL_FAMILY, GRAPH_FAMILY),
-                default=usual,
+                default=default_source,
                 key=f"family_{world.name}",
                 label_visibility="collapsed",
                 required=True,
             )
     try:
         family = (
-            _load_actual_family(world, entity) if how == ACTUAL_FAMILY else _load_graph_family(sources.graph, entity)
+            _load_actual_family(world, entity)
+            if family_source == ACTUAL_FAMILY
+            else _load_graph_family(sources.graph, entity)
         )
-    except SourceError as failed:
-        st.warning(escape_markdown(str(failed)))
+    except SourceError as error:
+        st.warning(format_sentence(str(error)))
         return
     if family is None:
-        st.caption("No family: the entity is no person, or has no known relatives.")
+        st.caption("No family: the entity is not a person, or has no known relatives.")
     else:
         show_family(family, key="family", go=go_to_entity)
 

@@ -11,11 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-from app.pages.worlds.selected import SelectedWorld
-from app.pages.worlds.world_list import format_build_time, format_bytes
-from app.widgets.chart import BAR_STEP, show_bar_chart
+from app.pages.worlds.world_choice import SelectedWorld, format_build_time, format_bytes
 from app.widgets.plain_text import escape_markdown
-from app.widgets.table import TableCell, show_table
+from app.widgets.table import BAR_STEP, TableCell, show_bar_chart, show_table
 from app.widgets.url_state import go_to_view
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QuestionSummary
@@ -177,12 +175,12 @@ def _show_charts(world: SelectedWorld) -> None:
         questions = world.questions()
     if questions is None or not questions.heads:
         st.caption(
-            "This world has no questions of its own; generated worlds have. `showhow questions import` imports some "
-            "from a file into a project."
+            "This world has no questions; only generated worlds have some. `showhow questions import` imports a file "
+            "of questions into a project."
         )
         return
     heads = questions.heads
-    st.button(f"See the {len(heads):,} questions", key="see_questions", on_click=go_to_view, args=("questions",))
+    st.button(f"Show the {len(heads):,} questions", key="see_questions", on_click=go_to_view, args=("questions",))
     with st.container(horizontal=True, gap="medium"):
         show_bar_chart(
             "Difficulty", "difficulty", count_values(_known_numbers(h.difficulty for h in heads)), key="difficulty"
@@ -212,8 +210,8 @@ def _known_numbers(values: Iterable[int | None]) -> Iterable[int]:
 def _count_needs(heads: tuple[QuestionSummary, ...]) -> dict[str, int]:
     counts = Counter(head.needs or "unknown" for head in heads)
     largest = dict(counts.most_common(MAX_BARS))
-    rest = sum(counts.values()) - sum(largest.values())
-    return largest | ({"others": rest} if rest else {})
+    other_count = sum(counts.values()) - sum(largest.values())
+    return largest | ({"others": other_count} if other_count else {})
 
 
 def count_values(values: Iterable[int]) -> dict[str, int]:
@@ -223,7 +221,7 @@ def count_values(values: Iterable[int]) -> dict[str, int]:
         return {str(value): counts[value] for value in sorted(counts)}
     bars = {str(value): counts[value] for value in sorted(counts) if value <= RANGE_LIMITS[0]}
     for low, high in zip(RANGE_LIMITS, (*RANGE_LIMITS[1:], None), strict=True):
-        inside = sum(count for value, count in counts.items() if value > low and (high is None or value <= high))
-        if inside:
-            bars[f"{low + 1:,}–{high:,}" if high else f"over {low:,}"] = inside
+        range_count = sum(count for value, count in counts.items() if value > low and (high is None or value <= high))
+        if range_count:
+            bars[f"{low + 1:,}–{high:,}" if high else f"over {low:,}"] = range_count
     return bars

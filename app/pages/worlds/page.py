@@ -1,33 +1,23 @@
-"""The Worlds page: generates and imports worlds, and shows one from every side."""
+"""The Worlds page: generates, imports, explores and queries worlds."""
 
 import streamlit as st
 
+from app.pages.main import shortcuts_of
 from app.pages.worlds.create_world import show_generate_dialog, show_import_dialog
 from app.pages.worlds.explorer import show_world_explorer
 from app.pages.worlds.overview import show_world_overview
 from app.pages.worlds.query_console import show_console
 from app.pages.worlds.questions import show_world_questions
-from app.pages.worlds.selected import SelectedWorld
-from app.pages.worlds.world_list import choose_world
+from app.pages.worlds.world_choice import SelectedWorld, choose_world
 from app.services import services as process_services
 from app.widgets.job_panel import show_world_jobs
-from app.widgets.page_layout import choose_view, show_keys_button
+from app.widgets.page_layout import choose_view, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
-from app.widgets.plain_text import escape_markdown
+from app.widgets.plain_text import format_sentence
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
 from runs.services import Services
 from worlds.source import SourceError
-
-KEYS = {
-    "Alt+G": "Generate a world",
-    "Alt+I": "Import a world",
-    "Alt+1 … Alt+4": "Choose the view of the world",
-    "Ctrl+Enter": "Run the query",
-    "Alt+N, Alt+P": "Open the next or the previous question",
-    "Alt+A": "Annotate the open question",
-    "?": "This sheet",
-}
 
 
 def show_header(services: Services, person: User) -> None:
@@ -35,13 +25,13 @@ def show_header(services: Services, person: User) -> None:
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if "admin" in person.roles:
             if st.button("Generate a world", key="generate", shortcut="Alt+G", icon=":material/add:"):
-                show_generate_dialog(services.settings.worlds_folder)
+                show_generate_dialog(services, person)
             if st.button("Import a world", key="import", shortcut="Alt+I", icon=":material/upload:"):
-                show_import_dialog(services.settings.worlds_folder)
+                show_import_dialog(services, person)
         else:
             st.caption("An administrator of this server can generate and import worlds.")
         st.space("stretch")
-        show_keys_button(KEYS)
+        show_shortcuts_button(shortcuts_of("worlds"))
         show_user_menu(person)
 
 
@@ -50,7 +40,7 @@ def show_world(world: SelectedWorld, person: User) -> None:
     try:
         show_view(world, person)
     except SourceError as error:
-        st.error(escape_markdown(str(error)))
+        st.error(format_sentence(str(error)))
 
 
 def show_view(world: SelectedWorld, person: User) -> None:
@@ -69,15 +59,15 @@ def show_view(world: SelectedWorld, person: User) -> None:
 services = process_services()
 person = current_user(services.database)
 show_header(services, person)
-show_world_jobs(stoppable="admin" in person.roles)
+show_world_jobs(for_administrator="admin" in person.roles)
 left, right = st.columns([1, 3.4], gap="medium")
 with left, st.container(key="list"):
     world = choose_world(services)
 with right:
     if world is None:
         st.info(
-            "There is no world yet. Generate one: a thousand fictional people take some seconds. "
-            "Or import articles, a graph, or both; or add a live one: `showhow world add NAME --preset wikipedia`."
+            "There is no world yet. Generate one (a thousand fictional people take some seconds), import articles or a "
+            "graph, or add a live world with `showhow world add NAME --preset wikipedia`."
         )
     else:
         show_world(world, person)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import streamlit as st
 
-from app.pages.worlds.selected import SelectedWorld
-from app.widgets.plain_text import escape_markdown
+from app.pages.worlds.world_choice import SelectedWorld
+from app.widgets.plain_text import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import go_to_entity
 from tools.registry import BUILT_IN_TOOLS
@@ -35,15 +35,15 @@ def show_console(world: SelectedWorld) -> None:
         st.session_state[key] = next(iter(examples.values()), "")
     st.caption("Examples:")
     with st.container(horizontal=True, gap="small", key="examples"):
-        for place, (name, sparql) in enumerate(examples.items()):
-            st.button(escape_markdown(name), key=f"example_{place}", on_click=_fill_query, args=(key, sparql))
+        for index, (name, sparql) in enumerate(examples.items()):
+            st.button(escape_markdown(name), key=f"example_{index}", on_click=_fill_query, args=(key, sparql))
     with st.container(key="console"):
         sparql = st.text_area("SPARQL", key=key, height=190, placeholder="SELECT ?who WHERE { ?who wdt:P22 ?father }")
         with st.container(horizontal=True, vertical_alignment="center"):
-            run = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
+            is_pressed = st.button("Run", key="run_query", type="primary", shortcut="Ctrl+Enter")
             limits = "within the world's limits" if world.is_live else "2 s, 1,000 rows"
             st.caption(f"SELECT and ASK queries, {limits}, as in the tool Run query. Prefixes: wd:, wdt:, rdfs:.")
-    if run:
+    if is_pressed:
         with st.spinner("Running the query …"):
             outcome = BUILT_IN_TOOLS["runQuery"].call(world.services.tool_context(world.name), {"sparql": sparql})
         st.session_state[LAST_RESULT_KEY] = (world.name, world.stamp, outcome)
@@ -59,15 +59,15 @@ def _fill_query(key: str, sparql: str) -> None:
 
 def _show_outcome(outcome: ToolResult) -> None:
     if outcome.error is not None or outcome.observation is None:
-        st.error(escape_markdown(outcome.error or "The query returned no result."))
+        st.error(format_sentence(outcome.error or "The query returned no result."))
         return
     data = outcome.observation.data
     if data["boolean"] is not None:
         st.markdown(f"**{'Yes' if data['boolean'] else 'No'}** · {outcome.seconds:.2f} s")
         return
     rows = [[_result_cell(cell) if cell else None for cell in row] for row in data["rows"]]
-    more = "; there are more: narrow the query or count them" if data["truncated"] else ""
-    st.caption(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}{more} · {outcome.seconds:.2f} s")
+    truncation_note = "; there are more: narrow the query or count them" if data["truncated"] else ""
+    st.caption(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}{truncation_note} · {outcome.seconds:.2f} s")
     if rows:
         show_table(data["columns"], rows, key="result", label="Result of the query", go=go_to_entity)
     else:
@@ -83,7 +83,7 @@ def _result_cell(cell: dict[str, str]) -> TableCell:
 
 def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple[str, str]]:
     """Yield example queries that run within the limits, and the gold query of the world's first question."""
-    # A live graph may have thousands of relations; listing them just to open the page would be impolite.
+    # A live graph may have thousands of relations; opening the page must not query all of them.
     relations = () if world.is_live else graph.vocabulary()
     labelled = "\n  OPTIONAL { ?subject rdfs:label ?name }"
     for relation in relations[:3]:

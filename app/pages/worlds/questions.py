@@ -1,15 +1,229 @@
 """The questions of a world: filters, a paged list, and one open question with its gold parts."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib.resources import files
+from typing import Any
 
 import streamlit as st
 
-from app.pages.worlds.gold import show_gold_question
-from app.pages.worlds.selected import SelectedWorld
-from app.widgets.plain_text import escape_markdown
-from app.widgets.url_state import get_url_parameter, go_to_question
-from db.models import User
-from fiction.questions.question_file import QuestionFile, QuestionFilter, QuestionSummary
+from app.pages.worlds.query_console import console_key
+from app.pages.worlds.world_choice import SelectedWorld
+from app.widgets.notebook import show_trace
+from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
+from app.widgets.table import TableCell, show_table
+from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
+from db import projects, recording, users
+from db.database import StoreError
+from db.models import Project, User
+from db.trace_record import TraceRecord
+from evaluation.datasets.plain import parse_question
+from evaluation.gold_traces.demonstrations import make_world_gold_trace
+from fiction.generator.world_files import FACT_SOURCES_FILE
+from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary, format_needs
+
+GOLD_TRACE_KEY = "gold_trace"
+"""Session key of the last gold trace, stored with the build of the world and the question id."""
+MAX_PEOPLE = 200_000
+"""Largest world for which the page makes gold traces; each one reads all facts."""
+
+
+def show_gold_trace(world: SelectedWorld, row: dict[str, Any]) -> None:
+    """Show the gold trace, or a button that makes it."""
+    if int(world.about.get("people", 0)) > MAX_PEOPLE or not (world.folder / FACT_SOURCES_FILE).is_file():
+        st.caption(f"Run `showhow world trace {world.name} {escape_markdown(str(row.get('id')))}` to make it.")
+        return
+    trace_key = (world.stamp, row.get("id"))
+    cached_trace = st.session_state.get(GOLD_TRACE_KEY)
+    if cached_trace is None or cached_trace[0] != trace_key:
+        st.caption("A trace that follows the gold reasoning; every step is a real tool call on this world's sources.")
+        if not st.button("Make the trace", key="make_trace"):
+            return
+        with st.spinner("Running the tools …"):
+            cached_trace = st.session_state[GOLD_TRACE_KEY] = (
+                trace_key,
+                make_world_gold_trace(world.services, world.name, row),
+            )
+    record: TraceRecord = cached_trace[1]
+    if record.trace.status == "approved":
+        show_trace(record, editable=False, forkable=False)
+    else:
+        st.warning(format_sentence(record.trace.final_thought or "There is no gold trace."))
+
+
+QuestionRow = dict[str, Any]
+MAX_ANSWERS = 200
+MAX_TEXT_CHARACTERS = 40_000
+
+
+def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> None:
+    """Show the question with all its gold parts."""
+    st.html(f'<h2 class="question">{escape_html(row["text"])}</h2>')
+    st.caption(escape_markdown(" · ".join(_question_facts(row))))
+    with st.container(horizontal=True, gap="small"):
+        if st.button(
+            "Annotate this", key="annotate_this", type="primary", shortcut="Alt+A", icon=":material/edit_note:"
+        ):
+            _annotate_question(world, row, person)
+        if isinstance(row.get("sparql"), str):
+            st.button(
+                "Try its query", key="try_query", on_click=_open_in_console, args=(console_key(world), row["sparql"])
+            )
+    _show_answers(row)
+    parts = {name: draw for name, draw in _PART_VIEWS.items() if row.get(name)}
+    views = {_PART_TITLES[name]: draw for name, draw in parts.items()}
+    if row.get("expression"):
+        views["Trace"] = partial(show_gold_trace, world)
+    views["Everything"] = _show_raw_record
+    for tab, draw in zip(st.tabs(list(views), key="gold"), views.values(), strict=True):
+        with tab:
+            draw(row)
+
+
+def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
+    """Add the question to the world's first project (created if missing) and open a draft on the Annotate page."""
+    record = parse_question(row, world.folder / QUESTIONS_FILE, None)
+    try:
+        with world.services.database.begin() as session:
+            existing = [project for project in projects.list_projects(session) if project.world == world.name]
+            project: Project = existing[0] if existing else _create_project(session, world.name)
+            projects.add_questions(session, project.id, [record])
+            question = projects.find_matching_question(session, project.id, record)
+            trace = recording.start_trace(session, question.id, users.register_user(session, person.name).id)
+            parameters = {"you": person.name, "project": project.name, "trace": str(trace.id)}
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
+    else:
+        st.switch_page("annotate/page.py", query_params=parameters)
+
+
+def _create_project(session: Any, world: str) -> Project:
+    guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
+    names = {project.name for project in projects.list_projects(session)}
+    name = next(name for name in (world, *(f"{world} {number}" for number in range(2, 1000))) if name not in names)
+    return projects.create_project(session, name, world, guidelines=guidelines)
+
+
+def _question_facts(row: QuestionRow) -> list[str]:
+    details = [str(row[name]) for name in ("id", "kind", "structure") if row.get(name)]
+    details += [f"{name} {row[name]}" for name in ("difficulty", "hops") if row.get(name) is not None]
+    needs = format_needs(row.get("needs"))
+    return details + ([f"needs {needs}"] if needs else [])
+
+
+def _open_in_console(key: str, sparql: str) -> None:
+    st.session_state[key] = sparql
+    go_to_view("query")
+
+
+def _show_answers(row: QuestionRow) -> None:
+    answers = row.get("answers") or []
+    st.markdown(f"**{len(answers):,} gold {'answer' if len(answers) == 1 else 'answers'}**")
+    if not answers:
+        st.caption("This question has no answer in this world. The correct response is to say so.")
+        return
+    rows = [[_answer_cell(answer)] for answer in answers[:MAX_ANSWERS]]
+    show_table(("answer",), rows, key="answers", label="Gold answers", go=go_to_entity)
+    if len(answers) > MAX_ANSWERS:
+        st.caption(f"These are the first {MAX_ANSWERS} answers; questions.jsonl of the world has all of them.")
+
+
+def _answer_cell(answer: Any) -> TableCell:
+    if not isinstance(answer, dict):
+        return TableCell(str(answer))
+    entity = answer.get("entity") or ""
+    return TableCell(str(answer.get("text", "")), entity, entity)
+
+
+def _show_sparql(row: QuestionRow) -> None:
+    needs = row.get("needs")
+    if isinstance(needs, list) and ["graph"] not in needs:
+        st.caption(
+            "The query returns the gold answers on a graph with all facts; this world's graph has only some of them."
+        )
+    st.code(row["sparql"], language="sparql", wrap_lines=True)
+
+
+def _show_tree(row: QuestionRow) -> None:
+    st.caption("Numbers in brackets refer to the answers of that question. Search, Relate and Filter query a source.")
+    st.html(f'<ul class="tree">{_render_branch(row["tree"])}</ul>')
+
+
+def _render_branch(node: QuestionRow) -> str:
+    call = ""
+    if operator := node.get("operator"):
+        details = node["how"] if "how" in node else ", ".join(map(str, node.get("arguments", ())))
+        call = f' <span class="operator">{escape_html(str(operator))}({escape_html(str(details))})</span>'
+    child_items = "".join(map(_render_branch, node.get("children", ())))
+    answers = escape_html(_format_answers(node))
+    branches = f"<ul>{child_items}</ul>" if child_items else ""
+    number = f"[{node.get('number', '')}] "
+    text = escape_html(str(node.get("question", "")))
+    return f'<li><span class="place">{number}</span>{text}{call}<br><span class="found">{answers}</span>{branches}</li>'
+
+
+def _format_answers(row: QuestionRow, limit: int = 5) -> str:
+    """Answers of one step in one line."""
+    answers = row.get("answers") or []
+    text = ", ".join(_answer_cell(answer).text for answer in answers[:limit])
+    hidden_count = int(row.get("count", len(answers))) - min(len(answers), limit)
+    return f"→ {text or 'no answer'}{f' and {hidden_count:,} more' if hidden_count > 0 else ''}"
+
+
+def _show_triples(row: QuestionRow) -> None:
+    triples = row["triples"]
+    columns = ("subject", "relation", "object")
+    st.markdown("**The question as triples**")
+    rows = [[TableCell(str(part)) for part in triple] for triple in triples.get("decomposition", ())]
+    show_table(columns, rows, key="decomposition", label="The question as triples")
+    st.markdown("**The facts that complete them**")
+    facts = [
+        [_entity_cell(fact, "subject"), _relation_cell(fact), _entity_cell(fact, "object")]
+        for fact in triples.get("completed", ())
+    ]
+    show_table(columns, facts, key="completed", label="The facts that complete them", go=go_to_entity)
+    if triples.get("left_off"):
+        st.caption("Only the first facts of each step are listed.")
+
+
+def _entity_cell(fact: QuestionRow, end: str) -> TableCell:
+    entity = fact.get(f"{end}_id") or ""
+    return TableCell(str(fact.get(end, "")), entity, entity)
+
+
+def _relation_cell(fact: QuestionRow) -> TableCell:
+    return TableCell(str(fact.get("relation", "")), str(fact.get("pid") or ""))
+
+
+def _show_subquestions(row: QuestionRow) -> None:
+    list_items = []
+    for subquestion in row["subquestions"]:
+        retrieval = "retrieval" if subquestion.get("retrieval") else "reasoning over earlier answers"
+        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in subquestion.get("facts", ()))
+        more_facts = "<li>and more facts</li>" if subquestion.get("more_facts") else ""
+        list_items.append(
+            f'<li>{escape_html(subquestion["question"])} <span class="operator">{retrieval}</span><br>'
+            f'<span class="found">{escape_html(_format_answers(subquestion))}</span><ul>{facts}{more_facts}</ul></li>'
+        )
+    st.caption("#2 refers to the answer of the second sub-question.")
+    st.html(f'<ol class="tree">{"".join(list_items)}</ol>')
+
+
+def _show_raw_record(row: QuestionRow) -> None:
+    text = json.dumps(row, ensure_ascii=False, indent=1)
+    st.code(text[:MAX_TEXT_CHARACTERS], language="json", wrap_lines=True, height=420)
+    if len(text) > MAX_TEXT_CHARACTERS:
+        st.caption(f"{len(text) - MAX_TEXT_CHARACTERS:,} more characters; see questions.jsonl of the world.")
+
+
+_PART_TITLES = {"sparql": "Query", "tree": "Atomic tree", "triples": "Triples", "subquestions": "Sub-questions"}
+_PART_VIEWS: dict[str, Callable[[QuestionRow], None]] = {
+    "sparql": _show_sparql,
+    "tree": _show_tree,
+    "triples": _show_triples,
+    "subquestions": _show_subquestions,
+}
 
 PAGE_SIZE = 15
 ANY = "any"
@@ -21,8 +235,8 @@ def show_world_questions(world: SelectedWorld, person: User) -> None:
         questions = world.questions()
     if questions is None or not questions.heads:
         st.info(
-            "This world has no questions of its own; generated worlds have. `showhow questions import` imports some "
-            "from a file into a project."
+            "This world has no questions; only generated worlds have some. `showhow questions import` imports a file "
+            "of questions into a project."
         )
         return
     questions_shown = _show_filters(world, questions)
@@ -67,14 +281,14 @@ def _show_difficulty_filter(world: SelectedWorld, heads: Sequence[QuestionSummar
 
 
 def _show_list(world: SelectedWorld, heads: list[QuestionSummary], chosen: QuestionSummary) -> None:
-    place = heads.index(chosen)
-    before, after = heads[place - 1] if place else None, heads[place + 1] if place + 1 < len(heads) else None
-    st.caption(f"Question {place + 1:,} of {len(heads):,}")
+    index = heads.index(chosen)
+    previous, following = heads[index - 1] if index else None, heads[index + 1] if index + 1 < len(heads) else None
+    st.caption(f"Question {index + 1:,} of {len(heads):,}")
     with st.container(horizontal=True, gap="small"):
-        _show_navigation_button("Previous", "previous", "Alt+P", before)
-        _show_navigation_button("Next", "next", "Alt+N", after)
-    # The list shows the page with the open question, so that shortcuts turn pages as well.
-    start = place // PAGE_SIZE * PAGE_SIZE
+        _show_navigation_button("Previous", "previous", "Alt+P", previous)
+        _show_navigation_button("Next", "next", "Alt+N", following)
+    # The list shows the page with the open question, so that the shortcuts also turn pages.
+    start = index // PAGE_SIZE * PAGE_SIZE
     for head in heads[start : start + PAGE_SIZE]:
         with st.container(gap=None):
             st.button(
@@ -93,14 +307,14 @@ def _show_list(world: SelectedWorld, heads: list[QuestionSummary], chosen: Quest
 
 
 def _show_navigation_button(title: str, key: str, shortcut: str, head: QuestionSummary | None) -> None:
-    to = (head.id,) if head is not None else ("",)
-    st.button(title, key=key, shortcut=shortcut, disabled=head is None, on_click=go_to_question, args=to)
+    target = (head.id,) if head is not None else ("",)
+    st.button(title, key=key, shortcut=shortcut, disabled=head is None, on_click=go_to_question, args=target)
 
 
 def _show_page_button(title: str, key: str, heads: list[QuestionSummary], start: int) -> None:
-    there = 0 <= start < len(heads)
-    to = (heads[start].id,) if there else ("",)
-    st.button(title, key=key, disabled=not there, on_click=go_to_question, args=to)
+    exists = 0 <= start < len(heads)
+    target = (heads[start].id,) if exists else ("",)
+    st.button(title, key=key, disabled=not exists, on_click=go_to_question, args=target)
 
 
 def _truncate(text: str) -> str:

@@ -24,6 +24,8 @@ export default function (component) {
   const at = (iso) => new Date(iso).toLocaleTimeString("en-GB");
 
   const post = async (last) => {
+    // Typing begins a new trace; looking at its question does not.
+    if (data.new && !mine.typed) return;
     const now = fields(), text = JSON.stringify(now);
     const stale = Date.now() - mine.posted > HEARTBEAT && mine.active !== mine.activeSent;
     if (text === mine.sent && !stale && !(last && mine.active !== mine.activeSent)) return;
@@ -45,6 +47,7 @@ export default function (component) {
   const typed = (event) => {
     mine.seen = Date.now();
     if (event.type !== "input") return;
+    mine.typed = true;
     clearTimeout(timer);
     timer = setTimeout(post, PAUSE);
   };

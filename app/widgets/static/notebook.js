@@ -13,6 +13,13 @@ const el = (tag, attributes = {}, ...children) => {
   return node;
 };
 
+// What is folded is drawn when it is opened first.
+const folded = (summary, content) => {
+  const details = el("details", {}, summary);
+  details.ontoggle = () => { if (details.open && details.children.length === 1) details.append(...content().filter(Boolean)); };
+  return details;
+};
+
 function drawer(data, act) {
   // A value that can fill an argument of the next action; `at` is {pointer, start?, end?} in its step's data.
   const value = (step, text, kind, at, strong) => {
@@ -42,6 +49,18 @@ function drawer(data, act) {
     a.invented.map((words) => el("p", { className: "note" }, `Quoted, but not in the text: ${words}`)),
     el("p", { className: "verdict" }, a.words));
 
+  // A long list has its first items, and the rest on request; the world has what no step stores.
+  const more = (step, m) => {
+    if (!m) return null;
+    const total = ` of ${m.total.toLocaleString("en")}; the world has all`;
+    // A link to the article on the Worlds page, which has all of it.
+    const query = new URLSearchParams({ world: data.world, view: "look", ...(step.view.address ? { page: step.view.address } : { title: step.view.title }) });
+    const beyond = m.total <= m.on_request ? "" : step.view.kind === "article" ? el("a", { href: `worlds?${query}`, target: "_blank" }, total) : total;
+    return el("p", { className: "note more" }, `${m.shown.toLocaleString("en")} ${m.noun} shown`, beyond, ". ",
+      m.on_request > m.shown ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "complete", step: step.position }) },
+        `Show ${m.on_request === m.total ? "all " : ""}${m.on_request.toLocaleString("en")} ${m.noun}`) : null);
+  };
+
   const views = {
     hits: (step, v) => [
       v.note && el("p", { className: "note" }, v.note),
@@ -64,9 +83,9 @@ function drawer(data, act) {
       v.note && el("p", { className: "note" }, v.note),
       v.answer && answer(step, v.answer),
       v.best.map((s) => el("p", { className: "sentence" }, el("span", { className: "place", title: "sentence" }, String(s.place + 1)), el("mark", {}, sentence(step, s)))),
-      v.rest.length ? el("details", {}, el("summary", {}, `The whole ${v.address ? "page" : "article"}, ${v.count} sentences`),
-        el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
-          el("span", { className: "place" }, String(s.place + 1)), s.best ? el("mark", {}, sentence(step, s)) : sentence(step, s))))) : null,
+      v.rest.length ? folded(el("summary", {}, `The whole ${v.address ? "page" : "article"}, ${v.count} sentences`),
+        () => [el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
+          el("span", { className: "place" }, String(s.place + 1)), s.best ? el("mark", {}, sentence(step, s)) : sentence(step, s)))), more(step, v.more)]) : null,
     ],
     entities: (step, v) => el("ul", { className: "hits" }, v.entities.map((e) => el("li", {},
       value(step, e.label, "title", { pointer: e.pointer + "/label" }, true), " ",
@@ -101,7 +120,7 @@ function drawer(data, act) {
     if (step.state === "running") return el("div", { className: "observation" }, "Running …");
     if (step.state === "thought") return null;
     if (step.error) return el("div", { className: "observation error", role: "note" }, step.error);
-    return el("div", { className: "observation" }, views[step.view.kind](step, step.view));
+    return el("div", { className: "observation" }, views[step.view.kind](step, step.view), step.view.kind === "article" ? null : more(step, step.view.more));
   };
 
   const stars = (step) => {
@@ -133,7 +152,7 @@ function drawer(data, act) {
         s.edits ? el("span", { title: "The former values are stored." }, s.edits) : null,
         data.editable ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "edit", step: s.position }) }, "Edit thought") : null,
         data.editable && s.tool && last ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "again", step: s.position }) }, "Run again") : null,
-        data.mendable ? [
+        data.fixable ? [
           el("button", { className: "act", type: "button", title: "Do this step yourself; the steps before it are kept", onclick: () => act({ kind: "fix", step: s.position }) }, "Fix this"),
           el("button", { className: "act", type: "button", title: "Have it answered again from this step on; the steps before it are kept", onclick: () => act({ kind: "rerun", step: s.position }) }, "Ask again from here"),
         ] : null,
@@ -142,7 +161,11 @@ function drawer(data, act) {
   // The answer, its marks of steps leading to them.
   const toStep = (number, text) => el("button", {
     className: "act", type: "button", title: `Show step ${number}`,
-    onclick: (event) => event.target.getRootNode().querySelector(`#step-${number}`)?.scrollIntoView({ block: "center", behavior: "smooth" }),
+    onclick: (event) => {
+      const shown = event.target.getRootNode().querySelector(`#step-${number}`);
+      if (shown) shown.scrollIntoView({ block: "center", behavior: "smooth" });
+      else act({ kind: "show", step: number });
+    },
   }, text);
   const linked = (text, links) => {
     const characters = Array.from(text), nodes = [];
@@ -161,7 +184,22 @@ function drawer(data, act) {
     c.evidence.length ? el("p", { className: "meta" }, "Seen in ", c.evidence.map((n) => toStep(n, `step ${n}`))) : null,
     c.note && el("p", { className: "note" }, c.note));
 
-  return { step, conclusion };
+  // The pages of a long trace.
+  const pager = (place) => {
+    const pages = Math.ceil(data.count / data.per_page);
+    if (pages < 2) return null;
+    const turn = (text, page) => el("button", { className: "act", type: "button", disabled: page < 0 || page >= pages, onclick: () => act({ kind: "page", page }) }, text);
+    const first = data.page * data.per_page + 1;
+    const field = el("input", { type: "number", min: 1, max: data.last, ariaLabel: "Number of the step", className: "number-of-step", placeholder: "step" });
+    field.onkeydown = (event) => { if (event.key === "Enter" && field.value) act({ kind: "show", step: Number(field.value) }); };
+    return el("nav", { className: "pager", ariaLabel: `Pages of steps, ${place}` },
+      turn("First", data.page ? 0 : -1), turn("Earlier steps", data.page - 1),
+      el("span", {}, `Steps ${first.toLocaleString("en")}–${(first + data.steps.length - 1).toLocaleString("en")} of ${data.count.toLocaleString("en")}`),
+      turn("Later steps", data.page + 1), turn("Last", data.page < pages - 1 ? pages - 1 : -1),
+      el("label", {}, "Go to ", field));
+  };
+
+  return { step, conclusion, pager };
 }
 
 // A name that no chip offers: text selected inside one sentence can be taken as well, with its place.
@@ -193,25 +231,28 @@ export default function (component) {
   const draw = drawer(data, act);
   const before = Number(host.dataset.count ?? -1);
   const opened = new Set([...host.querySelectorAll("details[open]")].map((d) => d.closest("li")?.id + d.querySelector("summary")?.textContent));
-  const list = el("ol", { ariaLabel: "The trace so far" }, data.steps.map((s, i) => draw.step(s, i === data.steps.length - 1)));
-  host.replaceChildren(data.steps.length ? list : el("p", { className: "empty" }, data.hint));
+  const list = el("ol", { ariaLabel: "The trace so far" }, data.steps.map((s) => draw.step(s, s.position === data.last)));
+  if (data.steps.length) list.start = data.steps[0].position;
+  const content = data.steps.length ? [draw.pager("above"), list, draw.pager("below")] : [el("p", { className: "empty" }, data.hint)];
+  host.replaceChildren(...content.filter(Boolean));
   if (data.conclusion) host.prepend(draw.conclusion(data.conclusion));
   if (data.answers.length) {
     host.append(el("dl", { className: "answers", ariaLabel: "Answers" }, data.answers.map((a) => [el("dt", {}, a.name), el("dd", {}, a.value)])));
   }
   if (data.spent) host.append(el("p", { className: "meta" }, `In all: ${data.spent}`));
   for (const d of host.querySelectorAll("details")) d.open = opened.has(d.closest("li")?.id + d.querySelector("summary")?.textContent);
-  host.dataset.count = data.steps.length;
+  host.dataset.count = data.count;
   host.style.position = "relative";
-  if (data.editable && before >= 0 && data.steps.length > before) {
+  if (data.editable && before >= 0 && data.count > before) {
     host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
   }
 
   // A link leads to a step: it is shown once, and stays marked.
   const focused = data.focus && host.querySelector(`#step-${data.focus}`);
   focused?.classList.add("focus");
-  if (focused && host.dataset.focused !== `${data.trace} ${data.focus}`) {
-    host.dataset.focused = `${data.trace} ${data.focus}`;
+  const request = `${data.trace} ${data.focus} ${data.focus_request}`;
+  if (focused && host.dataset.focused !== request) {
+    host.dataset.focused = request;
     focused.scrollIntoView({ block: "center", behavior: "instant" });
   }
 
@@ -227,7 +268,7 @@ export default function (component) {
     if (!data.editable || event.ctrlKey || event.altKey || event.metaKey || !/^[1-5]$/.test(event.key)) return;
     const at = event.composedPath()[0];
     if (at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]") || document.querySelector("[role=dialog]")) return;
-    const last = data.steps.at(-1);
+    const last = data.steps.find((s) => s.position === data.last);
     if (last?.state !== "done") return;
     event.preventDefault();
     act({ kind: "rate", step: last.position, rating: Number(event.key) });

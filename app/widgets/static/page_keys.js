@@ -2,7 +2,8 @@
 // Ctrl+Shift+Enter reach their buttons from a choice too, which would keep any Enter for itself. While a dialog is open,
 // its own button alone hears Ctrl+Enter, and nothing behind it hears a key: Streamlit lets every button of that key fire.
 
-export default function () {
+export default function ({ data }) {
+  if (data?.cookie) document.cookie = `${data.cookie}=1; path=/; max-age=31536000; SameSite=Lax`;
   const sheet = (event) => {
     if (event.key !== "?" || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.composedPath()[0]?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]")) return;

@@ -1,7 +1,9 @@
-"""`showhow evaluate`: figures by kind as JSON, and one sentence for what cannot be."""
+"""`showhow evaluate`: scores by kind as JSON, and one sentence for a failure."""
 
 import json
+import re
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,45 +11,136 @@ import pytest
 from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
 from tests.app.cli.in_process import run_in_process
-from tests.servers.model import Fails, ModelServer
+from tests.servers.model import Fails, Hangs, ModelServer, Reply, Request, Says
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a small world and no library."""
-    found = tmp_path_factory.mktemp("home")
-    generate_world(found / "worlds", "town", GenerationOptions(people=40, seed=2, depth=4, per_template=1))
-    return found
+    folder = tmp_path_factory.mktemp("home")
+    generate_world(folder / "worlds", "town", GenerationOptions(people=40, seed=2, depth=4, per_template=1))
+    return folder
 
 
-def evaluate(home: Path, *options: str, model: str = "") -> subprocess.CompletedProcess[str]:
+def evaluate(home: Path, *options: str, model: str = "", price: str = "") -> subprocess.CompletedProcess[str]:
     environ = {}
     if model:
         environ = {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": model, "OPENAI_API_KEY": "none"}
+    if price:
+        environ["SHOWHOW_MODEL_PRICE"] = price
     return run_in_process(home, "evaluate", *options, **environ)
 
 
 def test_without_demonstrations_every_question_is_refused_and_counted_by_kind(home: Path) -> None:
     done = evaluate(home, "--world", "town", "--reasoner", "replay", "--limit", "12", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    wanted = {"questions": 12, "answered": 0, "refused": 12, "failed": 0, "f1": 0.0, "f1_answered": None}
-    assert {name: told[name] for name in wanted} == wanted
-    assert sum(each["refused"] for each in told["by_kind"].values()) == 12
-    assert max(each["questions"] for each in told["by_kind"].values()) <= 2
+    summary = json.loads(done.stdout)
+    expected = {"questions": 12, "answered": 0, "refused": 12, "failed": 0, "f1": 0.0, "f1_answered": None}
+    assert {name: summary[name] for name in expected} == expected
+    assert sum(counts["refused"] for counts in summary["by_kind"].values()) == 12
+    assert max(counts["questions"] for counts in summary["by_kind"].values()) <= 2
     assert "12 of 12 questions" in done.stderr
 
 
-def test_why_questions_failed_is_told(home: Path) -> None:
-    with ModelServer(lambda _: Fails(401, "no")) as server:
+def test_the_reasons_of_failed_questions_are_printed(home: Path) -> None:
+    with ModelServer(lambda _: Fails(400, "no such option")) as server:
         done = evaluate(home, "--world", "town", "--limit", "3", "--json", model=server.url)
     assert (done.returncode, json.loads(done.stdout)["failed"]) == (0, 3)
     assert "3 failed: " in done.stderr
+
+
+def test_a_refused_key_ends_the_evaluation_without_failed_questions(home: Path) -> None:
+    with ModelServer(lambda _: Fails(401, "no")) as server:
+        done = evaluate(home, "--world", "town", "--limit", "6", "--json", model=server.url)
+        assert len(server.requests) <= 2
+    assert (done.returncode, done.stdout) == (1, "")
     assert "refuses the key (401)" in done.stderr
+    assert "no question was answered" in done.stderr
+
+
+class CountingServer:
+    """Replies with an answer at once, and counts the requests under way."""
+
+    def __init__(self, parallel: int, reply: Reply) -> None:
+        self.most = 0
+        self._reply = reply
+        self._active = 0
+        self._lock = threading.Lock()
+        self._together = threading.Barrier(parallel)
+
+    def __call__(self, request: Request) -> Reply:
+        with self._lock:
+            self._active += 1
+            self.most = max(self.most, self._active)
+        if request.place < self._together.parties:
+            self._together.wait(60)
+        with self._lock:
+            self._active -= 1
+        return self._reply
+
+
+ANSWER = Says("Final Answer: Ada\nText says: Ada")
+
+
+def test_questions_are_answered_in_parallel_and_model_and_cost_are_printed(home: Path) -> None:
+    script = CountingServer(4, ANSWER)
+    with ModelServer(script) as server:
+        options = ("--world", "town", "--limit", "12", "--at-once", "4")
+        summary = json.loads(evaluate(home, *options, "--json", model=server.url, price="10/100").stdout)
+        calls = len(server.requests)
+        text = evaluate(home, *options, model=server.url, price="10/100").stdout
+    assert script.most == 4
+    assert (summary["questions"], summary["answered"], summary["left"], summary["failed"]) == (12, 12, 0, 0)
+    assert (summary["reasoner"], summary["model"], summary["model_calls"]) == ("humaniq", "openai:scripted", calls)
+    assert summary["cost"] == summary["cost_bound"] == pytest.approx(calls * (100 * 10 + 10 * 100) / 1e6)
+    assert f"model openai:scripted: {calls} calls, {110 * calls:,} tokens, $" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("limit", [("--most-money", "0.02"), ("--most-tokens", "1100")])
+def test_a_limit_of_all_questions_leaves_the_others_unanswered_and_uncounted(
+    home: Path, limit: tuple[str, str]
+) -> None:
+    with ModelServer(lambda _: ANSWER) as server:
+        options = ("--world", "town", "--limit", "30", "--at-once", "3", *limit, "--json")
+        done = evaluate(home, *options, model=server.url, price="10/100")
+        # 110 tokens and 0.002 dollars a request.
+        assert 10 <= len(server.requests) <= 12
+    summary = json.loads(done.stdout)
+    assert summary["left"] == 30 - summary["questions"] > 0
+    assert (summary["failed"], summary["answered"]) == (0, summary["questions"])
+    assert "for all questions is reached after 1" in done.stderr
+
+
+def test_a_time_limit_of_all_questions_ends_an_evaluation_whose_model_hangs(home: Path) -> None:
+    with ModelServer(lambda request: ANSWER if request.place < 4 else Hangs()) as server:
+        done = evaluate(
+            home, "--world", "town", "--limit", "8", "--at-once", "1", "--most-seconds", "4", "--json", model=server.url
+        )
+    summary = json.loads(done.stdout)
+    assert (summary["failed"], summary["left"]) == (0, 8 - summary["questions"])
+    assert "the limit of 4 seconds for all questions is reached" in done.stderr
+
+
+def test_a_model_without_a_price_cannot_be_limited_in_money(home: Path) -> None:
+    with ModelServer(lambda _: ANSWER) as server:
+        done = evaluate(home, "--world", "town", "--most-money", "1", model=server.url)
+        assert (done.returncode, server.requests) == (1, [])
+    assert "the price of openai:scripted is unknown" in done.stderr
+
+
+def test_calls_without_reported_tokens_count_with_the_most_that_is_possible(home: Path) -> None:
+    silent = Says("Final Answer: Ada\nText says: Ada", usage=None)
+    with ModelServer(lambda request: silent if request.place == 0 else ANSWER) as server:
+        options = ("--world", "town", "--limit", "4", "--at-once", "1", "--most-money", "100", "--json")
+        done = evaluate(home, *options, model=server.url, price="10/100")
+    summary = json.loads(done.stdout)
+    assert (summary["answered"], summary["left"], summary["unreported_calls"], summary["cost"]) == (4, 0, 1, None)
+    assert (summary["model_calls"] - 1) * 0.002 < summary["cost_bound"] < 1
+    assert re.search(r"openai:scripted reported no tokens for a request of '.+'; it counts as at most", done.stderr)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             ("--world", "town", "--reasoner", "oracle"),
@@ -58,8 +151,8 @@ def test_why_questions_failed_is_told(home: Path) -> None:
         (("--world", "town", "--reasoner", "fusion"), "fusion needs a language model: set SHOWHOW_MODEL"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_sentence(options: tuple[str, ...], said: str, home: Path) -> None:
+def test_invalid_options_fail_with_one_sentence(options: tuple[str, ...], message: str, home: Path) -> None:
     done = evaluate(home, *options)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""`showhow library` as a user runs it, on the published demonstrations."""
+"""`showhow library` on the published demonstrations."""
 
 import json
 
@@ -20,65 +20,71 @@ def frozen(run, shared_data):  # noqa: F811 - the fixture above
 
 def test_a_version_is_frozen_shown_and_compared(frozen):
     assert frozen("library", "freeze", "mintaka", "--by", "models")[0] == 1
-    status, out, _ = frozen("library", "show", "mintaka", "--json")
-    shown = json.loads(out)
-    assert (status, shown["number"], shown["card"]["licence"]) == (0, 1, "CC BY 4.0")
-    assert shown["statistics"]["demonstrations"] == len(shown["demonstrations"]) == 20
-    assert sum(shown["statistics"]["tools"].values()) == sum(len(each["tools"]) for each in shown["demonstrations"])
+    status, stdout, _ = frozen("library", "show", "mintaka", "--json")
+    version = json.loads(stdout)
+    assert (status, version["number"], version["card"]["licence"]) == (0, 1, "CC BY 4.0")
+    assert version["statistics"]["demonstrations"] == len(version["demonstrations"]) == 20
+    assert sum(version["statistics"]["tools"].values()) == sum(
+        len(demonstration["tools"]) for demonstration in version["demonstrations"]
+    )
     assert frozen("library", "freeze", "mintaka", "--project", "HumanIQ Mintaka")[0] == 0
     assert frozen("library", "compare", "mintaka:1", "mintaka:2")[1] == "0 added, 0 removed, 20 kept\n"
     assert frozen("library", "list")[1].count("mintaka:") == 2
 
 
-def test_the_choice_is_explained_and_leaves_out_the_question_itself_when_asked(frozen):
-    # One process an answer loads the encoder for seconds, so that few are asked.
-    asked = "What is the tallest mountain in alaska?"
-    status, out, err = frozen("library", "select", "mintaka", asked, "--json")
-    assert (status, err) == (0, "")
-    found = json.loads(out)
-    assert found["picks"][0]["question"] == asked
-    assert found["picks"][0]["relevance"] == 1
-    assert sum(pick["gain"] for pick in found["picks"]) == pytest.approx(found["log_det"], abs=1e-5)
-    assert all(0 < pick["novelty"] <= 1 and pick["lead"] > 0 for pick in found["picks"])
-    told = frozen("library", "select", "mintaka", asked, "--explain", "--leave-out-itself")[1]
-    assert asked not in told
-    assert told.count("relevance") == told.count("next best") == 3
+def test_a_selection_is_explained_and_can_leave_out_the_question_itself(frozen):
+    # Few calls, since each one may load the encoder for seconds.
+    question = "What is the tallest mountain in alaska?"
+    status, stdout, stderr = frozen("library", "select", "mintaka", question, "--json")
+    assert (status, stderr) == (0, "")
+    selection = json.loads(stdout)
+    assert selection["picks"][0]["question"] == question
+    assert selection["picks"][0]["relevance"] == 1
+    assert sum(pick["gain"] for pick in selection["picks"]) == pytest.approx(selection["log_det"], abs=1e-5)
+    assert all(0 < pick["novelty"] <= 1 and pick["lead"] > 0 for pick in selection["picks"])
+    explanation = frozen("library", "select", "mintaka", question, "--explain", "--leave-out-itself")[1]
+    assert question not in explanation
+    assert explanation.count("relevance") == explanation.count("next best") == 3
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("select", "nets", "Who?"), "there is no library 'nets'"),
         (("select", "mintaka", "Who?", "--mode", "best"), "there is no mode 'best'"),
         (("select", "mintaka", "Who?", "--alpha", "-1"), "alpha -1"),
         (("freeze", "mintaka", "--by", "cats"), "not by 'cats'"),
-        (("freeze", "none", "--kind", "odd"), "no approved trace fits"),
+        (("freeze", "none", "--kind", "odd"), "no approved trace matches"),
+        (("freeze", ".."), "a library cannot be called '..': use up to 64 letters"),
+        (("freeze", "x" * 300), "…': use up to 64 letters"),
+        (("freeze", "NUL"), "Windows reserves this name"),
+        (("freeze", "Mintaka"), "it is easily taken for 'mintaka'"),
         (("show", "mintaka:9"), "there is no library 'mintaka:9'"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(frozen, words, said):
-    status, out, err = frozen("library", *words)
-    assert (status, out) == (1, "")
-    assert said in err
-    assert err.count("\n") == 1
+def test_a_failure_is_one_line(frozen, words, message):
+    status, stdout, stderr = frozen("library", *words)
+    assert (status, stdout) == (1, "")
+    assert message in stderr
+    assert stderr.count("\n") == 1
 
 
-def test_how_often_demonstrations_are_used_for_a_project_is_counted_and_kept(frozen, shared_data, tmp_path):
+def test_usage_of_demonstrations_for_a_project_is_counted_and_stored(frozen, shared_data, tmp_path):
     assert frozen("traces", "import", shared_data / "humaniq" / "compmix.json")[0] == 0
     words = ("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2", "--json")
-    status, out, err = frozen(*words)
-    report = json.loads(out)
-    assert (status, err.splitlines()[-1]) == (0, "20 of 20 questions")
+    status, stdout, stderr = frozen(*words)
+    report = json.loads(stdout)
+    assert (status, stderr.splitlines()[-1]) == (0, "20 of 20 questions")
     assert (report["questions"], report["picks"], report["number"]) == (20, 40, 1)
-    assert sum(each["times"] for each in report["used"]) == 40
+    assert sum(row["times"] for row in report["used"]) == 40
     assert len(report["used"]) + report["never"] == report["demonstrations"] == 20
-    [kept] = (tmp_path / "home" / "libraries" / "mintaka" / "1-usage").iterdir()
-    assert json.loads(kept.read_text()) == report
-    # The same count, from one answer after the other, for the demonstration that is used most.
-    most = report["used"][0]
-    told = frozen("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2")[1].splitlines()
-    assert told[0].split(maxsplit=1) == [str(most["times"]), most["question"]]
-    assert told[-1].startswith("20 questions, 40 picks: ")
+    [report_file] = (tmp_path / "home" / "libraries").glob("*/usage/*.json")
+    assert json.loads(report_file.read_text()) == report
+    # The text output has the same counts, the most used demonstration first.
+    most_used = report["used"][0]
+    lines = frozen("library", "usage", "mintaka", "--project", "HumanIQ Compmix", "-k", "2")[1].splitlines()
+    assert lines[0].split(maxsplit=1) == [str(most_used["times"]), most_used["question"]]
+    assert lines[-1].startswith("20 questions, 40 picks: ")
     assert frozen("library", "usage", "mintaka", "--project", "none")[::2] == (
         1,
         "showhow: there is no project 'none'; `showhow questions import` makes one\n",
@@ -86,23 +92,23 @@ def test_how_often_demonstrations_are_used_for_a_project_is_counted_and_kept(fro
 
 
 def test_the_map_has_every_sequence_once(frozen):
-    found = json.loads(frozen("library", "map", "mintaka", "--json")[1])
-    shown = json.loads(frozen("library", "show", "mintaka", "--json")[1])
-    used = [tuple(each["tools"]) for each in shown["demonstrations"]]
-    drawn = {tuple(each["actions"]): each["demonstrations"] for each in found["sequences"]}
-    assert drawn == {tools: used.count(tools) for tools in used}
-    assert 0 < found["shown"][0] <= found["shown"][1] <= 1
+    sequence_map = json.loads(frozen("library", "map", "mintaka", "--json")[1])
+    version = json.loads(frozen("library", "show", "mintaka", "--json")[1])
+    tool_sequences = [tuple(entry["tools"]) for entry in version["demonstrations"]]
+    counts = {tuple(entry["actions"]): entry["demonstrations"] for entry in sequence_map["sequences"]}
+    assert counts == {tools: tool_sequences.count(tools) for tools in tool_sequences}
+    assert 0 < sequence_map["shown"][0] <= sequence_map["shown"][1] <= 1
     assert frozen("library", "map", "mintaka", "--distance", "far")[0] == 1
 
 
-def test_a_version_or_what_fits_is_exported(frozen, shared_data, tmp_path):
+def test_a_version_or_the_matching_traces_are_exported(frozen, shared_data, tmp_path):
     assert frozen("traces", "import", shared_data / "humaniq" / "compmix.json")[0] == 0
     file = tmp_path / "mintaka.jsonl"
     assert json.loads(frozen("library", "export", file, "--library", "mintaka", "--json")[1])["written"] == 20
     assert len(file.read_text().splitlines()) == 20
     assert frozen("library", "export", file)[0] == 1
-    told = frozen("library", "export", file, "--force", "--text", "ALASKA tallest", "--format", "humaniq")
-    assert told[:2] == (0, f"1 traces written to {file}\n")
+    export = frozen("library", "export", file, "--force", "--text", "ALASKA tallest", "--format", "humaniq")
+    assert export[:2] == (0, f"1 traces written to {file}\n")
     assert "tallest mountain in alaska" in file.read_text()
     assert "no demonstration matches" in frozen("library", "export", tmp_path / "none", "--kind", "odd")[2]
     assert not (tmp_path / "none").exists()

@@ -1,4 +1,4 @@
-"""The command line itself: what it loads, how verbs are found, exit status, errors, and progress as JSON."""
+"""The command line: imports, help, new verbs, exit status, errors, and progress as JSON."""
 
 import importlib
 import json
@@ -20,7 +20,7 @@ NEW_VERB = '''
 import typer
 
 def greet(name: str) -> None:
-    """Greet somebody."""
+    """Greet a person."""
     typer.echo(f"Hello {name}")
 '''
 
@@ -32,18 +32,23 @@ def modules_loaded_by(statement: str, tmp_path: Path) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_the_help_loads_no_room_and_no_heavy_library(tmp_path: Path):
+def test_help_loads_no_room_and_no_large_library(tmp_path: Path):
     loaded = modules_loaded_by("import app.cli.main; app.cli.main.build_command_line(None)", tmp_path)
     assert not loaded & {*HEAVY, "sqlalchemy", "streamlit", "tantivy", "pyoxigraph", "numpy"}
 
 
-def test_what_a_page_needs_loads_no_heavy_library(tmp_path: Path):
+def test_listing_worlds_loads_no_database_and_no_large_library(tmp_path: Path):
+    loaded = modules_loaded_by("import app.cli.world; app.cli.world.list_(as_json=False)", tmp_path)
+    assert not loaded & {*HEAVY, "sqlalchemy", "alembic", "numpy", "pydantic", "httpx", "tools.registry"}
+
+
+def test_the_imports_of_a_page_load_no_large_library(tmp_path: Path):
     rooms = "import app.server, app.pages.annotate.recorder, app.widgets.queue, app.cli.setup"
     assert not modules_loaded_by(rooms, tmp_path) & (set(HEAVY) - {"pandas"})
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_a_help(verb: str, tmp_path: Path):
+def test_every_verb_has_help(verb: str, tmp_path: Path):
     done = run_in_process(tmp_path, verb, "--help")
     assert (done.returncode, "Usage: showhow" in done.stdout) == (0, True)
 
@@ -56,10 +61,10 @@ def test_every_verb_is_in_the_help_and_in_the_readme(tmp_path: Path):
         assert f"showhow {verb}" in readme, verb
 
 
-def test_an_added_verb_is_a_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_new_verb_needs_a_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "greeting_verb.py").write_text(NEW_VERB)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(VERBS, "greet", Verb("greeting_verb:greet", "Greet somebody."))
+    monkeypatch.setitem(VERBS, "greet", Verb("greeting_verb:greet", "Greet a person."))
     assert "greet" in run_in_process(tmp_path, "--help").stdout
     assert run_in_process(tmp_path, "greet", "Ada").stdout == "Hello Ada\n"
 
@@ -70,7 +75,7 @@ def test_every_user_error_names_an_exception(target: str):
     assert issubclass(getattr(importlib.import_module(module), name), Exception)
 
 
-def test_progress_and_errors_are_json_lines_where_a_program_asks_for_them(tmp_path: Path):
+def test_json_progress_writes_progress_and_errors_as_json_lines(tmp_path: Path):
     done = run_in_process(tmp_path, "--json-progress", "world", "generate", "kin", "--people", "20", "--json")
     events = [json.loads(line) for line in done.stderr.splitlines()]
     stages = [event["stage"] for event in events if event["event"] == "progress" and event["done"] == event["total"]]
@@ -82,7 +87,7 @@ def test_progress_and_errors_are_json_lines_where_a_program_asks_for_them(tmp_pa
     assert event["message"].startswith("There is no world 'nowhere'")
 
 
-def test_wrong_usage_is_status_2_and_a_failure_status_1_with_one_line(tmp_path: Path):
+def test_wrong_usage_exits_with_2_and_a_failure_with_1_and_one_line(tmp_path: Path):
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
         environment = Showhow(tmp_path, empty=True).environment
         return subprocess.run([SHOWHOW, *words], env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`showhow project` and `showhow tools list`, `check`, as users start them."""
+"""`showhow project`, `showhow tools list` and `showhow tools check`, each in a process of its own."""
 
 import json
 import os
@@ -15,18 +15,18 @@ MODULE = 'def shout(text: str, times: int = 2) -> str:\n    """Say it louder."""
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a project."""
-    found = tmp_path_factory.mktemp("home")
-    articles, questions = found / "articles.jsonl", found / "questions.jsonl"
+    folder = tmp_path_factory.mktemp("home")
+    articles, questions = folder / "articles.jsonl", folder / "questions.jsonl"
     articles.write_text('{"title": "Gullhaven", "text": "A town."}\n')
     questions.write_text('{"question": "Where?", "answer": "There"}\n')
-    showhow(found, "world", "import", "town", "--articles", str(articles))
-    showhow(found, "questions", "import", str(questions), "--project", "P", "--world", "town")
-    return found
+    showhow(folder, "world", "import", "town", "--articles", str(articles))
+    showhow(folder, "questions", "import", str(questions), "--project", "P", "--world", "town")
+    return folder
 
 
 @pytest.fixture
 def home(project: Path) -> Path:
-    """The home with a module of the user's, and a file that names it and what is not there."""
+    """The home with a module of tools, and a tools.toml that declares it, a missing function and a missing server."""
     (project / "users_tools.py").write_text(MODULE)
     (project / "tools.toml").write_text(
         '[functions.shout]\nplace = "users_tools:shout"\n[functions.whisper]\nplace = "users_tools:whisper"\n'
@@ -44,23 +44,23 @@ def showhow(home: Path, *words: str, fails: bool = False) -> subprocess.Complete
     return done
 
 
-def test_a_project_chooses_its_tools_and_tells_what_is_missing(home: Path) -> None:
+def test_a_project_offers_the_chosen_tools_and_reports_unavailable_ones(home: Path) -> None:
     assert "all built-in tools" in showhow(home, "project", "list").stdout
     chosen = showhow(home, "project", "tools", "P", "--set", "read, shout,away_say")
     assert "The server away, which away_say comes from, is not available: there is no program" in chosen.stderr
-    told = json.loads(showhow(home, "project", "show", "P", "--json").stdout)
-    assert told["tools"] == ["read", "shout", "away_say"]
-    assert list(told["problems"]) == ["away_say"]
+    shown_project = json.loads(showhow(home, "project", "show", "P", "--json").stdout)
+    assert shown_project["tools"] == ["read", "shout", "away_say"]
+    assert list(shown_project["problems"]) == ["away_say"]
     unknown = showhow(home, "project", "tools", "P", "--set", "shuot", fails=True)
     assert "There is no tool 'shuot'; there are wikisearch" in unknown.stderr
     assert "there is no project 'Q'" in showhow(home, "project", "tools", "Q", "--all", fails=True).stderr
     (home / "tools.toml").unlink()
-    gone = json.loads(showhow(home, "project", "show", "P", "--json").stdout)
-    assert list(gone["problems"]) == ["shout", "away_say"]
+    project_without_tools = json.loads(showhow(home, "project", "show", "P", "--json").stdout)
+    assert list(project_without_tools["problems"]) == ["shout", "away_say"]
     assert json.loads(showhow(home, "project", "tools", "P", "--all", "--json").stdout)["tools"] == []
 
 
-def test_every_tool_is_listed_with_its_state_and_called_by_its_name(home: Path) -> None:
+def test_every_tool_is_listed_with_its_status_and_can_be_called(home: Path) -> None:
     states = json.loads(showhow(home, "tools", "list", "--json").stdout)
     by_name = {state["name"]: state for state in states}
     assert by_name["shout"]["tools"][0]["schema"]["properties"]["times"]["default"] == 2
@@ -70,10 +70,10 @@ def test_every_tool_is_listed_with_its_state_and_called_by_its_name(home: Path) 
     assert "function shout: works, 1 tool" in checked.stdout
     assert "2 of 4 tool providers do not work" in checked.stderr
     assert showhow(home, "tool", "shout", "text=hé", "times=3").stdout == "HÉHÉHÉ\n"
-    assert "'many' is no whole number" in showhow(home, "tool", "shout", "text=a", "times=many", fails=True).stderr
+    assert "'many' is not a whole number" in showhow(home, "tool", "shout", "text=a", "times=many", fails=True).stderr
 
 
-def test_a_file_that_is_named_and_not_there_is_told(home: Path, tmp_path: Path) -> None:
+def test_a_missing_tools_file_is_reported(home: Path, tmp_path: Path) -> None:
     environ = {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_TOOLS": str(tmp_path / "none.toml")}
     done = subprocess.run([SHOWHOW, "tools", "check"], capture_output=True, text=True, env=environ, check=False)
     assert done.returncode == 1

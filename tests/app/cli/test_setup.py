@@ -1,4 +1,4 @@
-"""`showhow setup`: once, twice, several at a time, and killed in the middle."""
+"""`showhow setup`: once, twice, concurrently, and killed."""
 
 import json
 import os
@@ -29,38 +29,40 @@ sys.stdout.write(str(heavy))
 """
 
 
-def environ(home: Path) -> dict[str, str]:
+def environment_of(home: Path) -> dict[str, str]:
     return {**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": ""}
 
 
 def setup(home: Path) -> subprocess.Popen[str]:
     command = [SHOWHOW, "setup"]
     return subprocess.Popen(
-        command, env=environ(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=environment_of(home), cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
-def done(process: subprocess.Popen[str]) -> None:
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
+def assert_success(process: subprocess.Popen[str]) -> None:
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr
 
 
 def assert_ready(home: Path) -> None:
-    """One default world, one project, every question once, nothing left over."""
+    """Assert that there is one default world, one project, each question once, and no other folder."""
     assert list_world_names(home / "worlds") == ["default"] == [path.name for path in (home / "worlds").iterdir()]
     about = read_world_metadata(home / "worlds", "default")
     assert (about["people"], about["seed"], about["kind"]) == (1000, 1, "generated")
     assert about["split"] == "text=50,graph=35,web=15"
     command = [SHOWHOW, "questions", "list", "--project", "Fictional people", "--limit", "1000", "--json"]
-    told = subprocess.run(command, env=environ(home), cwd=home, capture_output=True, text=True, check=True).stdout
-    asked = [row["text"] for row in read_question_rows(home / "worlds" / "default")]
-    assert [question["text"] for question in json.loads(told)] == asked
-    assert len(asked) == 300
+    stdout = subprocess.run(
+        command, env=environment_of(home), cwd=home, capture_output=True, text=True, check=True
+    ).stdout
+    texts = [row["text"] for row in read_question_rows(home / "worlds" / "default")]
+    assert [question["text"] for question in json.loads(stdout)] == texts
+    assert len(texts) == 300
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which setups were killed at different moments, and then two at once succeeded."""
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which setups were killed at different times, then two concurrent ones succeeded."""
     home = tmp_path_factory.mktemp("home")
     for seconds in (0.5, 1.5, 3.0):
         process = setup(home)
@@ -68,41 +70,43 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     for process in [setup(home) for _ in range(2)]:
-        done(process)
+        assert_success(process)
     return home
 
 
 @pytest.fixture
-def home(made: Path, tmp_path: Path) -> Path:
-    """A copy of it to be changed."""
-    return Path(shutil.copytree(made, tmp_path / "home"))
+def home(prepared: Path, tmp_path: Path) -> Path:
+    """A copy of the prepared home, to be changed."""
+    return Path(shutil.copytree(prepared, tmp_path / "home"))
 
 
-def test_killed_setups_and_two_at_once_make_one_world_and_one_project(made: Path) -> None:
-    assert_ready(made)
+def test_killed_and_concurrent_setups_make_one_world_and_one_project(prepared: Path) -> None:
+    assert_ready(prepared)
 
 
-def test_a_second_setup_changes_nothing_and_loads_nothing(home: Path) -> None:
+def test_a_second_setup_changes_nothing_and_loads_no_large_library(home: Path) -> None:
     before = read_world_metadata(home / "worlds", "default")
     command = [sys.executable, "-c", LOADED]
     root = Path(__file__).resolve().parents[3]
-    told = subprocess.run(command, env=environ(home), cwd=root, capture_output=True, text=True, check=True).stdout
-    assert told == "[]"
+    stdout = subprocess.run(
+        command, env=environment_of(home), cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    assert stdout == "[]"
     assert read_world_metadata(home / "worlds", "default") == before
     assert_ready(home)
 
 
 def test_the_demonstrations_are_generated_traces_of_every_kind_with_the_gold_answers(
-    made: Path, tmp_path: Path
+    prepared: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "shown.jsonl"
     command = [SHOWHOW, "traces", "export", str(file), "--status", "approved"]
-    subprocess.run(command, env=environ(made), cwd=made, capture_output=True, check=True)
-    shown = list(showhow.read_records(file))
-    assert len(shown) == 20
-    kinds = {row["kind"] for row in read_question_rows(made / "worlds" / "default")}
-    assert {record.question.kind for record in shown} == kinds
-    for record in shown:
+    subprocess.run(command, env=environment_of(prepared), cwd=prepared, capture_output=True, check=True)
+    records = list(showhow.read_records(file))
+    assert len(records) == 20
+    kinds = {row["kind"] for row in read_question_rows(prepared / "worlds" / "default")}
+    assert {record.question.kind for record in records} == kinds
+    for record in records:
         assert (record.trace.reasoner, record.trace.configuration["generated"]) == (GENERATED_REASONER, True)
         assert record.creator_name.startswith("generated")
         gold = ", ".join(answer["text"] for answer in record.question.gold_answers)
@@ -110,24 +114,24 @@ def test_the_demonstrations_are_generated_traces_of_every_kind_with_the_gold_ans
         assert all(
             step.thought and step.tool in BUILT_IN_TOOLS and step.data and not step.error for step in record.steps
         )
-    assert {step.tool for record in shown for step in record.steps} >= {"wikisearch", "read", "runQuery", "websearch"}
+    assert {step.tool for record in records for step in record.steps} >= {"wikisearch", "read", "runQuery", "websearch"}
 
 
-def test_a_world_that_was_removed_is_built_again_for_the_same_project(home: Path) -> None:
+def test_a_removed_world_is_built_again_for_the_same_project(home: Path) -> None:
     before = read_world_metadata(home / "worlds", "default")["hash"]
     shutil.rmtree(home / "worlds" / "default")
-    done(setup(home))
+    assert_success(setup(home))
     assert read_world_metadata(home / "worlds", "default")["hash"] == before
     assert_ready(home)
 
 
-def test_a_folder_in_the_worlds_place_that_is_none_is_named_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_without_world_toml_is_reported_and_kept(tmp_path: Path) -> None:
     other = tmp_path / "worlds" / "default" / "notes.txt"
     other.parent.mkdir(parents=True)
     other.write_text("mine", "utf-8")
     process = setup(tmp_path)
-    _, said = process.communicate(timeout=300)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 1
-    assert f"{other.parent} has no world.toml" in said
-    assert "Traceback" not in said
+    assert f"{other.parent} has no world.toml" in stderr
+    assert "Traceback" not in stderr
     assert other.read_text("utf-8") == "mine"

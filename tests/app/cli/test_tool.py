@@ -1,4 +1,4 @@
-"""`showhow tool`, started as users start it."""
+"""`showhow tool`: output, JSON, errors and usage."""
 
 import json
 import os
@@ -15,7 +15,7 @@ def showhow(worlds: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_in_process(worlds.parent, "tool", *words)
 
 
-def test_a_process_of_its_own_does_the_same(harbour_folder: Path) -> None:
+def test_the_verb_works_in_a_process_of_its_own(harbour_folder: Path) -> None:
     environ = {**os.environ, "SHOWHOW_HOME": str(harbour_folder.parent)}
     command = [SHOWHOW, "tool", "getLabel", "--world", "harbour", "ids=Q1"]
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
@@ -25,30 +25,30 @@ def test_a_process_of_its_own_does_the_same(harbour_folder: Path) -> None:
 def test_a_tool_prints_its_text_and_with_json_its_data(harbour_folder: Path) -> None:
     plain = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q1,P1")
     assert (plain.returncode, plain.stdout) == (0, "Q1: Ada Reed (ferry pilot)\nP1: father\n")
-    asked = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q1", "--json")
-    assert json.loads(asked.stdout) == {
+    as_json = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q1", "--json")
+    assert json.loads(as_json.stdout) == {
         "text": "Q1: Ada Reed (ferry pilot)",
         "data": {"labels": [{"id": "Q1", "label": "Ada Reed", "description": "ferry pilot"}]},
         "error": None,
     }
 
 
-def test_what_a_tool_of_others_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
+def test_output_of_an_external_tool_goes_to_stderr(tmp_path: Path) -> None:
     code = "print('loaded')\ndef found():\n    'Say it.'\n    print('said')\n    return 'fine'\n"
     (tmp_path / "noisy.py").write_text(code)
     (tmp_path / "tools.toml").write_text('[functions.found]\nplace = "noisy:found"\n')
-    called = showhow(tmp_path / "worlds", "found", "--json")
-    assert json.loads(called.stdout)["text"] == "fine"
-    assert called.stderr.split() == ["loaded", "said"]
+    process = showhow(tmp_path / "worlds", "found", "--json")
+    assert json.loads(process.stdout)["text"] == "fine"
+    assert process.stderr.split() == ["loaded", "said"]
     assert json.loads(showhow(tmp_path / "worlds", "--list", "--json").stdout)[-1]["name"] == "found"
 
 
-def test_a_value_may_hold_an_equals_sign(harbour_folder: Path) -> None:
+def test_a_value_may_contain_an_equals_sign(harbour_folder: Path) -> None:
     query = "sparql=SELECT ?x WHERE { wd:Q1 wdt:P8 ?x FILTER(1 = 1) }"
     assert "Saltmouth" in showhow(harbour_folder, "runQuery", "--world", "harbour", query).stdout
 
 
-def test_a_failure_is_one_sentence_with_exit_status_1_and_stays_in_the_json(harbour_folder: Path) -> None:
+def test_a_failure_is_one_sentence_on_stderr_and_in_the_json(harbour_folder: Path) -> None:
     failed = showhow(harbour_folder, "getLabel", "--world", "harbour", "ids=Q999", "--json")
     assert failed.returncode == 1
     assert failed.stderr.count("\n") == 1
@@ -70,7 +70,7 @@ def test_wrong_usage_has_exit_status_2(harbour_folder: Path) -> None:
     assert showhow(harbour_folder, "wikisearch", "query=x").returncode == 2
 
 
-def test_the_list_names_every_tool_with_its_arguments(harbour_folder: Path) -> None:
+def test_list_shows_every_tool_with_its_arguments(harbour_folder: Path) -> None:
     listed = json.loads(showhow(harbour_folder, "--list", "--json").stdout)
-    assert [one["name"] for one in listed][:2] == ["wikisearch", "read"]
+    assert [tool["name"] for tool in listed][:2] == ["wikisearch", "read"]
     assert [p["name"] for p in listed[1]["parameters"]] == ["title", "question"]

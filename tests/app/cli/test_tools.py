@@ -1,4 +1,4 @@
-"""`showhow tools report` as a user runs it, against the traces themselves."""
+"""`showhow tools report`, compared with the exported traces."""
 
 import json
 import statistics
@@ -28,30 +28,30 @@ def steps_of(home: Showhow, project: str) -> list[dict]:
     return [step for line in file.read_text(encoding="utf-8").splitlines() for step in json.loads(line)["steps"]]
 
 
-def test_the_report_of_a_project_is_what_its_traces_say(home: Showhow):
+def test_the_report_of_a_project_equals_the_counts_of_its_traces(home: Showhow):
     steps = steps_of(home, "HumanIQ Mintaka")
-    told = json.loads(home.run("tools", "report", "--project", "HumanIQ Mintaka", "--json"))
-    assert told["scope"]["project"] == "HumanIQ Mintaka"
+    report = json.loads(home.run("tools", "report", "--project", "HumanIQ Mintaka", "--json"))
+    assert report["scope"]["project"] == "HumanIQ Mintaka"
     calls = Counter(step["tool"] for step in steps if step["tool"])
-    assert {each["tool"]: each["calls"] for each in told["tools"]} == calls
+    assert {tool["tool"]: tool["calls"] for tool in report["tools"]} == calls
     both = json.loads(home.run("tools", "report", "--json"))
-    assert sum(each["calls"] for each in both["tools"]) > calls.total()
-    for each in told["tools"]:
-        stars = [step["rating"] for step in steps if step["tool"] == each["tool"] and step["rating"] is not None]
-        assert (each["ratings"] or {}).get("mean") == (pytest.approx(statistics.mean(stars)) if stars else None)
-        # The published files tell no times, and what is not known is null.
-        assert each["latency"] is None
+    assert sum(tool["calls"] for tool in both["tools"]) > calls.total()
+    for tool in report["tools"]:
+        stars = [step["rating"] for step in steps if step["tool"] == tool["tool"] and step["rating"] is not None]
+        assert (tool["ratings"] or {}).get("mean") == (pytest.approx(statistics.mean(stars)) if stars else None)
+        # The published files have no times; an unknown value is null.
+        assert tool["latency"] is None
     assert json.loads(home.run("tools", "report", "--by", "models", "--json"))["tools"] == []
 
 
-def test_people_read_a_few_lines_a_tool(home: Showhow):
-    told = home.run("tools", "report", "--tool", "runQuery")
-    assert told.startswith("runQuery: ")
-    assert "read: " not in told
-    assert home.run("tools", "report", "--since", "2099-01-01").startswith("No call of a tool matches")
+def test_the_report_for_people_has_a_few_lines_per_tool(home: Showhow):
+    report = home.run("tools", "report", "--tool", "runQuery")
+    assert report.startswith("runQuery: ")
+    assert "read: " not in report
+    assert home.run("tools", "report", "--since", "2099-01-01").startswith("No tool call matches")
 
 
-def test_what_cannot_be_asked_is_said(home: Showhow):
+def test_invalid_filters_of_the_report_are_rejected(home: Showhow):
     def status(*words: str) -> tuple[int, str]:
         command = [BIN, "tools", "report", *words]
         done = subprocess.run(command, env=home.environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`showhow world generate` as a user runs it: stages on stderr, and nothing left of what is stopped."""
+"""`showhow world generate` in a process of its own: stages on stderr, and cleanup after a stop or a failure."""
 
 import json
 import os
@@ -9,20 +9,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
-ENDED = re.compile(r"\w+: [\d,]+ in \d+\.\d\d s")
-AT_WORK = re.compile(r"\w+: [\d,]+( of [\d,]+)?(, [\d,]+ a second)?(, [\d,]+ s left)?")
-STOPPED = "showhow: The world large was not made: the work was stopped, and nothing of it stays.\n"
+FINISHED_STAGE = re.compile(r"\w+: [\d,]+ in \d+\.\d\d s")
+STAGE_IN_PROGRESS = re.compile(r"\w+: [\d,]+( of [\d,]+)?(, [\d,]+ a second)?(, [\d,]+ s left)?")
+STOPPED = "showhow: The generation was stopped; the world large was not made.\n"
 
 
 @contextmanager
-def generating(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    """The verb at work in a group of its own, of which nothing outlives the block."""
+def start_generation(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """The running verb in a process group of its own, which ends with the block."""
     process = subprocess.Popen(
         [SHOWHOW, "world", "generate", *words],
         env={**os.environ, "SHOWHOW_HOME": str(home), "SHOWHOW_DATABASE_URL": ""},
@@ -31,19 +30,17 @@ def generating(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A test run that was started in the background ignores SIGINT, and its child processes would inherit that.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - calls C alone
     )
     try:
         with process:
             yield process
     finally:
-        if at_work(process):
+        if is_running(process):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def at_work(process: "subprocess.Popen[str]") -> bool:
-    """Whether any process of the group is still there."""
+def is_running(process: "subprocess.Popen[str]") -> bool:
+    """Whether any process of the group is running."""
     try:
         os.killpg(process.pid, 0)
     except ProcessLookupError:
@@ -51,16 +48,16 @@ def at_work(process: "subprocess.Popen[str]") -> bool:
     return True
 
 
-def ended(process: "subprocess.Popen[str]") -> bool:
-    """Whether all of the group end by themselves, the last ones a little later than the first."""
+def wait_for_end(process: "subprocess.Popen[str]") -> bool:
+    """Wait up to a minute for all processes of the group; returns whether they have ended."""
     until = time.monotonic() + 60
-    while at_work(process) and time.monotonic() < until:
+    while is_running(process) and time.monotonic() < until:
         time.sleep(0.05)
-    return not at_work(process)
+    return not is_running(process)
 
 
 def wait_for_articles(process: "subprocess.Popen[str]") -> None:
-    """Read stderr until the universe is made, so that the processes that write articles are started or at work."""
+    """Read stderr until the stage of articles, when the worker processes are starting or running."""
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("articles: "):
@@ -68,19 +65,21 @@ def wait_for_articles(process: "subprocess.Popen[str]") -> None:
     raise AssertionError("no article was written")
 
 
-def left_behind(home: Path) -> list[str]:
+def world_folders(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "worlds").iterdir())
 
 
-def test_every_stage_is_told_in_a_line_and_the_result_alone_is_on_stdout(tmp_path: Path):
-    with generating(tmp_path, "kin", "--people", "40", "--depth", "3", "--per-template", "1", "--json") as process:
-        told, stages = process.communicate()
-    about = json.loads(told)
+def test_every_stage_has_a_line_on_stderr_and_only_the_result_is_on_stdout(tmp_path: Path):
+    with start_generation(
+        tmp_path, "kin", "--people", "40", "--depth", "3", "--per-template", "1", "--json"
+    ) as process:
+        stdout, stderr = process.communicate()
+    about = json.loads(stdout)
     assert (about["people"], about["name"]) == (40, "kin")
-    ended = [line.partition(":")[0] for line in stages.splitlines() if ENDED.fullmatch(line)]
+    ended = [line.partition(":")[0] for line in stderr.splitlines() if FINISHED_STAGE.fullmatch(line)]
     assert ended == ["people", "articles", "pages", "questions", "graph", "names"]
-    of_stages = [line for line in stages.splitlines() if re.match(rf"({'|'.join(ended)}): ", line)]
-    assert all(ENDED.fullmatch(line) or AT_WORK.fullmatch(line) for line in of_stages)
+    of_stages = [line for line in stderr.splitlines() if re.match(rf"({'|'.join(ended)}): ", line)]
+    assert all(FINISHED_STAGE.fullmatch(line) or STAGE_IN_PROGRESS.fullmatch(line) for line in of_stages)
 
 
 @pytest.mark.parametrize(
@@ -88,38 +87,38 @@ def test_every_stage_is_told_in_a_line_and_the_result_alone_is_on_stdout(tmp_pat
     [(os.killpg, signal.SIGINT), (os.kill, signal.SIGINT), (os.kill, signal.SIGTERM)],
     ids=["Ctrl+C", "interrupt", "terminate"],
 )
-def test_a_world_that_is_stopped_leaves_nothing_and_says_so(
+def test_a_stopped_generation_removes_the_world_and_reports_it(
     tmp_path: Path, send: Callable[[int, int], None], which: signal.Signals
 ):
-    with generating(tmp_path, "large", "--people", "200000", "--processes", "2") as process:
+    with start_generation(tmp_path, "large", "--people", "200000", "--processes", "2") as process:
         wait_for_articles(process)
         send(process.pid, which)
-        told, said = process.communicate(timeout=60)
-        assert (process.returncode, told) == (1, "")
-        assert said.endswith(STOPPED)
-        assert "Traceback" not in said
-    assert ended(process)
-    assert left_behind(tmp_path) == []
+        stdout, stderr = process.communicate(timeout=60)
+        assert (process.returncode, stdout) == (1, "")
+        assert stderr.endswith(STOPPED)
+        assert "Traceback" not in stderr
+    assert wait_for_end(process)
+    assert world_folders(tmp_path) == []
 
 
-def test_the_processes_of_a_killed_one_end_and_the_next_sweeps_what_it_left(tmp_path: Path):
-    with generating(tmp_path, "large", "--people", "200000", "--processes", "2") as process:
+def test_workers_of_a_killed_generation_end_and_the_next_one_removes_its_files(tmp_path: Path):
+    with start_generation(tmp_path, "large", "--people", "200000", "--processes", "2") as process:
         wait_for_articles(process)
         process.kill()
         process.wait()
-        assert ended(process)
+        assert wait_for_end(process)
         assert "Traceback" not in process.stderr.read()
-    assert len(left_behind(tmp_path)) == 1
-    with generating(tmp_path, "small", "--people", "20", "--depth", "2", "--per-template", "1") as process:
+    assert world_folders(tmp_path) != []
+    with start_generation(tmp_path, "small", "--people", "20", "--depth", "2", "--per-template", "1") as process:
         process.communicate()
-    assert left_behind(tmp_path) == ["small"]
+    assert world_folders(tmp_path) == ["small"]
 
 
 @pytest.mark.parametrize(
     ("split", "before", "in_it"),
     [("text=100", "people", "articles"), ("web=100", "articles", "pages"), ("graph=100", "pages", "graph")],
 )
-def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(tmp_path: Path, split: str, before: str, in_it: str):
+def test_a_full_disk_fails_with_one_sentence_and_removes_the_world(tmp_path: Path, split: str, before: str, in_it: str):
     program = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -141,4 +140,4 @@ if __name__ == "__main__":
     assert f"\n{in_it}: " not in done.stderr
     assert "\nshowhow: The world large cannot be written to" in done.stderr
     assert "Traceback" not in done.stderr
-    assert left_behind(tmp_path) == []
+    assert world_folders(tmp_path) == []

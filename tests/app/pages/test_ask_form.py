@@ -1,11 +1,11 @@
-"""The limits of a run that is continued or asked again are those of its own reasoner."""
+"""A run that is continued or asked again has the limits of its own reasoner."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from runs.budget import RunLimits
 
-# Each reasoner has a field of its own for the steps; that of fusion is not shown.
+# Each reasoner has its own step field; that of fusion is not shown.
 SCRIPT = """
 import streamlit as st
 

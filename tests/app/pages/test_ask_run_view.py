@@ -1,4 +1,4 @@
-"""What the Ask page shows of an answer: where it was seen, and what the sources say."""
+"""The conclusion of a run on the Ask page: evidence steps, agreement and answers by source."""
 
 from uuid import uuid4
 
@@ -11,13 +11,13 @@ from db.trace_record import TraceRecord
 ARTICLE = "[1] Ada Reed was born in Gullhaven. [2] She has 5 kites, made in 1995."
 
 
-def record(answer: str | None, observations: list[str | None], **told: object) -> TraceRecord:
+def record(answer: str | None, observations: list[str | None], **configuration: object) -> TraceRecord:
     project = Project(name="p", world="w")
     question = Question(project_id=project.id, position=1, text="?")
-    trace = Trace(question_id=question.id, final_answer=answer, configuration=dict(told), answer_text=answer)
+    trace = Trace(question_id=question.id, final_answer=answer, configuration=dict(configuration), answer_text=answer)
     steps = [
-        Step(trace_id=trace.id, position=place, tool="read", observation=text, id=uuid4())
-        for place, text in enumerate(observations, 1)
+        Step(trace_id=trace.id, position=position, tool="read", observation=text, id=uuid4())
+        for position, text in enumerate(observations, 1)
     ]
     return TraceRecord(project, question, trace, steps)
 
@@ -27,32 +27,32 @@ def record(answer: str | None, observations: list[str | None], **told: object) -
     [
         ("Gullhaven", ["Nothing", ARTICLE, None, "| Gullhaven |"], [2, 4]),
         ("the Gullhaven (Q5)", [ARTICLE], [1]),
-        # A number is not seen within another one.
+        # A number is not part of a longer number.
         ("5", ["made in 1995", ARTICLE], [2]),
         ("Ada Reed, Ben Cole", ["Ada Reed", "Ben Cole and Ada Reed", "Ben Cole"], [2]),
         ("Ada Reed, Ben Cole", ["Ada Reed", "Ben Cole"], [1, 2]),
         ("Saltwick", [ARTICLE], []),
-        # Few steps that together show the most, the latest of equals.
+        # Few steps that cover the most parts; ties go to the later step.
         ("Ada, Ben, Cy", ["Ada", "Ada", "Ben and Cy", "Cy"], [2, 3]),
-        # Of many the ones nearest to the answer; a number that stands everywhere says nothing.
+        # The last steps of many; a number that occurs in too many steps is no evidence.
         ("Gullhaven", [ARTICLE] * 20, [13, 14, 15, 16, 17, 18, 19, 20]),
         ("5", [ARTICLE] * 20, []),
     ],
 )
-def test_an_answer_is_linked_to_the_steps_that_show_all_of_it_or_else_to_few_that_do_together(
+def test_evidence_is_the_steps_with_all_parts_of_the_answer_or_few_that_cover_them(
     answer: str, observations: list[str | None], steps: list[int]
 ):
     assert find_evidence_steps(record(answer, observations)) == steps
 
 
-def test_what_a_run_told_of_its_answer_is_shown_and_links_come_before_guesses():
-    agreed = {"state": "conflict", "words": "The sources disagree.", "answers": {}, "agreeing": []}
+def test_the_conclusion_shows_agreement_and_response_and_prefers_links_to_evidence():
+    agreement_data = {"state": "conflict", "words": "The sources disagree.", "answers": {}, "agreeing": []}
     links = [{"step": 1, "start": 9, "end": 17}]
-    shown = build_conclusion(
-        record("Gullhaven", [ARTICLE], agreement=agreed, response="It was G [step 1].", links=links)
+    conclusion = build_conclusion(
+        record("Gullhaven", [ARTICLE], agreement=agreement_data, response="It was G [step 1].", links=links)
     )
-    assert shown is not None
-    assert (shown["links"], shown["evidence"]) == (links, [])
-    assert shown["agreement"] == {"words": "The sources disagree.", "sign": "poor"}
-    assert shown["sources"] == [{"name": "From the text", "value": "Gullhaven"}]
+    assert conclusion is not None
+    assert (conclusion["links"], conclusion["evidence"]) == (links, [])
+    assert conclusion["agreement"] == {"words": "The sources disagree.", "sign": "poor"}
+    assert conclusion["sources"] == [{"name": "From the text", "value": "Gullhaven"}]
     assert build_conclusion(record(None, [ARTICLE])) is None

@@ -1,17 +1,33 @@
-"""A page is its folder and one line of PAGES."""
+"""A page is its folder and one entry of PAGES, which has its roles and its shortcuts."""
 
+import re
 from pathlib import Path
 
+import pytest
+
+import app.widgets.queue
 from app.pages import main
-from app.pages.main import PAGES, PageEntry, list_pages
+from app.pages.main import PAGES, PageEntry, list_pages, shortcuts_of
+
+PAGES_FOLDER = Path(main.__file__).parent
 
 
 def test_every_folder_with_a_page_is_in_the_navigation():
-    folders = {file.parent.name for file in Path(main.__file__).parent.glob("*/page.py")}
+    folders = {file.parent.name for file in PAGES_FOLDER.glob("*/page.py")}
     assert {entry.folder for entry in PAGES} == folders
 
 
-def test_an_added_page_is_offered_to_those_with_its_role():
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.folder)
+def test_the_sheet_of_a_page_lists_every_alt_shortcut_of_its_buttons(entry: PageEntry):
+    files = sorted((PAGES_FOLDER / entry.folder).glob("*.py"))
+    if entry.folder == "annotate":
+        files.append(Path(app.widgets.queue.__file__))
+    keys = {key for file in files for key in re.findall(r'"(Alt\+[A-Z])"', file.read_text(encoding="utf-8"))}
+    listed = {key for keys_of_action in shortcuts_of(entry.folder) for key in re.findall(r"Alt\+[A-Z]", keys_of_action)}
+    assert keys == listed - {"Alt+T"}, "Alt+T is handled by notebook.js"
+
+
+def test_a_new_page_is_listed_for_users_with_its_role():
     settings = PageEntry("settings", "Settings", ":material/settings:", frozenset({"admin"}))
     assert list_pages(["annotator", "admin"], (*PAGES, settings))[-1] is settings
     assert settings not in list_pages(["annotator"], (*PAGES, settings))

@@ -1,4 +1,4 @@
-"""Where the boxes of a drawing lie: nothing covers anything else, nothing is outside, nobody is forgotten."""
+"""The layout of diagrams: boxes do not overlap, have positive coordinates and show every person and value."""
 
 from itertools import combinations
 
@@ -27,37 +27,37 @@ def _branch(pid: str, label: str, *values: BranchValue, outgoing: bool, more: bo
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_tree_shows_everybody_and_no_box_covers_another(seed):
+def test_a_family_tree_shows_every_relative_and_boxes_do_not_overlap(seed):
     universe = make_universe(GenerationOptions(people=100, seed=seed, branching=8))
-    drawn = 0
+    family_count = 0
     for row in range(len(universe)):
-        found = build_universe_family(universe, ItemCatalog(universe).person(row))
-        if found is None:
+        family = build_universe_family(universe, ItemCatalog(universe).person(row))
+        if family is None:
             continue
-        drawn += 1
-        boxes, lines = diagrams.lay_out_family(found)
+        family_count += 1
+        boxes, lines = diagrams.lay_out_family(family)
         assert_apart(boxes)
         people = [box for box in boxes if box.look != "name"]
-        assert {box.go or found.centre for box in people} == set(found.people)
-        assert [box.label for box in people if box.look == "centre"] == [found.people[found.centre].label]
+        assert {box.go or family.centre for box in people} == set(family.people)
+        assert [box.label for box in people if box.look == "centre"] == [family.people[family.centre].label]
         assert all(x >= 0 and y >= 0 for line in lines for x, y in line.points)
-    assert drawn > 50
+    assert family_count > 50
 
 
-def test_a_line_leads_from_parents_to_each_child():
-    people = {one: Relative(one, one, born=f"19{place}0-01-01") for place, one in enumerate("MFabc")}
+def test_a_line_connects_parents_with_each_child():
+    people = {person: Relative(person, person, born=f"19{index}0-01-01") for index, person in enumerate("MFabc")}
     parents = dict.fromkeys("abc", ("F", "M"))
-    found = Family("b", people, parents, {}, ("a", "c"))
-    boxes, lines = diagrams.lay_out_family(found)
-    at = {box.label: box for box in boxes if box.look != "name"}
+    family = Family("b", people, parents, {}, ("a", "c"))
+    boxes, lines = diagrams.lay_out_family(family)
+    box_by_label = {box.label: box for box in boxes if box.look != "name"}
     ends = {line.points[-1] for line in lines}
     for child in "abc":
-        assert (at[child].centre_x, at[child].y) in ends
-    assert at["a"].x < at["b"].x < at["c"].x
+        assert (box_by_label[child].centre_x, box_by_label[child].y) in ends
+    assert box_by_label["a"].x < box_by_label["b"].x < box_by_label["c"].x
     assert {box.label for box in boxes if box.look == "name"} == {"parents", "this generation"}
 
 
-def test_a_neighbourhood_shows_every_value_and_where_it_leads():
+def test_a_neighbourhood_shows_every_value_and_its_target():
     day = BranchValue("1931-03-05T00:00:00Z", None, "http://www.w3.org/2001/XMLSchema#dateTime")
     branches = (
         _branch("P22", "father", BranchValue("Bo", "Q2"), outgoing=True),
@@ -75,6 +75,6 @@ def test_a_neighbourhood_shows_every_value_and_where_it_leads():
     assert "5 March 1931" in [box.label for box in boxes if box.look == "value"]
     (centre,) = [box for box in boxes if box.look == "centre"]
     assert (centre.label, centre.note) == ("Al", "Q1 · keeper")
-    # Arrows end at the object: at a value where the relation goes out, at the entity where it comes in.
+    # Arrows end at the object: at the value of an outgoing relation, at the entity for an incoming one.
     (incoming,) = {line.points[-1] for line in lines if line.arrow and line.points[-1][1] == centre.height}
     assert incoming[0] < centre.x + centre.width

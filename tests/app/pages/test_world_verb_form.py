@@ -1,4 +1,4 @@
-"""The form of a verb says what the verb says: every option, and back again as words of a command line."""
+"""The form of a verb: fields from its options, and command arguments from the fields."""
 
 from typing import Annotated, Any
 
@@ -26,12 +26,12 @@ def make(
     SEEN.append({"people": people, "friends": friends, "split": split, "plain": plain})
 
 
-def test_the_fields_are_the_options_with_their_words_and_bounds():
-    found = read_verb_options(make)
-    assert list(found) == ["people", "friends", "split", "plain"]
-    assert (found["people"].kind, found["people"].minimum, found["people"].maximum) == (int, 1, 9)
-    assert (found["split"].kind, found["split"].flag, found["split"].help) == (str, "--shares", "Where.")
-    assert (found["plain"].kind, found["plain"].default) == (bool, False)
+def test_fields_have_the_types_bounds_and_texts_of_the_options():
+    fields = read_verb_options(make)
+    assert list(fields) == ["people", "friends", "split", "plain"]
+    assert (fields["people"].kind, fields["people"].minimum, fields["people"].maximum) == (int, 1, 9)
+    assert (fields["split"].kind, fields["split"].flag, fields["split"].help) == (str, "--shares", "Where.")
+    assert (fields["plain"].kind, fields["plain"].default) == (bool, False)
 
 
 @given(
@@ -40,7 +40,7 @@ def test_the_fields_are_the_options_with_their_words_and_bounds():
     split=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
     plain=st.booleans(),
 )
-def test_the_words_bring_the_values_to_the_verb(people, friends, split, plain):
+def test_command_arguments_give_the_verb_the_values_of_the_form(people, friends, split, plain):
     app = typer.Typer()
     app.command()(make)
     given_values = {"people": people, "friends": friends, "split": split, "plain": plain}
@@ -50,16 +50,16 @@ def test_the_words_bring_the_values_to_the_verb(people, friends, split, plain):
     assert [given_values] == SEEN
 
 
-def test_what_is_left_as_it_is_needs_no_word():
-    known = read_verb_options(generate)
-    assert build_command_arguments({name: field.default for name, field in known.items()}, known) == []
+def test_defaults_need_no_argument():
+    options = read_verb_options(generate)
+    assert build_command_arguments({name: field.default for name, field in options.items()}, options) == []
 
 
-def test_every_option_of_generate_and_import_is_explained():
+def test_every_option_of_generate_and_import_has_a_help_text():
     for verb in (generate, import_):
         for field in read_verb_options(verb).values():
             assert field.help, f"{verb.__name__} {field.flag} has no explanation"
-    # What the form names by itself is named as the verb has it.
+    # Every option that the form names exists in the verb.
     named = {
         *generate_world.BASIC_OPTIONS,
         *generate_world.OPTION_LABELS,

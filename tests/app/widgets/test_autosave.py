@@ -1,17 +1,24 @@
+import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.services import use_services
 from app.widgets import autosave
-from db import projects, recording
+from app.widgets.autosave import DraftPage
+from app.widgets.opened_trace import OpenedTrace
+from db import projects, recording, traces, users
+from db.database import Database
 from db.drafts import find_draft
+from db.models import Draft, utc_now
 from runs.services import Services
 from settings import Settings
 
@@ -19,67 +26,172 @@ from settings import Settings
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[Services]:
     built = Services(Settings.from_env({"SHOWHOW_HOME": str(tmp_path)}))
-    with use_services(built):
-        yield built
+    yield built
     built.close()
 
 
 @pytest.fixture
 def client(services: Services):
-    app = Starlette(routes=[Route("/drafts/{trace_id:uuid}", autosave.save_draft, methods=["POST"])])
+    endpoint = autosave.draft_endpoint(services)
+    app = Starlette(routes=[Route("/drafts/{trace_id:uuid}", endpoint, methods=["POST"])])
     with TestClient(app) as opened:
         yield opened
 
 
+@dataclass(frozen=True)
+class Scene:
+    """Ada's trace, and a question that nobody has begun."""
+
+    database: Database
+    trace: UUID
+    new_question: UUID
+
+    def page(self, number: int, person: str = "ada") -> DraftPage:
+        """A page that shows Ada's trace to this person."""
+        return DraftPage(OpenedTrace(self.trace, person), number)
+
+
 @pytest.fixture
-def trace(services: Services) -> UUID:
-    question = SimpleNamespace(
-        text="?", source_id=None, dataset=None, split=None, kind=None, gold_answers=[], decomposition=[], details={}
+def scene(services: Services) -> Scene:
+    sample = SimpleNamespace(
+        source_id=None, dataset=None, split=None, kind=None, gold_answers=[], decomposition=[], details={}
     )
     with services.database.begin() as session:
         project = projects.create_project(session, "P", "w")
-        projects.add_questions(session, project.id, [question])
-        asked = projects.list_questions(session, project.id)[0]
-        ada = projects.get_or_create_user(session, "ada")
-        return recording.start_trace(session, asked.id, ada.id).id
+        for text in ("?", "new?"):
+            sample.text = text
+            projects.add_questions(session, project.id, [sample])
+        begun, new = projects.list_questions(session, project.id)
+        ada = users.register_user(session, "ada")
+        return Scene(services.database, recording.start_trace(session, begun.id, ada.id).id, new.id)
 
 
-def test_a_draft_is_kept_and_the_moment_is_told(client: TestClient, services: Services, trace: UUID):
-    content = {"step": 1, "fields": {"thought": "Half a tho😀"}, "opened": 5.0}
-    reply = client.post(f"/drafts/{trace}?token={autosave.draft_token(trace)}", json=content)
+def stored_draft(scene: Scene, trace_id: UUID) -> Draft | None:
+    with scene.database.read() as session:
+        return find_draft(session, trace_id)
+
+
+def test_a_draft_is_stored_and_the_reply_has_the_time(client: TestClient, scene: Scene):
+    content = {"step": 1, "fields": {"thought": "Half a tho😀"}, "active": 12}
+    reply = client.post(scene.page(5).url, json=content)
     assert reply.status_code == 200
-    with services.database.read() as session:
-        draft = find_draft(session, trace)
+    draft = stored_draft(scene, scene.trace)
     assert draft is not None
     assert draft.content == content
     assert reply.json()["saved_at"] == draft.saved_at.isoformat()
 
 
-def test_an_older_page_does_not_replace_what_a_newer_one_keeps(client: TestClient, trace: UUID):
-    door = f"/drafts/{trace}?token={autosave.draft_token(trace)}"
-    assert client.post(door, json={"opened": 9.0, "fields": {"thought": "newer"}}).status_code == 200
-    reply = client.post(door, json={"opened": 3.0, "fields": {"thought": "older"}})
+def test_an_older_page_does_not_replace_the_draft_of_a_newer_one(client: TestClient, scene: Scene):
+    assert client.post(scene.page(9).url, json={"fields": {"thought": "newer"}}).status_code == 200
+    reply = client.post(scene.page(3).url, json={"fields": {"thought": "older"}})
     assert reply.status_code == 503
     assert "newer tab" in reply.json()["error"]
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [(b"no json", 400), (b"[1]", 400), (b'{"a": "' + b"x" * autosave.MAX_DRAFT_BYTES + b'"}', 413)],
+    ("body", "reason"),
+    [
+        (b"no json", "not JSON"),
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"fields": {"thought": ' + b"[" * 100_000 + b"}}", "nested too deeply"),
+        (b'{"fields": {"thought": ["a"]}}', "not texts"),
+        (b'{"fields": {"thought": null}}', "not texts"),
+        (b'{"fields": [1]}', "not texts"),
+        (b'{"active": NaN}', "'active' is not a number"),
+        (b'{"active": 1e300}', "'active' is not a number"),
+        (b'{"active": -Infinity}', "'active' is not a number"),
+        (b'{"active": -1}', "'active' is not a number"),
+        (b'{"active": true}', "'active' is not a number"),
+        (b'{"step": "1"}', "'step' is not a number"),
+        (b'{"step": ' + b"9" * 5_000 + b"}", "not JSON"),
+        (b'{"opened": 1e300}', "unknown field 'opened'"),
+    ],
 )
-def test_what_is_no_draft_is_refused_with_the_reason(client: TestClient, trace: UUID, body: bytes, status: int):
-    reply = client.post(f"/drafts/{trace}?token={autosave.draft_token(trace)}", content=body)
-    assert reply.status_code == status
-    assert reply.json()["error"]
+def test_an_odd_draft_is_refused_with_the_reason_and_blocks_nothing(
+    client: TestClient, scene: Scene, body: bytes, reason: str
+):
+    reply = client.post(scene.page(1).url, content=body)
+    assert reply.status_code == 400
+    assert reason in reply.json()["error"]
+    assert client.post(scene.page(1).url, json={"fields": {"thought": "fine"}}).status_code == 200
 
 
-def test_nobody_writes_a_draft_without_the_pages_token(client: TestClient, trace: UUID):
-    assert client.post(f"/drafts/{trace}?token={autosave.draft_token(uuid4())}", json={}).status_code == 403
-    assert client.post(f"/drafts/{trace}", json={}).status_code == 403
+def test_text_that_cannot_be_stored_is_refused_in_a_sentence(client: TestClient, scene: Scene):
+    reply = client.post(scene.page(1).url, content=rb'{"fields": {"thought": "\ud800"}}')
+    assert (reply.status_code, "U+D800" in reply.json()["error"]) == (503, True)
 
 
-def test_a_trace_that_is_gone_is_said_to_be_so(client: TestClient):
-    gone = uuid4()
-    reply = client.post(f"/drafts/{gone}?token={autosave.draft_token(gone)}", json={})
+def test_a_body_over_the_limit_is_refused_without_reading_it_all(client: TestClient, scene: Scene):
+    read_chunks = []
+
+    def body() -> Iterator[bytes]:
+        for _ in range(300):
+            read_chunks.append(1)
+            yield b"x" * 1024 * 1024
+
+    async def receive() -> dict[str, object]:
+        chunk = next(chunks, None)
+        return {"type": "http.request", "body": chunk or b"", "more_body": chunk is not None}
+
+    chunks = body()
+    assert asyncio.run(autosave._read_body(Request({"type": "http", "headers": []}, receive))) is None
+    assert len(read_chunks) == 5
+    reply = client.post(scene.page(1).url, content=b"x" * (autosave.MAX_DRAFT_BYTES + 1))
+    assert reply.status_code == 413
+    assert reply.headers["Connection"] == "close"
+
+
+def test_a_draft_without_the_token_of_the_page_is_refused(client: TestClient, scene: Scene):
+    url = scene.page(3).url
+    other = DraftPage(OpenedTrace(uuid4(), "ada"), 3).url
+    forged = [
+        f"/drafts/{scene.trace}",
+        f"/drafts/{scene.trace}?{other.partition('?')[2]}",
+        url.replace("person=ada", "person=ben"),
+        url.replace("question=", f"question={scene.new_question}"),
+        url.replace("question=", "question=x"),
+        url.replace("opened_at=", "opened_at=yesterday"),
+        f"{url}%C3%A9",
+        *(url.replace("page=3", f"page={number}") for number in ("1e300", "9" * 18, "-1", "9" * 5_000, "%D9%A4", "")),
+    ]
+    for address in forged:
+        assert client.post(address, json={}).status_code == 403, address
+
+
+def test_a_draft_of_a_missing_trace_is_refused(client: TestClient, scene: Scene):
+    reply = client.post(DraftPage(OpenedTrace(uuid4(), "ada"), 1).url, json={})
     assert reply.status_code == 503
-    assert "no longer there" in reply.json()["error"]
+    assert "no longer exists" in reply.json()["error"]
+
+
+def test_nobody_stores_a_draft_of_the_trace_of_another_person(client: TestClient, scene: Scene):
+    reply = client.post(scene.page(1, person="ben").url, json={"fields": {"thought": "not mine"}})
+    assert reply.status_code == 503
+    assert "this trace is ada's" in reply.json()["error"]
+    assert stored_draft(scene, scene.trace) is None
+    with scene.database.read() as session:
+        assert users.find_user(session, "ben") is None
+
+
+def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Scene):
+    opened_at = utc_now() - timedelta(minutes=2)
+    opened = OpenedTrace.of_question(scene.new_question, "ben", opened_at)
+    assert OpenedTrace.of_question(scene.new_question, "ben", utc_now()).id == opened.id
+    assert OpenedTrace.of_question(scene.new_question, "cleo", opened_at).id != opened.id
+    for text in ("Who", "Who is"):
+        assert client.post(DraftPage(opened, 1).url, json={"fields": {"thought": text}}).status_code == 200
+    with scene.database.read() as session:
+        record = traces.load_trace(session, opened.id)
+    assert (record.author, record.trace.started_at) == ("ben", opened_at)
+    draft = stored_draft(scene, opened.id)
+    assert draft is not None
+    assert draft.content["fields"]["thought"] == "Who is"
+    # The question is reserved now.
+    reply = client.post(DraftPage(OpenedTrace.of_question(scene.new_question, "cleo", opened_at), 2).url, json={})
+    assert reply.status_code == 503
+    assert "somebody else has begun it" in reply.json()["error"]
+    with scene.database.read() as session:
+        assert users.find_user(session, "cleo") is None

@@ -4,7 +4,7 @@ from app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view,
 from tests.app.nouns import step_with
 
 
-def test_hits_keep_their_place_in_the_data():
+def test_hits_have_pointers_into_the_data():
     view = build_observation_view(
         step_with({"hits": [{"title": "A", "snippet": "s", "entity": "Q1", "relaxed": True}]})
     )
@@ -13,7 +13,7 @@ def test_hits_keep_their_place_in_the_data():
     assert "some" in view["note"]
 
 
-def test_that_no_article_has_all_words_is_said_only_where_it_is_so():
+def test_the_note_about_relaxed_hits_appears_only_if_all_hits_are_relaxed():
     hits = [{"title": name, "snippet": "s", "entity": None, "relaxed": name == "B"} for name in "AB"]
     assert build_observation_view(step_with({"hits": hits}))["note"] is None
     assert (
@@ -22,14 +22,14 @@ def test_that_no_article_has_all_words_is_said_only_where_it_is_so():
     )
 
 
-def test_pages_keep_their_address_and_their_place_in_the_data():
+def test_pages_have_their_address_and_pointers_into_the_data():
     page = {"title": "A", "address": "https://a.example/1", "snippet": "s", "relaxed": False}
     view = build_observation_view(step_with({"pages": [page]}))
     assert view == {"kind": "pages", "pages": [{**page, "pointer": "/pages/0"}], "note": None}
     assert build_observation_view(step_with({"pages": []}))["kind"] == "text"
 
 
-def test_a_page_that_was_read_is_named_by_its_address():
+def test_the_view_of_a_page_has_its_address():
     read = {
         "title": "T",
         "entity": None,
@@ -40,7 +40,7 @@ def test_a_page_that_was_read_is_named_by_its_address():
     assert build_observation_view(step_with(read))["address"] == "https://a.example/1"
 
 
-def test_no_hits_are_said_in_words():
+def test_no_hits_are_shown_as_text():
     assert build_observation_view(step_with({"hits": []}))["kind"] == "text"
 
 
@@ -55,34 +55,34 @@ def test_the_values_of_a_sentence_are_its_names_without_the_first_word_and_its_n
     assert [sentence["text"][start:end] for start, end in sentence["names"]] == ["Ada King of Ockham", "1835"]
 
 
-def test_a_date_at_midnight_is_shown_as_a_day_and_kept_as_it_is():
+def test_a_date_at_midnight_is_shown_as_a_day_and_keeps_its_value():
     cell = {"kind": "literal", "value": "1931-03-05T00:00:00Z", "datatype": "http://www.w3.org/2001/XMLSchema#dateTime"}
-    shown = build_observation_view(step_with({"columns": ["d"], "rows": [[cell, None]], "boolean": None}))["rows"][0]
-    assert shown[0]["shown"] == "1931-03-05"
-    assert shown[0]["value"] == "1931-03-05T00:00:00Z"
-    assert shown[1] is None
+    rows = build_observation_view(step_with({"columns": ["d"], "rows": [[cell, None]], "boolean": None}))["rows"][0]
+    assert rows[0]["shown"] == "1931-03-05"
+    assert rows[0]["value"] == "1931-03-05T00:00:00Z"
+    assert rows[1] is None
 
 
-def test_an_ask_is_yes_or_no():
+def test_an_ask_query_has_a_boolean_view():
     assert build_observation_view(step_with({"columns": [], "rows": [], "boolean": False})) == {
         "kind": "boolean",
         "value": False,
     }
 
 
-def test_a_foreign_observation_is_its_text_and_a_cut_is_said():
+def test_an_observation_without_data_is_shown_as_text_and_truncation_is_noted():
     assert build_observation_view(step_with(None, "plain")) == {"kind": "text", "text": "plain"}
     long = build_observation_view(step_with(None, "x" * (MAX_TEXT_CHARACTERS + 5)))["text"]
     assert long.endswith("5 more characters; they are stored and exported")
 
 
-def test_what_a_title_may_mean_is_offered_to_be_taken():
+def test_the_choices_of_an_ambiguous_title_can_be_clicked():
     choices = [{"title": "Mercury (planet)", "description": "planet", "entity": "Q308"}]
     data = {"title": "Mercury", "entity": None, "choices": choices, "sentences": [], "best": []}
     view = build_observation_view(step_with(data))
     assert view["kind"] == "hits"
     assert view["hits"] == [{**choices[0], "snippet": "", "pointer": "/choices/0"}]
-    assert view["note"].startswith("Mercury may mean several things")
+    assert view["note"].startswith("Mercury has several meanings")
 
 
 READ = {"title": "T", "entity": None, "sentences": ["One.", "Two is here.", "Three."], "best": [{"place": 0}]}
@@ -92,22 +92,22 @@ READ = {"title": "T", "entity": None, "sentences": ["One.", "Two is here.", "Thr
     ("answer", "supported", "invented", "sign"),
     [("Two", True, [], "good"), ("Two", False, ["Made up."], "poor"), (None, False, [], "none")],
 )
-def test_an_answer_is_shown_with_its_quotations_and_how_far_they_bear_it_out(
+def test_an_answer_is_shown_with_its_quotations_and_a_verdict(
     answer: str | None,
     supported: bool,  # noqa: FBT001 - a case
     invented: list[str],
     sign: str,
 ):
     quotes = [{"place": 1, "text": "Two is"}] if answer else []
-    told = {"route": "model", "answer": answer, "quotes": quotes, "invented": invented, "supported": supported}
-    view = build_observation_view(step_with({**READ, **told}))
+    answer_data = {"route": "model", "answer": answer, "quotes": quotes, "invented": invented, "supported": supported}
+    view = build_observation_view(step_with({**READ, **answer_data}))
     assert (view["answer"]["text"], view["answer"]["sign"]) == (answer, sign)
     assert (view["answer"]["quotes"], view["answer"]["invented"]) == (quotes, invented)
     assert [sentence["place"] for sentence in view["best"]] == ([0, 1] if answer else [0])
     assert view["note"] is None
 
 
-def test_without_the_model_nothing_is_said_of_an_answer_and_with_a_failed_one_why():
+def test_without_the_model_there_is_no_answer_and_a_failed_model_leaves_a_note():
     assert build_observation_view(step_with(READ))["answer"] is None
     view = build_observation_view(step_with({**READ, "route": "ranking", "why": "The server refuses the key."}))
     assert view["answer"] is None
@@ -115,18 +115,20 @@ def test_without_the_model_nothing_is_said_of_an_answer_and_with_a_failed_one_wh
 
 
 @pytest.mark.parametrize(
-    ("told", "note"),
+    ("query_data", "note"),
     [
         ({"route": "grammar"}, None),
-        ({"route": "model", "tried": []}, "Written by the language model and tried on the graph."),
+        ({"route": "model", "tried": []}, "Written by the language model and tested on the graph."),
         ({"route": "grammar", "why": "It failed.", "tried": [{"sparql": "S"}]}, "Written by the grammar. It failed."),
         ({"route": "model", "why": "Nothing.", "tried": []}, "Written by the language model. Nothing."),
     ],
 )
-def test_queries_say_who_wrote_them_where_a_model_was_asked(told: dict[str, object], note: str | None):
-    view = build_observation_view(step_with({"candidates": [{"sparql": "S", "reading": "r", "score": 1.0}], **told}))
+def test_the_note_on_queries_names_their_writer_if_a_model_was_asked(query_data: dict[str, object], note: str | None):
+    view = build_observation_view(
+        step_with({"candidates": [{"sparql": "S", "reading": "r", "score": 1.0}], **query_data})
+    )
     assert view["note"] == note
-    assert view["tried"] == told.get("tried", [])
+    assert view["tried"] == query_data.get("tried", [])
 
 
 def values_of(sentence: str, names: frozenset[str] | None = None) -> list[str]:
@@ -145,11 +147,11 @@ def test_two_names_joined_by_and_are_two_values():
 
 @pytest.mark.parametrize("date", ["19 September 1908", "September 19, 1908", "September 1908", "1908-09-19"])
 @pytest.mark.parametrize("names", [None, frozenset({"September"})])
-def test_a_whole_date_is_one_value_and_a_month_is_none(date: str, names: frozenset[str] | None):
+def test_a_whole_date_is_one_value_and_a_month_alone_is_none(date: str, names: frozenset[str] | None):
     assert values_of(f"In September he recalled {date}.", names) == [date]
 
 
-def test_only_names_that_the_world_knows_are_values_where_it_can_be_asked():
+def test_with_a_lookup_only_known_names_are_values():
     names = frozenset({"Romeo and Juliet", "Ada King", "Ockham"})
     assert values_of("In Ockham Ada King's Uncle Bertram read Romeo and Juliet.", names) == [
         "Ockham",

@@ -94,7 +94,7 @@ PLAIN = _patterns(
     }
 )
 
-_SHE, _ANYBODY = "(?P<who>M[rs] .+?)", "(?P<what>M[rs] .+)"
+_SHE, _PERSON = "(?P<who>M[rs] .+?)", "(?P<what>M[rs] .+)"
 WEB = _patterns(
     {
         "birth": [rf"{_SHE} was born on {DAY}", rf"The date of birth of {_SHE} is {DAY}"],
@@ -106,13 +106,13 @@ WEB = _patterns(
             rf"The residence of {_SHE} (?P<verb>is) {WHAT}",
         ],
         "death": [rf"{_SHE} died on {DAY}", rf"The date of death of {_SHE} is {DAY}"],
-        "father": [rf"{_ANYBODY} is the father of {_SHE}", rf"The father of {_SHE} is {_ANYBODY}"],
-        "mother": [rf"{_ANYBODY} is the mother of {_SHE}", rf"The mother of {_SHE} is {_ANYBODY}"],
+        "father": [rf"{_PERSON} is the father of {_SHE}", rf"The father of {_SHE} is {_PERSON}"],
+        "mother": [rf"{_PERSON} is the mother of {_SHE}", rf"The mother of {_SHE} is {_PERSON}"],
         "spouse": [
-            rf"{_SHE} married {_ANYBODY}",
-            rf"{_SHE} and {_ANYBODY} married each other",
-            rf"{_SHE} (?P<verb>is) married to {_ANYBODY}",
-            rf"{_SHE} and {_ANYBODY} (?P<verb>are) a married couple",
+            rf"{_SHE} married {_PERSON}",
+            rf"{_SHE} and {_PERSON} married each other",
+            rf"{_SHE} (?P<verb>is) married to {_PERSON}",
+            rf"{_SHE} and {_PERSON} (?P<verb>are) a married couple",
         ],
         "wedding": [rf"{_SHE} married on {DAY}", rf"The wedding of {_SHE} took place on {DAY}"],
         "job": [
@@ -127,7 +127,7 @@ WEB = _patterns(
             rf"{_SHE} (?P<verb>enjoys) {WHAT}",
             rf"The hobby of {_SHE} (?P<verb>is) {WHAT}",
         ],
-        "friend": [rf"{_SHE} made friends with {_ANYBODY}", rf"{_SHE} and {_ANYBODY} became friends"],
+        "friend": [rf"{_SHE} made friends with {_PERSON}", rf"{_SHE} and {_PERSON} became friends"],
         "region": [r"(?P<who>\w+) is a town in (?P<what>\w+)"],
         "country": [r"(?P<who>\w+) is a region of (?P<what>\w+)"],
         "written": [rf"(?P<who>This page) was written on {DAY}"],
@@ -140,7 +140,7 @@ class Reading:
     """A parsed sentence: kind, phrasing, subject and values."""
 
     kind: str
-    way: str
+    pattern: str
     who: str
     values: tuple[str, ...]
     past: bool | None
@@ -151,7 +151,7 @@ def read(sentence: str, patterns: list[tuple[str, re.Pattern[str]]]) -> Reading:
     """Parse a sentence; ValueError unless exactly one pattern matches."""
     readings = [(kind, pattern, match) for kind, pattern in patterns if (match := pattern.fullmatch(sentence))]
     if len(readings) != 1:
-        raise ValueError(f"{sentence!r} is said in {len(readings)} ways")
+        raise ValueError(f"{sentence!r} matches {len(readings)} patterns")
     [(kind, pattern, match)] = readings
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     if "a" in groups and (groups["a"] == "an") != (
@@ -167,7 +167,7 @@ def read(sentence: str, patterns: list[tuple[str, re.Pattern[str]]]) -> Reading:
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    # What stands in parentheses belongs to a title, whatever is in it.
+    # Text in parentheses belongs to a title, even if it contains a separator.
     return tuple(_day(pattern) for pattern in re.split(r"(?:, | and )(?![^(]*\))", text))
 
 

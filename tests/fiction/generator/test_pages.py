@@ -33,12 +33,12 @@ WITH_PAGES = [(split, by) for split, by in SPLITS if split == "everywhere" or "w
 
 
 @cache
-def written(seed: int, split: str = "everywhere", by: str = "both") -> list[MarkedWebPage]:
+def pages_of(seed: int, split: str = "everywhere", by: str = "both") -> list[MarkedWebPage]:
     return list(generate_pages(*split_universe(seed, split, by)))
 
 
 @cache
-def crowd() -> tuple[Universe, FactSources, list[MarkedWebPage]]:
+def large_universe_pages() -> tuple[Universe, FactSources, list[MarkedWebPage]]:
     """A universe large enough for rare events, with all facts on the web."""
     universe, fact_sources, options = split_universe(4, "web=100", people=1500)
     return universe, fact_sources, list(generate_pages(universe, fact_sources, options))
@@ -67,19 +67,19 @@ def facts(universe: Universe, reading: Reading) -> Iterator[Fact]:
 
 
 @cache
-def sorted_out(seed: int, split: str, by: str) -> tuple[set[Fact], list[tuple[MarkedWebPage, int, Fact]]]:
+def classify_statements(seed: int, split: str, by: str) -> tuple[set[Fact], list[tuple[MarkedWebPage, int, Fact]]]:
     """Facts of unmarked sentences, and facts of marked sentences."""
     universe, _, _ = split_universe(seed, split, by)
-    true, wrong = set(), []
-    for page in written(seed, split, by):
+    true, marked_statements = set(), []
+    for page in pages_of(seed, split, by):
         marks = {mark.sentence: number for number, mark in enumerate(page.marks)}
         for place, sentence in enumerate(page.page.sentences):
             stated = set(facts(universe, read(sentence, WEB)))
             if place in marks:
-                wrong.append((page, marks[place], stated.pop()))
+                marked_statements.append((page, marks[place], stated.pop()))
             elif place < len(page.page.sentences) - 1:
                 true |= stated
-    return true, wrong
+    return true, marked_statements
 
 
 @pytest.mark.parametrize(("split", "by"), WITH_PAGES)
@@ -94,7 +94,7 @@ def test_unmarked_statements_are_exactly_the_facts_of_the_web(seed: int, split: 
     places = universe.places
     expected |= {(town, "region", places.regions[places.region[n]]) for n, town in enumerate(places.towns)}
     expected |= {(region, "country", places.countries[places.country[n]]) for n, region in enumerate(places.regions)}
-    assert sorted_out(seed, split, by)[0] == expected
+    assert classify_statements(seed, split, by)[0] == expected
 
 
 @settings(max_examples=examples(40))
@@ -118,7 +118,7 @@ def test_pages_of_any_world_read_back(options: GenerationOptions, split: tuple[s
 def test_a_mark_has_the_false_and_the_true_value(seed: int, split: str, by: str):
     universe, _, _ = split_universe(seed, split, by)
     whys = Counter()
-    for page, number, (who, fact, value) in sorted_out(seed, split, by)[1]:
+    for page, number, (who, fact, value) in classify_statements(seed, split, by)[1]:
         mark, row = page.marks[number], page.to_row(universe)["marks"][number]
         true = int(getattr(universe, fact)[mark.person])
         assert (universe.titles[mark.person], mark.fact, words(universe, fact, mark.stated)) == (who, fact, value)
@@ -133,7 +133,7 @@ def test_a_mark_has_the_false_and_the_true_value(seed: int, split: str, by: str)
 
 
 def test_pages_are_later_than_their_facts_and_use_the_right_tense():
-    universe, _, pages = crowd()
+    universe, _, pages = large_universe_pages()
     rows = {name: row for row, name in enumerate(universe.titles)}
     living = 0
     for page in pages:
@@ -155,7 +155,7 @@ def test_pages_are_later_than_their_facts_and_use_the_right_tense():
 
 def test_outdated_pages_are_old_and_about_living_adults():
     universe, fact_sources, options = split_universe(6, "web=10,text=90", people=20_000)
-    # No page of now is older.
+    # The oldest current page.
     now = universe.today - 600
     recent = 0
     for page in generate_pages(universe, fact_sources, options):
@@ -168,7 +168,7 @@ def test_outdated_pages_are_old_and_about_living_adults():
 
 
 def test_an_outdated_statement_is_corrected_on_a_later_page():
-    universe, _, pages = crowd()
+    universe, _, pages = large_universe_pages()
     right: dict[Fact, int] = {}
     stale = []
     for page in pages:
@@ -185,9 +185,9 @@ def test_an_outdated_statement_is_corrected_on_a_later_page():
 
 
 def test_invented_namesakes_lived_earlier_and_their_titles_have_dates():
-    universe, _, written_pages = crowd()
+    universe, _, pages = large_universe_pages()
     count = 0
-    for page in written_pages:
+    for page in pages:
         who = {mark.person for mark in page.marks if mark.why == "namesake"}
         if who:
             [row] = who
@@ -201,7 +201,7 @@ def test_invented_namesakes_lived_earlier_and_their_titles_have_dates():
 
 def test_addresses_are_valid_and_unique():
     universe, _, _ = split_universe(1)
-    rows = [json.loads(json.dumps(page.to_row(universe))) for page in written(1)]
+    rows = [json.loads(json.dumps(page.to_row(universe))) for page in pages_of(1)]
     for key in ("address", "id"):
         values = [row[key] for row in rows]
         assert len(set(values)) == len(values)
@@ -209,22 +209,24 @@ def test_addresses_are_valid_and_unique():
 
 
 def test_every_phrasing_is_used():
-    _, _, pages = crowd()
-    stated = {(reading.kind, reading.way) for page in pages for reading in (read(s, WEB) for s in page.page.sentences)}
+    _, _, pages = large_universe_pages()
+    stated = {
+        (reading.kind, reading.pattern) for page in pages for reading in (read(s, WEB) for s in page.page.sentences)
+    }
     assert stated == {(kind, pattern.pattern) for kind, pattern in WEB}
 
 
 def test_plain_pages_use_one_phrasing():
     universe, fact_sources, options = split_universe(1)
     plain = list(generate_pages(universe, fact_sources, replace(options, plain=True)))
-    ways = set()
-    for one, other in zip(plain, written(1), strict=True):
+    patterns = set()
+    for one, other in zip(plain, pages_of(1), strict=True):
         assert (one.id, one.page.title, one.date, one.marks) == (other.id, other.page.title, other.date, other.marks)
         for sentences in zip(one.page.sentences, other.page.sentences, strict=True):
-            told_alike = [read(sentence, WEB) for sentence in sentences]
-            assert told_alike[0].values == told_alike[1].values or told_alike[0].kind in ("spouse", "friend")
-            ways.add((told_alike[0].kind, told_alike[0].past, told_alike[0].way))
-    assert len(ways) == len({(kind, past) for kind, past, _ in ways})
+            readings = [read(sentence, WEB) for sentence in sentences]
+            assert readings[0].values == readings[1].values or readings[0].kind in ("spouse", "friend")
+            patterns.add((readings[0].kind, readings[0].past, readings[0].pattern))
+    assert len(patterns) == len({(kind, past) for kind, past, _ in patterns})
 
 
 @pytest.mark.parametrize(("split", "by"), [("text=100", "both"), ("text=50,graph=50", "entity")])
@@ -235,11 +237,11 @@ def test_a_web_without_facts_has_no_pages(split: str, by: str):
 def test_pages_are_found_by_person_and_fact(tmp_path: Path):
     universe, fact_sources, _ = split_universe(1)
     writer = WebWriter(tmp_path / "web")
-    for page in written(1):
+    for page in pages_of(1):
         writer.add(page.page)
     writer.close()
     web = EmbeddedWeb(tmp_path / "web")
-    assert len(web) == len(written(1))
+    assert len(web) == len(pages_of(1))
     for row, fact, value in numbers(universe, fact_sources, "web"):
         if fact in ("hobby", "residence"):
             sought = f"{universe.titles[row]} {words(universe, fact, value)}"
@@ -250,7 +252,7 @@ def test_pages_are_found_by_person_and_fact(tmp_path: Path):
                 for reading in (read(snippet, WEB) for snippet in snippets)
                 if reading.kind == fact
             )
-    page = written(1)[-1].page
+    page = pages_of(1)[-1].page
     assert web.fetch(page.address) == page
 
 
@@ -260,10 +262,10 @@ def test_marks_are_loaded_by_address(tmp_path, monkeypatch):
     )
     file = tmp_path / "w" / PAGES_FILE
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    wrong = {row["address"]: row["marks"] for row in rows if row["marks"]}
-    assert 0 < len(wrong) < len(rows)
+    marked_statements = {row["address"]: row["marks"] for row in rows if row["marks"]}
+    assert 0 < len(marked_statements) < len(rows)
     marks = load_marks_by_address(file)
-    assert marks == wrong
+    assert marks == marked_statements
     web = open_world(tmp_path, "w").web
     for address, planted in marks.items():
         sentences = web.fetch(address).sentences

@@ -39,17 +39,17 @@ print(digest(5, "text=34,graph=33,web=33", "both"))
 
 
 @cache
-def written(seed: int, split: str = "everywhere", by: str = "both", *, plain: bool = False) -> list[Article]:
+def articles_of(seed: int, split: str = "everywhere", by: str = "both", *, plain: bool = False) -> list[Article]:
     universe, fact_sources, options = split_universe(seed, split, by)
     text = universe.restrict_to_sources(fact_sources, TEXT)
     return list(generate_articles(text, ItemCatalog(text), replace(options, plain=plain)))
 
 
 def digest(seed: int, split: str, by: str) -> str:
-    return sha256(repr(written(seed, split, by)).encode()).hexdigest()
+    return sha256(repr(articles_of(seed, split, by)).encode()).hexdigest()
 
 
-def expected(universe: Universe, fact_sources: FactSources) -> list[Counter[tuple[str, str]]]:
+def expected_facts(universe: Universe, fact_sources: FactSources) -> list[Counter[tuple[str, str]]]:
     """Expected facts of each article by kind of sentence, derived from the masks."""
     facts: list[Counter[tuple[str, str]]] = [Counter() for _ in range(len(universe))]
     households: dict[int, set[int]] = {}
@@ -79,8 +79,8 @@ def readings(article: Article, *, plain: bool) -> list[Reading]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_articles_state_exactly_the_facts_of_the_text(seed: int, split: str, by: str, *, plain: bool):
     universe, fact_sources, _ = split_universe(seed, split, by)
-    articles = written(seed, split, by, plain=plain)[: len(universe)]
-    for row, (article, facts) in enumerate(zip(articles, expected(universe, fact_sources), strict=True)):
+    articles = articles_of(seed, split, by, plain=plain)[: len(universe)]
+    for row, (article, facts) in enumerate(zip(articles, expected_facts(universe, fact_sources), strict=True)):
         female = bool(universe.female[row])
         facts["gender", ("female" if female else "male") if plain else ("woman" if female else "man")] += 1
         assert (
@@ -98,7 +98,7 @@ def test_articles_of_any_world_read_back(options: GenerationOptions, split: tupl
     fact_sources = assign_sources(universe, parse_split(*split), options.seed)
     text = universe.restrict_to_sources(fact_sources, TEXT)
     articles = generate_people_articles(text, ItemCatalog(text), replace(options, plain=plain), range(len(universe)))
-    for article, facts in zip(articles, expected(universe, fact_sources), strict=True):
+    for article, facts in zip(articles, expected_facts(universe, fact_sources), strict=True):
         stated = (reading for reading in readings(article, plain=plain) if reading.kind != "gender")
         assert Counter((reading.kind, value) for reading in stated for value in reading.values) == facts
 
@@ -107,7 +107,7 @@ def test_articles_of_any_world_read_back(options: GenerationOptions, split: tupl
 def test_relatives_in_articles_equal_those_evaluated_on_the_text(split: str, by: str):
     universe, fact_sources, _ = split_universe(3, split, by)
     text = universe.restrict_to_sources(fact_sources, TEXT)
-    for row, article in enumerate(written(3, split, by)[: len(universe)]):
+    for row, article in enumerate(articles_of(3, split, by)[: len(universe)]):
         stated = {(reading.kind, value) for reading in readings(article, plain=False) for value in reading.values}
         for name in ("father", "mother", "sister", "brother", "husband", "wife", "daughter", "son", "friend"):
             related = find_related(text, RELATIONS[name], np.array([row], np.int32))
@@ -118,7 +118,7 @@ def test_relatives_in_articles_equal_those_evaluated_on_the_text(split: str, by:
 def test_articles_use_the_right_pronoun_and_tense(split: str, by: str):
     universe, fact_sources, _ = split_universe(1, split, by)
     dead = {row for row, fact, _ in numbers(universe, fact_sources, "text") if fact == "death"}
-    for row, article in enumerate(written(1, split, by)[: len(universe)]):
+    for row, article in enumerate(articles_of(1, split, by)[: len(universe)]):
         called = {universe.names[row], f"{universe.names[row]}'s", *PRONOUNS[bool(universe.female[row])]}
         for reading in readings(article, plain=False):
             assert set(reading.who.split(" & ")) <= called
@@ -127,18 +127,20 @@ def test_articles_use_the_right_pronoun_and_tense(split: str, by: str):
 
 def test_every_phrasing_is_used():
     stated = {
-        (reading.kind, reading.way) for a in written(1)[:150] + written(2)[:150] for reading in readings(a, plain=False)
+        (reading.kind, reading.pattern)
+        for a in articles_of(1)[:150] + articles_of(2)[:150]
+        for reading in readings(a, plain=False)
     }
     assert stated == {(kind, pattern.pattern) for kind, pattern in PROSE}
 
 
 def test_plain_articles_have_the_published_format():
     universe, _, _ = split_universe(1)
-    for article in written(1, plain=True)[: len(universe)]:
+    for article in articles_of(1, plain=True)[: len(universe)]:
         stated = []
         for sentence, reading in zip(article.sentences, readings(article, plain=True), strict=True):
             if reading.kind in ("death", "birthplace", "residence", "wedding"):
-                # PhantomWiki knows nothing of these.
+                # PhantomWiki does not have these facts.
                 continue
             facts = parse_sentence(article.title, sentence)
             assert [fact.value for fact in facts] == list(reading.values)
@@ -161,7 +163,7 @@ def test_headings_are_above_their_sentences(*, plain: bool):
         "Life": {"birth", "birthplace", "residence", "death"},
         "Work and leisure": {"job", "hobby"},
     }
-    for article in written(1, "text=34,graph=33,web=33", plain=plain)[:150]:
+    for article in articles_of(1, "text=34,graph=33,web=33", plain=plain)[:150]:
         kinds = [reading.kind for reading in readings(article, plain=plain)]
         starts = [start for _, start in article.sections]
         for (heading, start), stop in zip(article.sections, [*starts[1:], len(kinds)], strict=True):
@@ -202,20 +204,20 @@ def test_blocks_do_not_change_the_articles(cuts: list[int], plain: bool):  # noq
     articles = [
         article for rows in ranges for article in generate_people_articles(text, ItemCatalog(text), options, rows)
     ]
-    assert articles == written(2, "text=34,graph=33,web=33", plain=plain)[: len(universe)]
+    assert articles == articles_of(2, "text=34,graph=33,web=33", plain=plain)[: len(universe)]
 
 
 def test_the_phrasing_of_a_fact_does_not_depend_on_other_facts():
     universe, fact_sources, _ = split_universe(1, "text=34,graph=33,web=33")
     dead = {row for row, fact, _ in numbers(universe, fact_sources, "text") if fact == "death"}
-    alone, whole = written(1, "text=34,graph=33,web=33"), written(1)
+    alone, whole = articles_of(1, "text=34,graph=33,web=33"), articles_of(1)
     compared = 0
     for row in range(len(universe)):
         if row in dead or universe.death[row] < 0:
-            stated = {(reading.kind, reading.values): reading.way for reading in readings(whole[row], plain=False)}
+            stated = {(reading.kind, reading.values): reading.pattern for reading in readings(whole[row], plain=False)}
             for reading in readings(alone[row], plain=False):
                 if len(reading.values) == 1 and (reading.kind, reading.values) in stated:
-                    assert reading.way == stated[reading.kind, reading.values]
+                    assert reading.pattern == stated[reading.kind, reading.values]
                     compared += 1
     assert compared > 100
 

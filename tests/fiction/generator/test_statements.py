@@ -12,6 +12,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from fiction.generator.split import assign_sources, parse_split
 from fiction.generator.statements import generate_triples
 from fiction.universe.build import make_universe
+from fiction.universe.items import PROPERTY_LABELS
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, FactSources, Universe
 from tests.examples import examples
@@ -113,7 +114,7 @@ def places(universe: Universe) -> Iterator[Triple]:
             yield item(kind, number), LABEL, label
 
 
-def written(universe: Universe, fact_sources: FactSources) -> list[Triple]:
+def triples_of(universe: Universe, fact_sources: FactSources) -> list[Triple]:
     """The generated triples, parsed as N-Triples."""
     triples = []
     for triple in parse(
@@ -134,7 +135,7 @@ def universe_of(people: int, seed: int, collisions: float = 0.0) -> Universe:
 def test_the_graph_has_exactly_the_facts_of_its_split(split: str, by: str):
     universe = universe_of(120, 5, 0.2)
     fact_sources = assign_sources(universe, parse_split(split, by), 5)
-    triples = written(universe, fact_sources)
+    triples = triples_of(universe, fact_sources)
     assert len(triples) == len(set(triples))
     derived = [*claims(universe, fact_sources), *names(universe, fact_sources), *places(universe)]
     assert len(derived) == len(set(derived))
@@ -150,14 +151,14 @@ def test_the_graph_has_exactly_the_facts_of_its_split(split: str, by: str):
 def test_the_triples_of_people_follow_the_split_in_any_world(people: int, seed: int, choice: tuple[str, str]):
     universe = universe_of(people, seed)
     fact_sources = assign_sources(universe, parse_split(*choice), seed)
-    direct = [triple for triple in written(universe, fact_sources) if triple[1].startswith(WDT)]
+    direct = [triple for triple in triples_of(universe, fact_sources) if triple[1].startswith(WDT)]
     assert sorted(t for t in direct if t[0].startswith(f"{WD}Q1000")) == sorted(claims(universe, fact_sources))
 
 
 def test_every_person_and_place_has_a_sitelink():
     universe = universe_of(120, 5, 0.2)
     fact_sources = assign_sources(universe, parse_split("everywhere"), 5)
-    pages = {page: thing for page, predicate, thing in written(universe, fact_sources) if predicate == ABOUT}
+    pages = {page: thing for page, predicate, thing in triples_of(universe, fact_sources) if predicate == ABOUT}
     titles = [*universe.titles, *universe.places.towns, *universe.places.regions, *universe.places.countries]
     assert len(pages) == len(titles)
     assert sum("%" in page or "(" in page for page in pages) >= 20
@@ -176,3 +177,25 @@ def test_days_are_typed_and_names_are_english():
             day = triple.predicate.value in (f"{WDT}P569", f"{WDT}P570", f"{WDT}P580")
             assert triple.object.language == (None if day else "en")
             assert triple.object.datatype.value.endswith("#dateTime" if day else "#langString")
+
+
+def test_properties_have_the_labels_and_aliases_of_the_published_worlds():
+    assert PROPERTY_LABELS == {
+        "P31": ("instance of", "is a"),
+        "P21": ("sex or gender", "gender"),
+        "P22": ("father", "dad"),
+        "P25": ("mother", "mum"),
+        "P26": ("spouse", "husband", "wife", "partner"),
+        "P40": ("child", "son", "daughter"),
+        "P3373": ("sibling", "brother", "sister"),
+        "P3342": ("friend", "significant person"),
+        "P106": ("occupation", "job", "profession"),
+        "P2650": ("hobby", "pastime", "interested in"),
+        "P569": ("date of birth", "born on", "birth date"),
+        "P570": ("date of death", "died on", "death date"),
+        "P580": ("date of marriage", "wedding date", "married on"),
+        "P19": ("place of birth", "birthplace", "born in"),
+        "P551": ("residence", "home town", "lives in"),
+        "P131": ("located in", "region"),
+        "P17": ("country", "state"),
+    }

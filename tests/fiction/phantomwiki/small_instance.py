@@ -65,7 +65,7 @@ attribute("rowing").
 attribute("checkers (draughts)").
 attribute("chess").
 """
-_TOLD = {
+_RELATIVES = {
     "Ann Lee": {"daughter": ["Di Lee"], "friend": ["Ed Oak"], "husband": ["Bo Lee"], "son": ["Cy Lee"]},
     "Bo Lee": {"daughter": ["Di Lee"], "son": ["Cy Lee"], "wife": ["Ann Lee"]},
     "Cy Lee": {"father": ["Bo Lee"], "mother": ["Ann Lee"], "sister": ["Di Lee"]},
@@ -80,7 +80,7 @@ _HEADINGS = {
 
 def articles() -> list[dict[str, Any]]:
     """Records of the articles."""
-    return [_article(title, facts) for title, facts in _TOLD.items()]
+    return [_article(title, facts) for title, facts in _RELATIVES.items()]
 
 
 def _article(title: str, relatives: dict[str, list[str]]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from fiction.generator.build import generate_world
 from fiction.phantomwiki.articles import derive_facts, format_article, parse_sentence, parse_sentences, read_articles
 from fiction.phantomwiki.export import InstanceExport, export_instance, generate_facts, generate_rules
-from fiction.phantomwiki.facts import parse_facts
 from fiction.phantomwiki.instance import import_instance
+from fiction.phantomwiki.prolog import parse_facts
 from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Both, Count, Expression, Fact, Having, Named, Related, encode_expression
@@ -27,18 +27,18 @@ from worlds.folder import WorldError, world_folder
 OPTIONS = GenerationOptions(people=80, seed=5, collisions=0.1, depth=4, per_template=0)
 PERSON = Named(7)
 JUDGES = Having("job", 3)
-KNOWN: list[Expression] = [
+EXPRESSIBLE: list[Expression] = [
     *(Related(relation, Related("parent", PERSON)) for relation in RELATIONS),
     Fact("birth", Related("friend", PERSON)),
     Fact("hobby", Having("birth", int(make_universe(OPTIONS).birth[7]))),
     Count(Related("friend", Related("parent", PERSON)), each=True),
     Count(Related("friend", PERSON)),
 ]
-UNKNOWN: list[Expression] = [
+INEXPRESSIBLE: list[Expression] = [
     Fact("birthplace", Related("friend", PERSON)),
     Both(Related("friend", PERSON), JUDGES),
     Count(Both(Related("friend", PERSON), JUDGES)),
-    # All together have another number of friends than each.
+    # The total number of friends differs from the number for each person.
     Count(Related("friend", Related("parent", PERSON))),
 ]
 
@@ -49,7 +49,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     generate_world(worlds, "kin", OPTIONS)
     universe = make_universe(OPTIONS)
-    rows = [_row(number, expression, universe) for number, expression in enumerate([*KNOWN, *UNKNOWN])]
+    rows = [_row(number, expression, universe) for number, expression in enumerate([*EXPRESSIBLE, *INEXPRESSIBLE])]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (world_folder(worlds, "kin") / QUESTIONS_FILE).write_text(text, encoding="utf-8")
     return worlds
@@ -63,7 +63,7 @@ def _row(number: int, expression: Expression, universe: Universe) -> dict[str, A
 
 def test_an_exported_world_imports_with_the_same_people_and_answers(worlds: Path, tmp_path: Path):
     export = export_instance(worlds, "kin", tmp_path / "folder")
-    assert export == InstanceExport(80, len(KNOWN), len(UNKNOWN), "depth_7_size_80_seed_5")
+    assert export == InstanceExport(80, len(EXPRESSIBLE), len(INEXPRESSIBLE), "depth_7_size_80_seed_5")
     import_instance(worlds, "back", tmp_path / "folder", {}, replace=True)
     assert verify_world(worlds, "back", print).first_differences == []
     by_id = {row["id"]: row for row in read_question_rows(worlds / "kin")}
@@ -71,7 +71,7 @@ def test_an_exported_world_imports_with_the_same_people_and_answers(worlds: Path
         original = by_id.pop(row["id"])
         answers = [sorted(answer["text"] for answer in record["answers"]) for record in (row, original)]
         assert answers[0] == answers[1]
-    assert [int(left[1:]) for left in by_id] == list(range(len(KNOWN), len(KNOWN) + len(UNKNOWN)))
+    assert [int(left[1:]) for left in by_id] == list(range(len(EXPRESSIBLE), len(EXPRESSIBLE) + len(INEXPRESSIBLE)))
 
 
 def test_an_export_has_all_fields_of_the_published_evaluator(worlds: Path, tmp_path: Path):
@@ -116,9 +116,9 @@ def test_published_articles_are_reproduced_except_for_the_order_of_friends(share
     values = ValueCodec(parse_facts(folder / "facts.pl", (folder / "facts.pl").read_text(encoding="utf-8")).universe)
     for article in read_articles((folder / "articles.json",)):
         facts = list(derive_facts(values, values.parse_value("person", article.title)))
-        written_anew = format_article(article.title, facts)
-        assert _without_friends(written_anew) == _without_friends(article.text)
-        sentences, _ = parse_sentences(written_anew)
+        formatted = format_article(article.title, facts)
+        assert _without_friends(formatted) == _without_friends(article.text)
+        sentences, _ = parse_sentences(formatted)
         assert [fact for sentence in sentences for fact in parse_sentence(article.title, sentence)] == facts
 
 
@@ -126,7 +126,7 @@ def _without_friends(text: str) -> list[str]:
     return [line for line in text.split("\n") if not line.startswith("The friends of ")]
 
 
-def test_only_a_new_or_empty_folder_is_written_to_and_a_failure_leaves_nothing(worlds: Path, tmp_path: Path):
+def test_an_export_needs_a_new_or_empty_folder_and_a_failure_writes_nothing(worlds: Path, tmp_path: Path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(WorldError, match="is not empty; name a new folder"):

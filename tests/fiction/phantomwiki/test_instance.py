@@ -25,13 +25,13 @@ LAYOUTS: list[Callable[[Path], Path]] = [
 ]
 
 
-def imported(worlds: Path, folder: Path, **metadata: str) -> dict[str, Any]:
+def import_small(worlds: Path, folder: Path, **metadata: str) -> dict[str, Any]:
     return import_instance(worlds, "small", folder, metadata)
 
 
 @pytest.mark.parametrize("write", LAYOUTS)
 def test_every_layout_gives_the_same_world(tmp_path: Path, write: Callable[[Path], Path]):
-    about = imported(tmp_path / "worlds", write(tmp_path / "folder"))
+    about = import_small(tmp_path / "worlds", write(tmp_path / "folder"))
     counts = ("kind", "format", "people", "articles", "questions")
     assert [about[name] for name in counts] == ["imported", "phantomwiki", 5, 5, 3]
     plain = import_instance(tmp_path / "worlds", "plain", small_instance.write(tmp_path / "plain"), {})
@@ -42,7 +42,7 @@ def test_every_layout_gives_the_same_world(tmp_path: Path, write: Callable[[Path
 
 
 def test_the_world_has_articles_a_graph_and_questions_with_entities(tmp_path: Path):
-    imported(tmp_path, small_instance.write(tmp_path / "folder"), licence="MIT")
+    import_small(tmp_path, small_instance.write(tmp_path / "folder"), licence="MIT")
     assert read_world_metadata(tmp_path, "small")["licence"] == "MIT"
     world = open_world(tmp_path, "small")
     assert world.text is not None
@@ -64,10 +64,10 @@ def test_the_world_has_articles_a_graph_and_questions_with_entities(tmp_path: Pa
 def test_one_of_several_splits_must_be_named(tmp_path: Path):
     folder = small_instance.write_for_the_hub(tmp_path / "hub", "size_5", "size_6")
     with pytest.raises(MalformedFile, match="several instances; name one with --where split=NAME: size_5, size_6"):
-        imported(tmp_path, folder)
+        import_small(tmp_path, folder)
     with pytest.raises(MalformedFile, match="there is no split size_7"):
-        imported(tmp_path, folder, split="size_7")
-    assert imported(tmp_path, folder, split="size_6")["split"] == "size_6"
+        import_small(tmp_path, folder, split="size_7")
+    assert import_small(tmp_path, folder, split="size_6")["split"] == "size_6"
 
 
 QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
@@ -76,30 +76,35 @@ QUESTION = json.dumps(small_instance.questions()[0]["prolog"]["query"][1])
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("questions.json", QUESTION, '"hobby(Y_4, \\"rowin\\")"', "line 2: of the question q0, the goal hobby(Y_4,"),
+        ("questions.json", QUESTION, '"hobby(Y_4, \\"rowin\\")"', "line 2: question q0: the goal hobby(Y_4,"),
         ("questions.json", QUESTION, '"hobby(Y_5, \\"rowing\\")"', "no goal after it binds its subject"),
         (
             "questions.json",
             '"answer": "Y_2"',
             '"answer": "Y_3"',
-            "line 2: of the question q0, the goal sister(Y_4, Y_2)",
+            "line 2: question q0: the goal sister(Y_4, Y_2)",
         ),
         ("questions.json", '"id": "q2"', '"id": "q1"', "there are two questions with the id q1"),
-        ("questions.json", '"type": 47', '"type": "47"', "the field 'type' is no whole number"),
-        ("questions.json", '"Di Lee"', "3", "line 2: the field 'answer' is no list of texts"),
+        ("questions.json", '"type": 47', '"type": "47"', "the field 'type' is not a whole number"),
+        ("questions.json", '"Di Lee"', "3", "line 2: the field 'answer' is not a list of texts"),
         ("questions.json", '"question": "Who', '"questions": "Who', "line 2: the field 'question' is missing"),
-        ("questions.json", '"prolog"', '"prologue"', "the field 'prolog' is no object with a 'query' and an 'answer'"),
-        ("questions.json", "\n]", ",\n3]", "the list holds something else than objects"),
-        ("questions.json", "\n]", "\n", "no JSON"),
+        (
+            "questions.json",
+            '"prolog"',
+            '"prologue"',
+            "the field 'prolog' is not an object with a 'query' and an 'answer'",
+        ),
+        ("questions.json", "\n]", ",\n3]", "the list contains something other than objects"),
+        ("questions.json", "\n]", "\n", "invalid JSON"),
         (
             "articles.json",
             '"title": "Di Lee"',
             '"title": "Di Leo"',
-            "the article is about no person of the facts: there is no person",
+            "the article is not about a person of the facts: there is no person",
         ),
         ("articles.json", '"title": "Di Lee"', '"title": "Cy Lee"', "there are two articles about 'Cy Lee'"),
-        ("articles.json", '"mother(', '"(', "a name, string or number is needed"),
-        ("articles.json", '\\"Ann Lee\\").', "3).", "it is no fact of two strings"),
+        ("articles.json", '"mother(', '"(', "a name, string or number is expected"),
+        ("articles.json", '\\"Ann Lee\\").', "3).", "it is not a fact with two strings"),
         ("facts.pl", "person", "pet", "facts.pl, line 9: 'Ann Lee' is a pet"),
     ],
 )
@@ -111,7 +116,7 @@ def test_malformed_files_are_reported_with_their_line_and_nothing_is_imported(
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(MalformedFile) as refused:
-        imported(tmp_path / "worlds", path.parent)
+        import_small(tmp_path / "worlds", path.parent)
     assert str(refused.value).startswith(str(path))
     assert message in str(refused.value)
     assert list_world_names(tmp_path / "worlds") == []
@@ -120,33 +125,33 @@ def test_malformed_files_are_reported_with_their_line_and_nothing_is_imported(
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        (["facts.pl"], "the folder has no facts.pl, nor has any folder in it"),
+        (["facts.pl"], "neither the folder nor a folder in it has a facts.pl"),
         (["articles.json"], "the folder has no articles.json or articles/"),
         (["questions.json"], "the folder has no questions.json or questions/"),
     ],
 )
-def test_a_folder_without_a_part_is_no_instance(tmp_path: Path, missing: list[str], message: str):
+def test_a_folder_without_a_required_file_is_not_an_instance(tmp_path: Path, missing: list[str], message: str):
     folder = small_instance.write(tmp_path / "folder")
     for name in missing:
         (folder / name).unlink()
     with pytest.raises(MalformedFile, match=message):
-        imported(tmp_path / "worlds", folder)
+        import_small(tmp_path / "worlds", folder)
 
 
-def test_a_file_is_no_folder(tmp_path: Path):
+def test_a_missing_folder_is_reported(tmp_path: Path):
     with pytest.raises(MalformedFile, match="there is no such folder"):
-        imported(tmp_path, tmp_path / "nowhere")
+        import_small(tmp_path, tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("relations", [[], {"sister": []}, {"sister": {"Ann Lee": "Di Lee"}}, {"sister": {"A": [3]}}])
 def test_relation_cells_must_be_lists_of_people(tmp_path: Path, relations: Any):
     folder = small_instance.write(tmp_path / "folder")
     (folder / "relations.json.gz").write_bytes(gzip.compress(json.dumps(relations).encode()))
-    with pytest.raises(MalformedFile, match="it is no object of relations"):
-        imported(tmp_path / "worlds", folder)
+    with pytest.raises(MalformedFile, match="it is not an object of relations"):
+        import_small(tmp_path / "worlds", folder)
 
 
-# `make bench ONLY=phantomwiki` goes through all seven.
+# `make bench ONLY=phantomwiki` verifies all seven.
 PUBLISHED = ("25_seed_1", "50_seed_3", "500_seed_1_easy")
 
 

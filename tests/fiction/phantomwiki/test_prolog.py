@@ -14,7 +14,7 @@ from fiction.phantomwiki.prolog import (
     quote_string,
 )
 
-# No surrogate can be written to a file.
+# Surrogates cannot be written to a file.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -49,16 +49,16 @@ def test_goals_are_parsed(text: str, goal: PrologTerm | None):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "a name, string or number is needed, not the end of the text"),
-        ('"Ann"', "a goal begins with the name of a relation"),
-        ("X", "a goal begins with the name of a relation"),
-        ('job("Ann", "baker"', "a comma or ) is needed, not the end of the text"),
-        ('job("Ann" "baker")', """a comma or ) is needed, not '"baker")'"""),
+        ("", "a name, string or number is expected, not the end of the text"),
+        ('"Ann"', "a goal must begin with the name of a relation"),
+        ("X", "a goal must begin with the name of a relation"),
+        ('job("Ann", "baker"', "a comma or ) is expected, not the end of the text"),
+        ('job("Ann" "baker")', """a comma or ) is expected, not '"baker")'"""),
         ('job("Ann"), job("Bo")', """', job("Bo")' follows the goal"""),
-        ('job("Ann)', "a name, string or number is needed, not '\"Ann)'"),
-        (r'job("\q")', r"the escape \q is not known"),
-        (r'job("\xD800\")', r"\xD800\ is no character"),
-        (r'job("\U00110000")', r"\U00110000 is no character"),
+        ('job("Ann)', "a name, string or number is expected, not '\"Ann)'"),
+        (r'job("\q")', r"the escape \q is unknown"),
+        (r'job("\xD800\")', r"\xD800\ is not a character"),
+        (r'job("\U00110000")', r"\U00110000 is not a character"),
         ("a(" * 50, "terms are nested more than 20 deep"),
     ],
 )

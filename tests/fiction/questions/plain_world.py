@@ -51,7 +51,7 @@ class PlainWorld:
         return person
 
     def relate(self, thing: Any, relation: str) -> Values:
-        """Values of a thing by the words of a relation; empty if there are none."""
+        """Values of a person, town or value by the label of a relation; empty if there are none."""
         if relation.endswith(" of"):
             fact = FACTS[relation.removesuffix(" of")]
             return {title for title, person in self.people.items() if person[fact] == thing}
@@ -88,19 +88,19 @@ class PlainWorld:
         own = self.people[title][fact]
         if not isinstance(own, date):
             return own is not None and test == "is" and own == value
-        text = spoken(value)
+        text = parse_day(value)
         return {"is": own == text, "before": own < text, "after": own > text}[test]
 
     def where(self, people: Iterable[str], fact: str, test: str, value: str) -> Values:
-        """The people who match."""
+        """The people whose fact matches."""
         return {title for title in people if self.fits(title, fact, test, value)}
 
 
-def spoken(text: str) -> date:
+def parse_day(text: str) -> date:
     """The day of a sentence."""
     return datetime.strptime(text, "%d %B %Y").date()  # noqa: DTZ007 - a day has no time zone
 
 
-def written(values: Iterable[Any]) -> list[str]:
+def format_values(values: Iterable[Any]) -> list[str]:
     """Values formatted as answers, sorted."""
     return sorted(value.isoformat() if isinstance(value, date) else str(value) for value in values)

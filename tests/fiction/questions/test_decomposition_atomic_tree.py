@@ -13,7 +13,7 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.names import MAX_ANSWERS_SHOWN
 from fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
-from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, written
+from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, format_values
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 CONDITIONS = (
@@ -37,18 +37,18 @@ class Interpreter:
     def __init__(self, world: PlainWorld) -> None:
         self.world = world
         self.nodes: dict[int, dict[str, Any]] = {}
-        self.found: dict[int, Values] = {}
+        self.answers: dict[int, Values] = {}
         self.pairs: dict[int, dict[Any, Values]] = {}
 
     def run(self, node: dict[str, Any]) -> Values:
         """Answers of a node; children are executed first."""
         values = [self.run(child) for child in node["children"]][-1] if "children" in node else self._operate(node)
         self.nodes[node["number"]] = node
-        self.found[node["number"]] = values
+        self.answers[node["number"]] = values
         assert node["count"] == len(values)
         texts = [answer["text"] for answer in node["answers"]]
         assert len(texts) == min(len(values), MAX_ANSWERS_SHOWN) == node["count"] - node.get("left_off", 0)
-        assert set(texts) <= set(written(values))
+        assert set(texts) <= set(format_values(values))
         return values
 
     def _operate(self, leaf: dict[str, Any]) -> Values:
@@ -60,7 +60,7 @@ class Interpreter:
                 return self._relate(leaf["number"], self._numbered(arguments[0]), arguments[1])
             case "Filter":
                 fact, test, value = condition(arguments[1])
-                return self.world.where(self.found[self._numbered(arguments[0])], fact, test, value)
+                return self.world.where(self.answers[self._numbered(arguments[0])], fact, test, value)
         assert leaf["operator"] == "DR"
         return self._reason(leaf["how"], [self._numbered(text) for text in arguments])
 
@@ -75,11 +75,11 @@ class Interpreter:
         return {name}
 
     def _relate(self, number: int, head: int, relation: str) -> Values:
-        self.pairs[number] = {thing: self.world.relate(thing, relation) for thing in self.found[head]}
+        self.pairs[number] = {thing: self.world.relate(thing, relation) for thing in self.answers[head]}
         return set().union(*self.pairs[number].values())
 
     def _reason(self, how: str, inputs: list[int]) -> Values:
-        values = [self.found[number] for number in inputs]
+        values = [self.answers[number] for number in inputs]
         if how == "both":
             return values[0] & values[1]
         if how == "count":
@@ -131,7 +131,7 @@ class Interpreter:
     def _numbered(self, text: str) -> int:
         match = REFERENCE.fullmatch(text)
         assert match
-        assert int(match[1]) in self.found, "a question takes answers that are not known yet"
+        assert int(match[1]) in self.answers, "a question refers to an answer that does not exist yet"
         return int(match[1])
 
 
@@ -158,13 +158,13 @@ def test_an_independent_interpreter_finds_the_gold_answers_at_every_node(express
     tree = json.loads(json.dumps(tree))
     values = Interpreter(WORLD).run(tree)
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
-    assert written(values) == sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
+    assert format_values(values) == sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
     assert tree["question"] == "What is asked?"
 
 
 @settings(max_examples=examples(100))
 @given(EXPRESSIONS)
-def test_every_answer_has_its_id_in_the_graph_where_it_has_one(expression: Any) -> None:
+def test_answers_with_an_entity_have_its_id(expression: Any) -> None:
     for node in nodes(build_atomic_tree(ReasoningBuilder(THINGS).build_tree(expression), THINGS)):
         for answer in node["answers"]:
             if answer["entity"] is None:
@@ -199,7 +199,7 @@ def is_published_tree(tree: Any, question: str) -> bool:
 def test_most_published_trees_have_the_expected_format(shared_data: Path) -> None:
     lines = (shared_data / "atomr_released" / "2Wiki_trees_first_100.jsonl").read_text("utf-8").splitlines()
     matches = [is_published_tree(row["reasoning_tree"], row["question"]) for row in map(json.loads, lines)]
-    # The others have a call without a second argument, a child that is nowhere, or no tree.
+    # The others have a call without a second argument, an undefined child, or no tree.
     assert sum(matches) > 80
 
 

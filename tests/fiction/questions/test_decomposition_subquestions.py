@@ -13,7 +13,7 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Named, Related
 from fiction.questions.reasoning import ReasoningBuilder
 from tests.examples import examples
-from tests.fiction.questions.plain_world import PlainWorld, spoken
+from tests.fiction.questions.plain_world import PlainWorld, parse_day
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 WORLD = PlainWorld(UNIVERSE)
@@ -45,7 +45,7 @@ def read(sentence: str) -> tuple[str, str, str]:
         return subject, relation, value
     words = {"lives": "residence", "died": "date of death", "married": "date of marriage"}
     words["was born"] = "date of birth" if " on " in sentence.removeprefix(subject) else "place of birth"
-    day = spoken(value) if words.get(relation, "").startswith("date") else value
+    day = parse_day(value) if words.get(relation, "").startswith("date") else value
     assert day in WORLD.relate(subject, words.get(relation, relation)), sentence
     return subject, relation, text(day)
 
@@ -75,7 +75,7 @@ def test_the_last_answer_is_that_of_the_question_and_references_point_back(expre
     subquestions = build(expression)
     for place, one in enumerate(subquestions, 1):
         assert all(int(number) < place for number in REFERENCE.findall(one["question"]))
-        # Whoever could be looked up needs a source; what follows from other answers names some.
+        # A question either needs a source or refers to other answers.
         assert one["retrieval"] or REFERENCE.search(one["question"])
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
     gold = [THINGS.answer_text(answer.kind, value) for value in answer.values]

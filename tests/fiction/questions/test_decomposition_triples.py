@@ -12,7 +12,7 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.universe.items import PROPERTY_LABELS
 from tests.examples import examples
-from tests.fiction.questions.plain_world import FACTS, WOMEN, PlainWorld, spoken
+from tests.fiction.questions.plain_world import FACTS, WOMEN, PlainWorld, parse_day
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 WORLD = PlainWorld(UNIVERSE)
@@ -70,7 +70,7 @@ def facts(facts_by_relation: Known, relation: str) -> Iterator[tuple[str, str]]:
         for person in objects:
             gender = facts_by_relation.get("sex or gender", {}).get(person, set())
             expected = {"female"} if relation in WOMEN else {"male"}
-            # A father is a man by what the word says; only a word that the graph has not needs the gender.
+            # Only relations that the graph does not have need the gender; "father" implies it.
             if relation not in BASE or gender == expected:
                 yield subject, person
 
@@ -96,15 +96,15 @@ def fill(binding: Binding | None, name: str, value: str) -> Binding | None:
         return {**binding, name: value} if binding.get(name, value) == value else None
     for test in ("before", "after"):
         if name.startswith(f"{test} "):
-            day = spoken(name.removeprefix(f"{test} ")).isoformat()
+            day = parse_day(name.removeprefix(f"{test} ")).isoformat()
             return binding if (value < day if test == "before" else value > day) else None
-    return binding if value == name or (name[:1].isdigit() and spoken(name).isoformat() == value) else None
+    return binding if value == name or (name[:1].isdigit() and parse_day(name).isoformat() == value) else None
 
 
-def answered(expression: ask.Expression, pattern: list[list[str]], facts_by_relation: Known) -> list[str]:
+def answers_of(expression: ask.Expression, pattern: list[list[str]], facts_by_relation: Known) -> list[str]:
     """Answers of an expression without comparison, from the bindings."""
     if isinstance(expression, ask.Count):
-        return [str(len(answered(expression.of, pattern, facts_by_relation)))]
+        return [str(len(answers_of(expression.of, pattern, facts_by_relation)))]
     if not pattern:
         assert isinstance(expression, ask.Named)
         return [UNIVERSE.titles[expression.person]]
@@ -133,7 +133,7 @@ def test_the_decomposition_is_a_pattern_whose_matches_are_the_answers(expression
     answer = ExpressionEvaluator(UNIVERSE).evaluate(expression)
     gold = sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
     triples = decompose(expression)
-    assert answered(expression, triples["decomposition"], EVERYTHING) == gold
+    assert answers_of(expression, triples["decomposition"], EVERYTHING) == gold
 
 
 @settings(max_examples=examples(150))
@@ -143,12 +143,12 @@ def test_the_completed_triples_alone_suffice_for_the_answers(expression: Any) ->
     gold = sorted(THINGS.answer_text(answer.kind, value) for value in answer.values)
     triples = decompose(expression)
     if not triples.get("left_off"):
-        assert answered(expression, triples["decomposition"], completed(triples["completed"])) == gold
+        assert answers_of(expression, triples["decomposition"], completed(triples["completed"])) == gold
 
 
 @settings(max_examples=examples(200))
 @given(EXPRESSIONS)
-def test_every_completed_triple_is_a_fact_with_its_ids_and_stands_once(expression: Any) -> None:
+def test_every_completed_triple_is_a_fact_with_its_ids_and_is_unique(expression: Any) -> None:
     rows = decompose(expression)["completed"]
     for row in rows:
         assert row["object"] in EVERYTHING[row["relation"]][row["subject"]]

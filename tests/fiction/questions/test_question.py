@@ -34,7 +34,7 @@ def file(questions: list[GeneratedQuestion], tmp_path: Path) -> Path:
     return tmp_path / "questions.jsonl"
 
 
-def test_a_row_holds_all_gold_and_is_json(questions: list[GeneratedQuestion]) -> None:
+def test_a_row_has_all_gold_parts_and_is_json(questions: list[GeneratedQuestion]) -> None:
     for one in questions:
         row = json.loads(json.dumps(one.to_row()))
         assert row == one.to_row()
@@ -65,7 +65,7 @@ def test_needs_are_minimal_sets_of_sources(questions: list[GeneratedQuestion]) -
         assert sets
         assert all(sources and sources <= set(SOURCES) for sources in sets)
         assert not any(less < more for less in sets for more in sets)
-    # A split in three leaves some that one source answers and some that need more.
+    # With a split over three sources some questions need one source, and some need more.
     assert {len(one.needs[0]) for one in questions} >= {1, 2}
 
 

@@ -47,7 +47,7 @@ def test_questions_are_selected_by_filters(file):
     assert like(text="B") == ["b"]
     assert like(kind="how many") == ["b"]
     assert like(needs="graph or text + web") == ["a"]
-    # A question of unknown difficulty is as difficult as one likes.
+    # A question of unknown difficulty matches every range.
     assert like(min_difficulty=4) == ["b", "4"]
     assert like(max_difficulty=3) == ["a", "4"]
     assert like(min_difficulty=3, max_difficulty=9, kind="who") == ["a"]

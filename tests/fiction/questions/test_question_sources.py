@@ -20,11 +20,11 @@ from tests.fiction.questions.sample_expressions import EXPRESSIONS, UNIVERSE
 
 BITS = {"text": 1, "graph": 2, "web": 4}
 HIDDEN = "hidden"
-GROWING = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask.Place)
+MONOTONIC = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask.Place)
 
 
 class Plain:
-    """Facts of some sources as dictionaries; `way` records every intermediate set."""
+    """Facts of some sources as dictionaries; `stages` records every intermediate set."""
 
     def __init__(self, universe: Universe, fact_sources: FactSources, sources: int) -> None:
         self.universe, self.rows = universe, range(len(universe))
@@ -37,11 +37,11 @@ class Plain:
             ]
         pairs = zip(universe.friends.pairs.tolist(), fact_sources.friends.tolist(), strict=True)
         self.friends = {frozenset(pair) for pair, mask in pairs if mask & sources}
-        self.way: list[Any] = []
+        self.stages: list[Any] = []
 
     def answer(self, expression: ask.Expression) -> set[Any]:
         result = getattr(self, type(expression).__name__.lower())(expression)
-        self.way.append(result)
+        self.stages.append(result)
         return set(result)
 
     def named(self, named: ask.Named) -> set[int]:
@@ -54,7 +54,7 @@ class Plain:
         people, relation = self.answer(related.of), get_relation(related.relation)
         for step in relation.steps:
             people = {relative for person in people for relative in self.step(person, step)}
-            self.way.append(people)
+            self.stages.append(people)
         return {row for row in people if relation.women in (None, bool(self.universe.female[row]))}
 
     def parents(self, person: int) -> list[Any]:
@@ -66,19 +66,19 @@ class Plain:
         if step == "child":
             return {row for row in self.rows if person in self.parents(row)}
         if step == "sibling":
-            self.way.append({"parents of": person, "are": self.parents(person)})
+            self.stages.append({"parents of": person, "are": self.parents(person)})
             return {child for parent in self.step(person, "parent") for child in self.step(parent, "child")} - {person}
         if step == "spouse":
             return {self.facts["spouse"][person]} - {None, HIDDEN}
         return {other for pair in self.friends if person in pair for other in pair - {person}}
 
-    def look(self, fact: str, people: set[int]) -> dict[int, Any]:
+    def look_up(self, fact: str, people: set[int]) -> dict[int, Any]:
         values = {person: self.facts[fact][person] for person in people}
-        self.way.append(values)
+        self.stages.append(values)
         return values
 
     def only(self, only: ask.Only) -> set[int]:
-        values = self.look(only.fact, self.answer(only.of))
+        values = self.look_up(only.fact, self.answer(only.of))
         dated = {person: value for person, value in values.items() if isinstance(value, int)}
         tests = {"is": lambda v: v == only.value, "before": lambda v: v < only.value, "after": lambda v: v > only.value}
         return {person for person, value in dated.items() if tests[only.test](value)}
@@ -87,18 +87,18 @@ class Plain:
         return self.answer(both.left) & self.answer(both.right)
 
     def most(self, most: ask.Most) -> set[int]:
-        values = self.look(most.fact, self.answer(most.of))
+        values = self.look_up(most.fact, self.answer(most.of))
         days = [value for value in values.values() if isinstance(value, int)]
         end = (min if most.first else max)(days, default=None)
         return {person for person, value in values.items() if value == end and end is not None}
 
     def fact(self, fact: ask.Fact) -> set[int]:
-        return {value for value in self.look(fact.fact, self.answer(fact.of)).values() if isinstance(value, int)}
+        return {value for value in self.look_up(fact.fact, self.answer(fact.of)).values() if isinstance(value, int)}
 
     def place(self, place: ask.Place) -> set[int]:
-        return {self.around(place.kind, town) for town in self.answer(place.of)}
+        return {self.area_of(place.kind, town) for town in self.answer(place.of)}
 
-    def around(self, kind: str, town: int) -> int:
+    def area_of(self, kind: str, town: int) -> int:
         region = int(self.universe.places.region[town])
         return region if kind == "region" else int(self.universe.places.country[region])
 
@@ -109,28 +109,28 @@ class Plain:
         whose = self.answer(count.of.of)
         return {len(self.related(ask.Related(count.of.relation, ask.Named(person)))) for person in sorted(whose)}
 
-    def one(self, expression: ask.People) -> int | None:
+    def single_person(self, expression: ask.People) -> int | None:
         result = self.answer(expression)
         return result.pop() if len(result) == 1 else None
 
     def compare(self, compare: ask.Compare) -> set[int]:
-        people = [self.one(compare.left), self.one(compare.right)]
-        days = [self.look(compare.fact, {person} - {None}).get(person) for person in people]
+        people = [self.single_person(compare.left), self.single_person(compare.right)]
+        days = [self.look_up(compare.fact, {person} - {None}).get(person) for person in people]
         if not all(isinstance(day, int) for day in days) or days[0] == days[1]:
             return set()
         return {people[(days[0] > days[1]) == compare.first]}
 
     def same(self, same: ask.Same) -> set[bool]:
-        people = [self.one(same.left), self.one(same.right)]
-        values = [self.look(same.fact, {person} - {None}).get(person) for person in people]
+        people = [self.single_person(same.left), self.single_person(same.right)]
+        values = [self.look_up(same.fact, {person} - {None}).get(person) for person in people]
         if not all(isinstance(value, int) for value in values):
             return set()
         if same.country:
-            values = [self.around("country", town) for town in values]
+            values = [self.area_of("country", town) for town in values]
         return {values[0] == values[1]}
 
     def judge(self, judge: ask.Judge) -> set[bool]:
-        left, right = self.one(judge.left), self.one(judge.right)
+        left, right = self.single_person(judge.left), self.single_person(judge.right)
         if left is None or right is None:
             return set()
         lookups = {
@@ -138,7 +138,7 @@ class Plain:
             "wedding": [("wedding", right), ("birth", left), ("death", left)],
             "passport": [("residence", left), ("residence", right)],
         }[judge.strategy]
-        values = [self.look(fact, {person})[person] for fact, person in lookups]
+        values = [self.look_up(fact, {person})[person] for fact, person in lookups]
         if HIDDEN in values:
             return set()
         return getattr(self, f"_{judge.strategy}")(*values)
@@ -150,11 +150,11 @@ class Plain:
         return set() if day is None else {born <= day and (died is None or day <= died)}
 
     def _passport(self, left: int, right: int) -> set[bool]:
-        return {self.around("country", left) != self.around("country", right)}
+        return {self.area_of("country", left) != self.area_of("country", right)}
 
 
-def grows(expression: ask.Expression) -> bool:
-    return isinstance(expression, GROWING) and all(map(grows, ask.child_expressions(expression)))
+def is_monotonic(expression: ask.Expression) -> bool:
+    return isinstance(expression, MONOTONIC) and all(map(is_monotonic, ask.child_expressions(expression)))
 
 
 def needs(universe: Universe, fact_sources: FactSources, expression: ask.Expression) -> list[list[str]]:
@@ -163,35 +163,39 @@ def needs(universe: Universe, fact_sources: FactSources, expression: ask.Express
     derive = []
     for chosen in (set(names) for size in (1, 2, 3) for names in combinations(BITS, size)):
         plain = Plain(universe, fact_sources, sum(BITS[name] for name in chosen))
-        if plain.answer(expression) == answer and ((bool(answer) and grows(expression)) or plain.way == everything.way):
+        if plain.answer(expression) == answer and (
+            (bool(answer) and is_monotonic(expression)) or plain.stages == everything.stages
+        ):
             derive.append(chosen)
     return [[name for name in BITS if name in one] for one in derive if not any(other < one for other in derive)]
 
 
 def masks(universe: Universe, seed: int) -> FactSources:
     """Random fact sources, at least one per fact, equal for both partners."""
-    chance = np.random.default_rng(seed)
-    masks = {fact: chance.integers(1, 8, len(universe)).astype(np.uint8) for fact in FACTS}
+    generator = np.random.default_rng(seed)
+    masks = {fact: generator.integers(1, 8, len(universe)).astype(np.uint8) for fact in FACTS}
     for fact in ("spouse", "wedding"):
         for row, other in enumerate(universe.spouse.tolist()):
             if other > row:
                 masks[fact][other] = masks[fact][row]
-    return FactSources(masks, chance.integers(1, 8, len(universe.friends.pairs)).astype(np.uint8))
+    return FactSources(masks, generator.integers(1, 8, len(universe.friends.pairs)).astype(np.uint8))
 
 
-TOLD = [
+FACT_SOURCES = [
     masks(UNIVERSE, 1),
     masks(UNIVERSE, 2),
     assign_sources(UNIVERSE, parse_split("text=60,graph=30,web=10", "entity"), 3),
 ]
-NEEDS = [SourceNeeds(UNIVERSE, fact_sources) for fact_sources in TOLD]
+NEEDS = [SourceNeeds(UNIVERSE, fact_sources) for fact_sources in FACT_SOURCES]
 
 
 @example(ask.Count(ask.Related("aunt", ask.Named(1)), each=True), 0)
 @settings(max_examples=examples(150))
-@given(EXPRESSIONS, st.sampled_from(range(len(TOLD))))
+@given(EXPRESSIONS, st.sampled_from(range(len(FACT_SOURCES))))
 def test_needs_equal_those_of_an_exhaustive_search(expression: ask.Expression, fact_sources: int) -> None:
-    assert NEEDS[fact_sources].find_sufficient_sets(expression) == needs(UNIVERSE, TOLD[fact_sources], expression)
+    assert NEEDS[fact_sources].find_sufficient_sets(expression) == needs(
+        UNIVERSE, FACT_SOURCES[fact_sources], expression
+    )
 
 
 def test_needs_of_a_worlds_questions_equal_those_of_an_exhaustive_search() -> None:
@@ -202,7 +206,7 @@ def test_needs_of_a_worlds_questions_equal_those_of_an_exhaustive_search() -> No
         assert question.needs == needs(universe, fact_sources, question.expression), question.text
 
 
-def only_told(**sources: int) -> FactSources:
+def fact_sources_with(**sources: int) -> FactSources:
     """These facts in these sources, all others in every source."""
     every = {fact: np.full(len(UNIVERSE), sources.get(fact, 7), np.uint8) for fact in FACTS}
     return FactSources(every, np.full(len(UNIVERSE.friends.pairs), sources.get("friend", 7), np.uint8))
@@ -211,15 +215,21 @@ def only_told(**sources: int) -> FactSources:
 def test_a_chain_over_two_sources_needs_both() -> None:
     child = int(np.flatnonzero(UNIVERSE.father >= 0)[0])
     expression = ask.Fact("job", ask.Related("father", ask.Named(child)))
-    assert SourceNeeds(UNIVERSE, only_told(father=1, job=4)).find_sufficient_sets(expression) == [["text", "web"]]
-    assert SourceNeeds(UNIVERSE, only_told(father=3, job=2)).find_sufficient_sets(expression) == [["graph"]]
-    assert SourceNeeds(UNIVERSE, only_told()).find_sufficient_sets(expression) == [["text"], ["graph"], ["web"]]
+    assert SourceNeeds(UNIVERSE, fact_sources_with(father=1, job=4)).find_sufficient_sets(expression) == [
+        ["text", "web"]
+    ]
+    assert SourceNeeds(UNIVERSE, fact_sources_with(father=3, job=2)).find_sufficient_sets(expression) == [["graph"]]
+    assert SourceNeeds(UNIVERSE, fact_sources_with()).find_sufficient_sets(expression) == [["text"], ["graph"], ["web"]]
 
 
 def test_a_missing_death_needs_no_source() -> None:
     alive = int(np.flatnonzero(UNIVERSE.death < 0)[0])
     expression = ask.Fact("death", ask.Named(alive))
-    assert SourceNeeds(UNIVERSE, only_told(death=1)).find_sufficient_sets(expression) == [["text"], ["graph"], ["web"]]
+    assert SourceNeeds(UNIVERSE, fact_sources_with(death=1)).find_sufficient_sets(expression) == [
+        ["text"],
+        ["graph"],
+        ["web"],
+    ]
 
 
 def test_the_absence_of_siblings_needs_the_source_of_the_parents() -> None:
@@ -227,8 +237,8 @@ def test_the_absence_of_siblings_needs_the_source_of_the_parents() -> None:
     fathers = UNIVERSE.father
     alone = next(row for row in range(len(UNIVERSE)) if fathers[row] >= 0 and children[fathers[row]] == 1)
     expression = ask.Related("sibling", ask.Named(alone))
-    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).find_sufficient_sets(expression) == [["graph"]]
-    assert SourceNeeds(UNIVERSE, only_told(father=2, mother=3)).find_sufficient_sets(ask.Count(expression)) == [
+    assert SourceNeeds(UNIVERSE, fact_sources_with(father=2, mother=3)).find_sufficient_sets(expression) == [["graph"]]
+    assert SourceNeeds(UNIVERSE, fact_sources_with(father=2, mother=3)).find_sufficient_sets(ask.Count(expression)) == [
         ["graph"]
     ]
 
@@ -238,7 +248,7 @@ def test_a_count_needs_the_sources_of_all_counted_people() -> None:
     person = int(np.argmax(sizes))
     pairs = UNIVERSE.friends.pairs
     half = (np.arange(len(pairs)) % 2 + 1).astype(np.uint8)
-    fact_sources = FactSources(only_told().masks, half)
+    fact_sources = FactSources(fact_sources_with().masks, half)
     expression = ask.Count(ask.Related("friend", ask.Named(person)))
     own = half[(pairs == person).any(axis=1)]
     assert set(own.tolist()) == {1, 2}

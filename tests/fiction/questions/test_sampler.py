@@ -12,10 +12,9 @@ import pytest
 
 from fiction.generator.split import assign_sources, parse_split
 from fiction.questions import expressions as ask
-from fiction.questions.difficulty import count_hops
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import encode_expression
-from fiction.questions.question import GeneratedQuestion
+from fiction.questions.question import GeneratedQuestion, count_hops
 from fiction.questions.sampler import MAX_ATTEMPTS, QuestionSampler, sample_questions
 from fiction.questions.sparql import MAX_SET_SIZE
 from fiction.questions.templates import QUESTION_KINDS, build_templates
@@ -106,11 +105,11 @@ def test_yes_and_no_answers_are_balanced_per_template(world, kind: str) -> None:
     assert len(truths) >= 6
     for answers in truths.values():
         assert answers in (["yes", "no"], ["no", "yes"])
-    # Whoever takes the first questions of a world does not get one answer only.
+    # The first questions of a world have both answers.
     assert {answers[0] for answers in truths.values()} == {"yes", "no"}
 
 
-def test_comparisons_filters_and_superlatives_exclude_someone(world) -> None:
+def test_comparisons_filters_and_superlatives_exclude_at_least_one_person(world) -> None:
     universe, _, questions = world
     evaluation = ExpressionEvaluator(universe)
     for one in questions:
@@ -133,14 +132,14 @@ def test_one_in_five_count_questions_has_the_answer_zero() -> None:
 
 
 def test_the_chains_of_a_world_are_drawn_independently() -> None:
-    """The published sampler begins every template anew from one seed: of the 470 chains of two goals and more in an
-    instance of 1,000 people only 160 differ before their last goal, and 340 innermost goals differ.
+    """The published sampler restarts from one seed for each template: of the 470 chains of two or more goals in an
+    instance of 1,000 people, only 160 differ before their last goal, and 340 innermost goals differ.
     """
     questions = draw(GenerationOptions(people=1000, seed=1))
     chains = [expression for kind, expression, _ in questions if kind in GRAMMAR and count_hops(expression) > 1]
     assert len(chains) == 470
     inner = [next(iter(ask.child_expressions(one))) for one in chains]
-    # Short ones may meet by chance: there are 1,000 people, and some 900 occupations and hobbies.
+    # Short chains may coincide: there are 1,000 people, and about 900 occupations and hobbies.
     assert len(set(inner)) > 0.97 * len(chains)
     long = [one for one in inner if len(list(chain(one))) > 3]
     assert len(long) > 300
@@ -198,7 +197,7 @@ def test_questions_with_too_many_answers_are_rejected() -> None:
     stream = sample_questions(replace(universe, **alike), fact_sources, options)
     assert "Who is the person whose <attribute> is <value>?" not in [template.text for template, _, _ in stream.draw()]
     (short,) = [shortfall for shortfall in stream.shortfalls if shortfall.kind == "who"]
-    assert short.failures_by_reason == {"led to too many people": MAX_ATTEMPTS}
+    assert short.failures_by_reason == {"had too many people": MAX_ATTEMPTS}
 
 
 def test_the_same_options_give_the_same_questions_in_every_process() -> None:
@@ -211,7 +210,7 @@ def test_the_same_options_give_the_same_questions_in_every_process() -> None:
         "options = GenerationOptions(people=150, seed=5, per_template=1, split='text=40,graph=40,web=20')\n"
         "universe = make_universe(options)\n"
         "fact_sources = assign_sources(universe, parse_split(options.split), 5)\n"
-        "rows = [json.dumps(each.to_row()) for each in sample_questions(universe, fact_sources, options)]\n"
+        "rows = [json.dumps(question.to_row()) for question in sample_questions(universe, fact_sources, options)]\n"
         "print(len(rows), hashlib.sha256(''.join(rows).encode()).hexdigest())\n"
     )
     outputs = {

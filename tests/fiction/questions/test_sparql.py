@@ -49,13 +49,15 @@ def derived(expression: ask.Expression, universe: Universe, things: ThingCatalog
 
 
 STORE = graph_of(UNIVERSE)
-TOLD = UNIVERSE.restrict_to_sources(assign_sources(UNIVERSE, parse_split("text=30,graph=50,web=20"), 3), GRAPH)
-PARTLY = graph_of(TOLD)
-GROWING = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask.Place)
+PARTIAL_UNIVERSE = UNIVERSE.restrict_to_sources(
+    assign_sources(UNIVERSE, parse_split("text=30,graph=50,web=20"), 3), GRAPH
+)
+PARTIAL_GRAPH = graph_of(PARTIAL_UNIVERSE)
+MONOTONIC = (ask.Named, ask.Having, ask.Related, ask.Only, ask.Both, ask.Fact, ask.Place)
 
 
-def grows(expression: ask.Expression) -> bool:
-    return isinstance(expression, GROWING) and all(map(grows, ask.child_expressions(expression)))
+def is_monotonic(expression: ask.Expression) -> bool:
+    return isinstance(expression, MONOTONIC) and all(map(is_monotonic, ask.child_expressions(expression)))
 
 
 @settings(max_examples=examples(200))
@@ -63,14 +65,16 @@ def grows(expression: ask.Expression) -> bool:
 def test_any_expression_has_the_same_answers_on_the_graph(expression: ask.Expression) -> None:
     gold = derived(expression, UNIVERSE, THINGS)
     results = run_query(STORE, build_sparql(expression, UNIVERSE))
-    # A truth for want of a person or a day is no answer; a query that only asks whether cannot say so.
+    # If a person or a day is missing, there is no answer; an ASK query then returns "no".
     assert sorted(results) == sorted(gold) or (results == ["no"] and not gold)
 
 
 @settings(max_examples=examples(100))
-@given(EXPRESSIONS.filter(grows))
+@given(EXPRESSIONS.filter(is_monotonic))
 def test_a_partial_graph_gives_the_answers_that_it_implies(expression: ask.Expression) -> None:
-    assert sorted(run_query(PARTLY, build_sparql(expression, UNIVERSE))) == sorted(derived(expression, TOLD, THINGS))
+    assert sorted(run_query(PARTIAL_GRAPH, build_sparql(expression, UNIVERSE))) == sorted(
+        derived(expression, PARTIAL_UNIVERSE, THINGS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,8 +94,8 @@ def test_every_question_of_a_world_has_its_answers_on_the_graph(options: Generat
     universe = make_universe(options)
     fact_sources = assign_sources(universe, parse_split(options.split, options.split_by), options.seed)
     everything, things = graph_of(universe), ThingCatalog(universe, ItemCatalog(universe), NameFormatter(universe))
-    told_by_graph = universe.restrict_to_sources(fact_sources, GRAPH)
-    graph = graph_of(told_by_graph)
+    graph_universe = universe.restrict_to_sources(fact_sources, GRAPH)
+    graph = graph_of(graph_universe)
     kinds = set()
     for question in sample_questions(universe, fact_sources, options):
         kinds.add(question.kind)
@@ -99,10 +103,10 @@ def test_every_question_of_a_world_has_its_answers_on_the_graph(options: Generat
         assert sorted(run_query(everything, question.sparql)) == gold, question.text
         if ["graph"] in question.needs:
             assert sorted(run_query(graph, question.sparql)) == gold, question.text
-        elif grows(question.expression):
-            partly = sorted(run_query(graph, question.sparql))
-            assert partly == sorted(derived(question.expression, told_by_graph, things)), question.text
-            assert set(partly) < set(gold) or not gold, question.text
+        elif is_monotonic(question.expression):
+            partial_answers = sorted(run_query(graph, question.sparql))
+            assert partial_answers == sorted(derived(question.expression, graph_universe, things)), question.text
+            assert set(partial_answers) < set(gold) or not gold, question.text
     assert kinds == set(QUESTION_KINDS)
 
 
@@ -125,6 +129,6 @@ def test_several_paths_to_the_same_person_do_not_multiply_rows() -> None:
     for _ in range(9):
         chain = ask.Related("friend", chain)
     assert len(ExpressionEvaluator(universe).evaluate(chain).values) < MAX_SET_SIZE
-    # There are some thousand million ways of nine friends; a query that walked each would not come back.
-    everybody = run_query(graph_of(universe), build_sparql(chain, universe))
-    assert len(everybody) == len(set(everybody)) == len(ExpressionEvaluator(universe).evaluate(chain).values)
+    # There are billions of paths of nine friendships; a query that walked each one would not finish.
+    people = run_query(graph_of(universe), build_sparql(chain, universe))
+    assert len(people) == len(set(people)) == len(ExpressionEvaluator(universe).evaluate(chain).values)

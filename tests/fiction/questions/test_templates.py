@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fiction.phantomwiki.chains import to_chain
-from fiction.phantomwiki.published import read_questions
+from fiction.phantomwiki.published_questions import read_questions, to_chain
 from fiction.questions.expressions import Fact, Having
 from fiction.questions.templates import grammar_templates
 from fiction.questions.walk import RandomWalk

@@ -54,7 +54,7 @@ def test_relations_of_a_person_are_equally_likely() -> None:
     counts = Counter(step[0] for step in steps if step)
     assert set(counts) == relations
     expected = 2000 / len(relations)
-    # A relation with nine people is not taken nine times as often; 5 standard deviations.
+    # Relations are equally likely, independent of their number of relatives; 5 standard deviations.
     assert all(abs(count - expected) < 5 * expected**0.5 for count in counts.values())
 
 
@@ -74,6 +74,6 @@ def test_a_group_has_at_least_two_people() -> None:
 @pytest.mark.parametrize(("template", "number"), [(1, 1), (2, 0)])
 def test_questions_and_templates_have_different_walks(template: int, number: int) -> None:
     own, other, again = (RandomWalk(UNIVERSE, 5, *which) for which in ((1, 0), (template, number), (1, 0)))
-    met = [own.random_person() for _ in range(8)]
-    assert met != [other.random_person() for _ in range(8)]
-    assert met == [again.random_person() for _ in range(8)]
+    people = [own.random_person() for _ in range(8)]
+    assert people != [other.random_person() for _ in range(8)]
+    assert people == [again.random_person() for _ in range(8)]

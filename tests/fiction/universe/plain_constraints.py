@@ -10,26 +10,26 @@ KINDS = (
     "one parent",
     "is a woman",
     "is a man",
-    "no couple",
+    "not a couple",
     "their own partner",
-    "another or none",
+    "another partner or none",
     "at the birth of",
     "days apart",
-    "had a wedding and has no partner",
-    "on two days",
+    "had a wedding but has no partner",
+    "two different wedding days",
     "younger than 16 at the wedding",
     "was dead at the wedding",
     "was dead for",
     "is after",
     "died before",
     "lower row first",
-    "is there twice",
+    "occurs twice",
     "have the title",
 )
 """A phrase that identifies the sentences of each kind of violation."""
 
 
-def kinds(sentences: list[str]) -> Counter[str]:
+def count_reported(sentences: list[str]) -> Counter[str]:
     """Number of reported violations by kind."""
     counts: Counter[str] = Counter()
     for sentence in sentences:
@@ -38,7 +38,7 @@ def kinds(sentences: list[str]) -> Counter[str]:
     return counts
 
 
-def broken(universe: Universe) -> Counter[str]:
+def count_violations(universe: Universe) -> Counter[str]:
     """Number of actual violations by kind."""
     counts: Counter[str] = Counter()
     for row in range(len(universe)):
@@ -48,7 +48,7 @@ def broken(universe: Universe) -> Counter[str]:
     pairs = universe.friends.pairs.tolist()
     for place, (one, other) in enumerate(pairs):
         counts["lower row first"] += one >= other
-        counts["is there twice"] += [one, other] in pairs[:place]
+        counts["occurs twice"] += [one, other] in pairs[:place]
     return +counts
 
 
@@ -58,17 +58,17 @@ def _person(universe: Universe, row: int, counts: Counter[str]) -> None:
     counts["one parent"] += (father == -1) != (mother == -1)
     counts["is a woman"] += father >= 0 and bool(universe.female[father])
     counts["is a man"] += mother >= 0 and not universe.female[mother]
-    counts["no couple"] += father >= 0 and mother >= 0 and universe.spouse[father] != mother
+    counts["not a couple"] += father >= 0 and mother >= 0 and universe.spouse[father] != mother
     for parent in (father, mother):
         if parent >= 0:
             counts["at the birth of"] += not _may_have_a_child(_day(universe, "birth", parent), birth)
             died = _day(universe, "death", parent)
             counts["was dead for"] += died is not None and (birth - died).days > (270 if parent == father else 0)
     counts["their own partner"] += spouse == row
-    counts["another or none"] += spouse >= 0 and universe.spouse[spouse] != row
-    counts["had a wedding and has no partner"] += wedding is not None and spouse == -1
+    counts["another partner or none"] += spouse >= 0 and universe.spouse[spouse] != row
+    counts["had a wedding but has no partner"] += wedding is not None and spouse == -1
     if spouse > row:
-        counts["on two days"] += wedding != _day(universe, "wedding", spouse)
+        counts["two different wedding days"] += wedding != _day(universe, "wedding", spouse)
     if wedding is not None:
         counts["younger than 16 at the wedding"] += wedding < _birthday(birth, 16)
         counts["was dead at the wedding"] += death is not None and wedding > death
@@ -102,5 +102,5 @@ def _birthday(birth: date, years: int) -> date:
 
 
 def _may_have_a_child(parent: date, child: date) -> bool:
-    # Who is born on a leap day has the sixtieth birthday in a leap year.
+    # The sixtieth birthday of a person born on a leap day is in a leap year.
     return _birthday(parent, 16) <= child <= _birthday(parent, 60)

@@ -12,15 +12,15 @@ from fiction.universe.universe import Friendships, Universe
 from tests.examples import examples
 from tests.fiction.universe.random_options import options
 
-ASKED = GenerationOptions(people=200, seed=3, collisions=0.1)
-MADE = make_universe(ASKED)
+OPTIONS = GenerationOptions(people=200, seed=3, collisions=0.1)
+UNIVERSE = make_universe(OPTIONS)
 
 
 def limit_violations(universe: Universe, **changes: float) -> list[str]:
-    return list(find_violations(universe, replace(ASKED, **changes)))
+    return list(find_violations(universe, replace(OPTIONS, **changes)))
 
 
-def walked(universe: Universe, start: int) -> dict[int, int]:
+def walk_tree(universe: Universe, start: int) -> dict[int, int]:
     """All people of a person's tree with their generation relative to the start, by a graph walk."""
     levels, waiting = {start: 0}, [start]
     while waiting:
@@ -42,7 +42,7 @@ def test_trees_and_generations_equal_those_of_a_graph_walk(options):
     universe = make_universe(options)
     tree, generation = find_family_trees(universe)
     for start in np.unique(tree).tolist():
-        members = walked(universe, start)
+        members = walk_tree(universe, start)
         assert sorted(members) == np.flatnonzero(tree == start).tolist()
         assert all(generation[row] == level for row, level in members.items())
         assert start == min(members)
@@ -56,43 +56,45 @@ def test_trees_have_the_requested_size_and_the_last_has_the_remainder():
 
 
 def test_violations_of_the_options_are_reported():
-    assert limit_violations(MADE) == []
-    assert limit_violations(MADE, people=201) == ["There are 200 people, and 201 were asked for."]
-    assert any(sentence.endswith("children, more than 2.") for sentence in limit_violations(MADE, branching=2))
-    assert any(sentence.endswith("has 25 people, more than 24.") for sentence in limit_violations(MADE, family_size=24))
+    assert limit_violations(UNIVERSE) == []
+    assert limit_violations(UNIVERSE, people=201) == ["There are 200 people; 201 were requested."]
+    assert any(sentence.endswith("children, more than 2.") for sentence in limit_violations(UNIVERSE, branching=2))
     assert any(
-        sentence.endswith("has 5 generations, more than 4.") for sentence in limit_violations(MADE, generations=4)
+        sentence.endswith("has 25 people, more than 24.") for sentence in limit_violations(UNIVERSE, family_size=24)
     )
-    assert limit_violations(MADE, collisions=0) == ["20 people have a namesake, and 0 were asked for."]
-    assert limit_violations(MADE, collisions=0.2) == ["20 people have a namesake, and 40 were asked for."]
-    assert limit_violations(MADE, friends=30) == [
-        f"There are {len(MADE.friends.pairs)} friendships, and about 2,985 were asked for."
+    assert any(
+        sentence.endswith("has 5 generations, more than 4.") for sentence in limit_violations(UNIVERSE, generations=4)
+    )
+    assert limit_violations(UNIVERSE, collisions=0) == ["20 people have a namesake; 0 were requested."]
+    assert limit_violations(UNIVERSE, collisions=0.2) == ["20 people have a namesake; 40 were requested."]
+    assert limit_violations(UNIVERSE, friends=30) == [
+        f"There are {len(UNIVERSE.friends.pairs)} friendships; about 2,985 were requested."
     ]
-    assert len(limit_violations(replace(MADE, friends=Friendships(MADE.friends.pairs[:0])))) == 1
+    assert len(limit_violations(replace(UNIVERSE, friends=Friendships(UNIVERSE.friends.pairs[:0])))) == 1
 
 
 def test_a_surname_other_than_the_fathers_is_reported():
-    child = int(np.flatnonzero(MADE.father >= 0)[0])
-    names = list(MADE.names)
+    child = int(np.flatnonzero(UNIVERSE.father >= 0)[0])
+    names = list(UNIVERSE.names)
     names[child] = f"{names[child].split(' ')[0]} Elsewhere"
-    sentences = limit_violations(replace(MADE, names=names))
-    assert sentences[0].endswith(f"does not bear the surname of {MADE.titles[MADE.father[child]]}, the father.")
+    sentences = limit_violations(replace(UNIVERSE, names=names))
+    assert sentences[0].endswith(f"does not have the surname of {UNIVERSE.titles[UNIVERSE.father[child]]}, the father.")
 
 
 def test_namesakes_with_the_same_job_are_reported():
-    shared = [row for row, name in enumerate(MADE.names) if MADE.names.count(name) > 1]
-    job = MADE.job.copy()
+    shared = [row for row, name in enumerate(UNIVERSE.names) if UNIVERSE.names.count(name) > 1]
+    job = UNIVERSE.job.copy()
     job[shared] = 0
-    sentences = limit_violations(replace(MADE, job=job))
+    sentences = limit_violations(replace(UNIVERSE, job=job))
     assert sum(sentence.endswith("have the same job.") for sentence in sentences) == 10
 
 
 def test_titles_that_do_not_match_names_are_reported():
-    titles = list(MADE.titles)
+    titles = list(UNIVERSE.titles)
     alone = next(row for row, title in enumerate(titles) if "(" not in title)
-    titles[alone] += " (nobody)"
-    assert limit_violations(replace(MADE, titles=titles)) == [
-        f"The article of {MADE.names[alone]} is called {titles[alone]}, and should be {MADE.names[alone]}."
+    titles[alone] += " (unknown)"
+    assert limit_violations(replace(UNIVERSE, titles=titles)) == [
+        f"The article of {UNIVERSE.names[alone]} has the title {titles[alone]} instead of {UNIVERSE.names[alone]}."
     ]
 
 

@@ -37,12 +37,12 @@ def test_a_sparse_friendship_graph_needs_little_memory(mean):
 
 @pytest.mark.parametrize(("people", "draws"), [(1500, 20), (30_000, 1)])
 def test_numbers_of_friends_follow_the_binomial_distribution(people, draws):
-    # Both ways of drawing, pair by pair and block by block, are held against the same distribution.
+    # Both algorithms, by pairs and by blocks, are compared with the same distribution.
     counts = np.concatenate([np.bincount(draw(people, 3.0, seed).ravel(), minlength=people) for seed in range(draws)])
-    expected, chance_of = [], float(np.exp(-3.0))
+    expected, probability = [], float(np.exp(-3.0))
     for count in range(1, 13):
-        expected.append(chance_of)
-        chance_of *= 3.0 / count
+        expected.append(probability)
+        probability *= 3.0 / count
     shares = np.bincount(counts, minlength=12)[:12] / len(counts)
     assert np.abs(shares - expected).max() < 0.01
     assert abs(counts.mean() - 3.0) < 0.06
@@ -61,6 +61,6 @@ def test_all_pairs_are_equally_likely():
     above = np.triu_indices(10)
     # Five standard deviations for each of 55 blocks of pairs.
     assert np.all(np.abs(counts[above] - expected[above]) < 5 * np.sqrt(expected[above]))
-    # And no pair is drawn oftener than chance would have it.
+    # No pair is drawn more often than expected by chance.
     keys = friendships[:, 0].astype(np.int64) * people + friendships[:, 1]
     assert np.unique(keys, return_counts=True)[1].max() <= 8

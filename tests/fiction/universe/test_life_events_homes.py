@@ -7,7 +7,7 @@ from fiction.universe.options import GenerationOptions
 from tests.examples import examples
 from tests.fiction.universe.random_options import options
 
-MADE = make_universe(GenerationOptions(people=5_000, seed=4))
+UNIVERSE = make_universe(GenerationOptions(people=5_000, seed=4))
 
 
 @settings(max_examples=examples(50))
@@ -24,22 +24,22 @@ def test_siblings_are_born_in_one_town_and_couples_live_together(options):
 
 
 def test_some_people_stay_in_their_birthplace_and_some_move():
-    assert 0.4 < np.mean(MADE.birthplace == MADE.residence) < 0.8
+    assert 0.4 < np.mean(UNIVERSE.birthplace == UNIVERSE.residence) < 0.8
 
 
 def test_families_stay_in_their_region_and_sometimes_cross_borders():
-    region = MADE.places.region[MADE.residence]
-    tree, _ = find_family_trees(MADE)
+    region = UNIVERSE.places.region[UNIVERSE.residence]
+    tree, _ = find_family_trees(UNIVERSE)
     shares = [
         np.bincount(region[tree == number]).max() / np.count_nonzero(tree == number) for number in np.unique(tree)
     ]
     assert 0.6 < np.mean(shares) < 0.95
-    country = MADE.places.country[region]
+    country = UNIVERSE.places.country[region]
     abroad = [len(set(country[tree == number].tolist())) > 1 for number in np.unique(tree)]
     assert 0.3 < np.mean(abroad) < 1
 
 
 def test_town_sizes_vary():
-    sizes = np.sort(np.bincount(MADE.residence, minlength=len(MADE.places.towns)))
+    sizes = np.sort(np.bincount(UNIVERSE.residence, minlength=len(UNIVERSE.places.towns)))
     assert sizes[-1] > 3 * np.median(sizes)
-    assert sizes[-1] < 0.1 * len(MADE)
+    assert sizes[-1] < 0.1 * len(UNIVERSE)

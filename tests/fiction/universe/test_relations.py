@@ -9,12 +9,13 @@ from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import BASIC_RELATIONS, PARTNER, RELATIONS, find_related, get_relation, sort_unique
 
-MADE = make_universe(GenerationOptions(people=300, seed=13, generations=6))
+UNIVERSE = make_universe(GenerationOptions(people=300, seed=13, generations=6))
 Step = Callable[[int], set[int]]
-FATHER, MOTHER, SPOUSE = MADE.father.tolist(), MADE.mother.tolist(), MADE.spouse.tolist()
+FATHER, MOTHER, SPOUSE = UNIVERSE.father.tolist(), UNIVERSE.mother.tolist(), UNIVERSE.spouse.tolist()
 CHILDREN = {row: {child for child in range(300) if row in (FATHER[child], MOTHER[child])} for row in range(300)}
 FRIENDS = {
-    row: {other for pair in MADE.friends.pairs.tolist() if row in pair for other in pair} - {row} for row in range(300)
+    row: {other for pair in UNIVERSE.friends.pairs.tolist() if row in pair for other in pair} - {row}
+    for row in range(300)
 }
 
 
@@ -34,24 +35,24 @@ def partner(row: int) -> set[int]:
     return {SPOUSE[row]} - {-1}
 
 
-def of(*steps: Step) -> Step:
-    """`of(a, b)` gives all people who are an `a` of a `b` of the person."""
+def compose(*steps: Step) -> Step:
+    """`compose(a, b)` returns a step to all people who are an `a` of a `b` of the person."""
 
-    def found(row: int) -> set[int]:
+    def related_people(row: int) -> set[int]:
         people = {row}
         for step in reversed(steps):
             people = {other for person in people for other in step(person)}
         return people
 
-    return found
+    return related_people
 
 
 def women(step: Step) -> Step:
-    return lambda row: {other for other in step(row) if MADE.female[other]}
+    return lambda row: {other for other in step(row) if UNIVERSE.female[other]}
 
 
 def men(step: Step) -> Step:
-    return lambda row: {other for other in step(row) if not MADE.female[other]}
+    return lambda row: {other for other in step(row) if not UNIVERSE.female[other]}
 
 
 PLAIN: dict[str, Step] = {
@@ -59,33 +60,33 @@ PLAIN: dict[str, Step] = {
     "child": child,
     "sibling": sibling,
     "friend": FRIENDS.__getitem__,
-    "grandparent": of(parent, parent),
-    "grandchild": of(child, child),
-    "great_grandparent": of(parent, parent, parent),
-    "great_grandchild": of(child, child, child),
-    "cousin": of(child, sibling, parent),
+    "grandparent": compose(parent, parent),
+    "grandchild": compose(child, child),
+    "great_grandparent": compose(parent, parent, parent),
+    "great_grandchild": compose(child, child, child),
+    "cousin": compose(child, sibling, parent),
 }
 BY_GENDER: dict[tuple[str, str], Step] = {
     ("mother", "father"): parent,
     ("daughter", "son"): child,
     ("sister", "brother"): sibling,
     ("wife", "husband"): partner,
-    ("aunt", "uncle"): of(sibling, parent),
-    ("niece", "nephew"): of(child, sibling),
-    ("grandmother", "grandfather"): of(parent, parent),
-    ("granddaughter", "grandson"): of(child, child),
-    ("mother_in_law", "father_in_law"): of(parent, partner),
-    ("sister_in_law", "brother_in_law"): of(sibling, partner),
-    ("daughter_in_law", "son_in_law"): of(partner, child),
-    ("great_aunt", "great_uncle"): of(sibling, parent, parent),
-    ("great_grandmother", "great_grandfather"): of(parent, parent, parent),
-    ("great_granddaughter", "great_grandson"): of(child, child, child),
-    ("female_cousin", "male_cousin"): of(child, sibling, parent),
-    ("female_first_cousin_once_removed", "male_first_cousin_once_removed"): of(child, child, sibling, parent),
-    ("second_aunt", "second_uncle"): of(sibling, parent, parent, parent),
-    ("female_second_cousin", "male_second_cousin"): of(child, child, sibling, parent, parent),
+    ("aunt", "uncle"): compose(sibling, parent),
+    ("niece", "nephew"): compose(child, sibling),
+    ("grandmother", "grandfather"): compose(parent, parent),
+    ("granddaughter", "grandson"): compose(child, child),
+    ("mother_in_law", "father_in_law"): compose(parent, partner),
+    ("sister_in_law", "brother_in_law"): compose(sibling, partner),
+    ("daughter_in_law", "son_in_law"): compose(partner, child),
+    ("great_aunt", "great_uncle"): compose(sibling, parent, parent),
+    ("great_grandmother", "great_grandfather"): compose(parent, parent, parent),
+    ("great_granddaughter", "great_grandson"): compose(child, child, child),
+    ("female_cousin", "male_cousin"): compose(child, sibling, parent),
+    ("female_first_cousin_once_removed", "male_first_cousin_once_removed"): compose(child, child, sibling, parent),
+    ("second_aunt", "second_uncle"): compose(sibling, parent, parent, parent),
+    ("female_second_cousin", "male_second_cousin"): compose(child, child, sibling, parent, parent),
 }
-MEANT = PLAIN | {
+DEFINITIONS = PLAIN | {
     name: narrowed(step)
     for names, step in BY_GENDER.items()
     for name, narrowed in zip(names, (women, men), strict=True)
@@ -93,30 +94,31 @@ MEANT = PLAIN | {
 
 
 def test_the_45_relations_of_the_paper_are_defined():
-    assert set(RELATIONS) == set(MEANT)
+    assert set(RELATIONS) == set(DEFINITIONS)
     assert len(RELATIONS) == 45
     assert len(BASIC_RELATIONS) == 12
 
 
-@pytest.mark.parametrize("name", sorted(MEANT))
-def test_a_relation_leads_to_the_people_that_its_name_means(name):
+@pytest.mark.parametrize("name", sorted(DEFINITIONS))
+def test_a_relation_gives_the_people_of_its_definition(name):
     related = {
-        row: set(find_related(MADE, get_relation(name), np.array([row], np.int32)).tolist()) for row in range(len(MADE))
+        row: set(find_related(UNIVERSE, get_relation(name), np.array([row], np.int32)).tolist())
+        for row in range(len(UNIVERSE))
     }
-    assert related == {row: MEANT[name](row) for row in range(len(MADE))}
+    assert related == {row: DEFINITIONS[name](row) for row in range(len(UNIVERSE))}
     assert any(related.values())
 
 
-@pytest.mark.parametrize("name", sorted(MEANT))
+@pytest.mark.parametrize("name", sorted(DEFINITIONS))
 def test_the_relatives_of_several_people_are_the_union(name):
     for people in (np.arange(0, 300, 7, dtype=np.int32), np.zeros(0, np.int32)):
-        related = find_related(MADE, get_relation(name), people).tolist()
-        assert related == sorted({other for row in people.tolist() for other in MEANT[name](row)})
+        related = find_related(UNIVERSE, get_relation(name), people).tolist()
+        assert related == sorted({other for row in people.tolist() for other in DEFINITIONS[name](row)})
 
 
 def test_a_partner_is_either_wife_or_husband():
-    for row in range(len(MADE)):
-        assert set(find_related(MADE, PARTNER, np.array([row], np.int32)).tolist()) == partner(row)
+    for row in range(len(UNIVERSE)):
+        assert set(find_related(UNIVERSE, PARTNER, np.array([row], np.int32)).tolist()) == partner(row)
     assert get_relation("spouse") is PARTNER
     with pytest.raises(KeyError):
         get_relation("neighbour")

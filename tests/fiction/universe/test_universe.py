@@ -27,18 +27,18 @@ from fiction.universe.universe import (
 from tests.fiction.universe.random_options import digest
 from worlds.folder import WorldError
 
-MADE = make_universe(GenerationOptions(people=120, seed=11, collisions=0.1))
+UNIVERSE = make_universe(GenerationOptions(people=120, seed=11, collisions=0.1))
 
 
 def random_fact_sources(seed: int = 0) -> FactSources:
-    chance = np.random.default_rng(seed)
-    masks = {fact: chance.integers(0, 8, len(MADE)).astype(np.uint8) for fact in FACTS}
-    return FactSources(masks, chance.integers(0, 8, len(MADE.friends.pairs)).astype(np.uint8))
+    generator = np.random.default_rng(seed)
+    masks = {fact: generator.integers(0, 8, len(UNIVERSE)).astype(np.uint8) for fact in FACTS}
+    return FactSources(masks, generator.integers(0, 8, len(UNIVERSE.friends.pairs)).astype(np.uint8))
 
 
 def test_a_saved_universe_loads_unchanged(tmp_path: Path):
-    MADE.save(tmp_path / "universe.npz")
-    assert digest(Universe.load(tmp_path / "universe.npz")) == digest(MADE)
+    UNIVERSE.save(tmp_path / "universe.npz")
+    assert digest(Universe.load(tmp_path / "universe.npz")) == digest(UNIVERSE)
 
 
 def test_saved_masks_load_unchanged(tmp_path: Path):
@@ -54,7 +54,7 @@ def test_saved_masks_load_unchanged(tmp_path: Path):
 @pytest.mark.parametrize("damage", ["missing", "empty", "text", "cut off", "of another kind"])
 def test_an_invalid_file_raises_an_error(tmp_path: Path, kind, damage):
     file = tmp_path / "file.npz"
-    MADE.save(file) if kind is Universe else random_fact_sources().save(file)
+    UNIVERSE.save(file) if kind is Universe else random_fact_sources().save(file)
     whole = file.read_bytes()
     if damage == "missing":
         file.unlink()
@@ -62,32 +62,36 @@ def test_an_invalid_file_raises_an_error(tmp_path: Path, kind, damage):
         np.savez(file, numbers=np.zeros(3))
     else:
         file.write_bytes({"empty": b"", "text": b"hello", "cut off": whole[: len(whole) // 2]}[damage])
-    with pytest.raises(WorldError, match=r"cannot be read .* make the world again"):
+    with pytest.raises(WorldError, match=r"cannot be read .* build the world again"):
         kind.load(file)
 
 
 @pytest.mark.parametrize("sources", [TEXT, GRAPH, WEB, TEXT | GRAPH, TEXT | WEB, GRAPH | WEB])
 def test_a_restricted_universe_has_exactly_the_facts_of_its_masks(sources):
     masks = random_fact_sources()
-    seen = MADE.restrict_to_sources(masks, sources)
+    restricted = UNIVERSE.restrict_to_sources(masks, sources)
     for fact in FACTS:
-        for row, (value, mask) in enumerate(zip(getattr(MADE, fact).tolist(), masks.masks[fact].tolist(), strict=True)):
+        for row, (value, mask) in enumerate(
+            zip(getattr(UNIVERSE, fact).tolist(), masks.masks[fact].tolist(), strict=True)
+        ):
             expected = value if value == NONE or mask & sources else WITHHELD
-            assert getattr(seen, fact)[row] == expected
+            assert getattr(restricted, fact)[row] == expected
     visible = [
-        pair for pair, mask in zip(MADE.friends.pairs.tolist(), masks.friends.tolist(), strict=True) if mask & sources
+        pair
+        for pair, mask in zip(UNIVERSE.friends.pairs.tolist(), masks.friends.tolist(), strict=True)
+        if mask & sources
     ]
-    assert seen.friends.pairs.tolist() == visible
-    unchanged = [attribute.name for attribute in fields(MADE) if attribute.name not in (*FACTS, "friends")]
-    assert all(getattr(seen, name) is getattr(MADE, name) for name in unchanged)
+    assert restricted.friends.pairs.tolist() == visible
+    unchanged = [attribute.name for attribute in fields(UNIVERSE) if attribute.name not in (*FACTS, "friends")]
+    assert all(getattr(restricted, name) is getattr(UNIVERSE, name) for name in unchanged)
 
 
 def test_all_sources_together_state_every_fact():
-    assert MADE.restrict_to_sources(random_fact_sources(), ALL_SOURCES) is MADE
+    assert UNIVERSE.restrict_to_sources(random_fact_sources(), ALL_SOURCES) is UNIVERSE
 
 
 @pytest.mark.parametrize(
-    "universe", [MADE, MADE.restrict_to_sources(random_fact_sources(), TEXT)], ids=["whole", "in part"]
+    "universe", [UNIVERSE, UNIVERSE.restrict_to_sources(random_fact_sources(), TEXT)], ids=["whole", "in part"]
 )
 def test_indexed_lookups_equal_linear_searches(universe):
     pairs = universe.friends.pairs.tolist()

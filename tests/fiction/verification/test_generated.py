@@ -79,7 +79,7 @@ def test_a_split_world_verifies_without_differences(made: Path):
     assert verify_world(made, "kin", print).different == 0
 
 
-def of(kind: str, change: Callable[[dict[str, Any]], object]) -> Callable[[list[dict[str, Any]]], None]:
+def change_first(kind: str, change: Callable[[dict[str, Any]], object]) -> Callable[[list[dict[str, Any]]], None]:
     """A change applied to the first question of this kind."""
 
     def changed(rows: list[dict[str, Any]]) -> None:
@@ -94,15 +94,15 @@ WRONG = {"text": "Nobody Atall", "entity": "Q1000099999"}
 @pytest.mark.parametrize(
     "change",
     [
-        of("who", lambda row: row["answers"].append(WRONG)),
-        of("no answer", lambda row: row["answers"].append(WRONG)),
-        of("superlative", lambda row: row["answers"].pop()),
-        of("what", lambda row: row["answers"][0].update(entity="Q5")),
-        of(
+        change_first("who", lambda row: row["answers"].append(WRONG)),
+        change_first("no answer", lambda row: row["answers"].append(WRONG)),
+        change_first("superlative", lambda row: row["answers"].pop()),
+        change_first("what", lambda row: row["answers"][0].update(entity="Q5")),
+        change_first(
             "implicit", lambda row: row["answers"][0].update(text={"yes": "no", "no": "yes"}[row["answers"][0]["text"]])
         ),
-        of("comparison", lambda row: row.update(answers=None)),
-        of("count", lambda row: row.pop("expression")),
+        change_first("comparison", lambda row: row.update(answers=None)),
+        change_first("count", lambda row: row.pop("expression")),
     ],
 )
 def test_a_wrong_answer_is_reported(kin: Path, change: Callable[[list[dict[str, Any]]], None]):
@@ -128,7 +128,7 @@ def test_a_wrong_answer_is_reported(kin: Path, change: Callable[[list[dict[str, 
     ],
 )
 def test_wrong_gold_parts_are_reported(kin: Path, kind: str, name: str, value: Any):
-    change_rows(kin / QUESTIONS_FILE, of(kind, lambda row: row.update({name: value})))
+    change_rows(kin / QUESTIONS_FILE, change_first(kind, lambda row: row.update({name: value})))
     universe, fact_sources = facts(kin)
     check = check_gold(read_question_rows(kin), universe, fact_sources, OPTIONS)
     assert (check.different, first(check).split(" of ")[0]) == (1, name)
@@ -203,13 +203,13 @@ def test_a_changed_page_or_mark_is_reported(kin: Path):
 
 def test_a_changed_triple_is_reported(kin: Path):
     universe, fact_sources = facts(kin)
-    by_graph = universe.restrict_to_sources(fact_sources, GRAPH)
+    graph_universe = universe.restrict_to_sources(fact_sources, GRAPH)
 
     def change(store: ox.Store) -> None:
         store.remove(next(store.quads_for_pattern(None, ox.NamedNode("http://www.wikidata.org/prop/direct/P21"), None)))
 
     change_graph(kin, change)
-    check = check_graph(kin, by_graph)
+    check = check_graph(kin, graph_universe)
     assert (check.different, "derived <http://www.wikidata.org/entity/Q1" in first(check)) == (1, True)
 
 
@@ -221,7 +221,7 @@ def test_a_changed_universe_is_reported(kin: Path):
     broken = replace(universe, birth=birth)
     assert check_constraints(broken, OPTIONS).different
     assert check_constraints(universe, OPTIONS).different == 0
-    # A universe that keeps to all constraints and that the sources do not tell.
+    # A universe that satisfies all constraints, but differs from the sources.
     other = replace(universe, hobby=np.roll(universe.hobby, 1))
     assert check_constraints(other, OPTIONS).different == 0
     assert check_articles(kin, other, fact_sources, OPTIONS).different

@@ -1,4 +1,4 @@
-"""How far sources agree: by a second reading of the rule."""
+"""Agreement between sources, against a second implementation of the rule."""
 
 import itertools
 
@@ -13,29 +13,29 @@ ANSWERS = st.sampled_from([None, "Ada", "ada.", "Ben", "Cora, Dan", "Dan and Cor
 
 
 @given(st.dictionaries(st.sampled_from(["text", "graph", "model"]), ANSWERS, min_size=1))
-def test_the_state_is_what_counting_equal_pairs_says(answers: dict[str, str | None]) -> None:
-    found = measure_agreement(answers)
+def test_the_state_agrees_with_counting_equal_pairs(answers: dict[str, str | None]) -> None:
+    agreement = measure_agreement(answers)
     there = {name: answer for name, answer in answers.items() if answer is not None}
     alike = [
         pair for pair in itertools.combinations(there, 2) if answers_equal(str(there[pair[0]]), str(there[pair[1]]))
     ]
     if len(answers) > 1 and len(there) == len(answers) and len(alike) == len(answers) * (len(answers) - 1) / 2:
-        assert found.state == "all agree"
+        assert agreement.state == "all agree"
     elif alike:
-        assert found.state == "two agree"
-        assert [tuple(found.agreeing_sources)] == [tuple(name for name in answers if name in alike[0])]
+        assert agreement.state == "two agree"
+        assert [tuple(agreement.agreeing_sources)] == [tuple(name for name in answers if name in alike[0])]
     elif len(there) > 1:
-        assert found.state == "conflict"
+        assert agreement.state == "conflict"
     else:
-        assert found.state == ("one only" if there else "none")
-    assert bool(found.hedge) == (found.state in ("conflict", "one only"))
-    assert found.summary.endswith(".")
+        assert agreement.state == ("one only" if there else "none")
+    assert bool(agreement.hedge) == (agreement.state in ("conflict", "one only"))
+    assert agreement.summary.endswith(".")
 
 
-def test_the_words_name_who_agrees_and_the_hedge_says_how_sure_the_answer_is() -> None:
+def test_the_summary_names_the_agreeing_sources_and_the_hedge_fits_the_state() -> None:
     def words(text: str | None, graph: str | None, model: str | None) -> tuple[str, str]:
-        found = measure_agreement({"text": text, "graph": graph, "model": model})
-        return found.summary, found.hedge
+        agreement = measure_agreement({"text": text, "graph": graph, "model": model})
+        return agreement.summary, agreement.hedge
 
     assert words("Ada", "Ada", "Ada") == ("All three sources agree.", "")
     assert words("Ada", "Ada", None) == ("The articles and the graph agree; the model's memory says nothing.", "")
@@ -60,5 +60,5 @@ def test_the_words_name_who_agrees_and_the_hedge_says_how_sure_the_answer_is() -
         (("John Smith", "John Smith (judge)", "John Smith (painter)"), "conflict"),
     ],
 )
-def test_counts_and_dates_and_yes_agree_however_they_are_written(told: tuple[str | None, ...], state: str) -> None:
+def test_counts_dates_and_yes_agree_in_any_notation(told: tuple[str | None, ...], state: str) -> None:
     assert measure_agreement(dict(zip(("text", "graph", "model"), told, strict=True))).state == state

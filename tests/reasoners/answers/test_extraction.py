@@ -1,10 +1,10 @@
-"""What an ending says, however a model lays it out."""
+"""Extraction of answers from last messages in many layouts."""
 
 import pytest
 
 from db.recording import TraceAnswers
 from reasoners.answers.extraction import extract_answers, format_final_answer, strip_or_none
-from tests.reasoners.told import record_of
+from tests.reasoners.example_traces import record_of
 
 
 @pytest.mark.parametrize(
@@ -23,36 +23,36 @@ from tests.reasoners.told import record_of
         "Lisbon\nText says: Lisbon (Q597)\nGraph says:",
     ],
 )
-def test_the_sources_are_read_in_every_layout(ending: str) -> None:
+def test_source_lines_are_extracted_in_every_layout(ending: str) -> None:
     assert extract_answers(ending, "So.", "graph") == TraceAnswers("Lisbon", "Lisbon (Q597)", None, None, "So.")
 
 
-def test_a_remark_behind_the_answer_is_a_thought() -> None:
-    found = extract_answers("Lisbon\nText says: Lisbon\nI hope that this helps!", "So.", "graph")
-    assert found == TraceAnswers("Lisbon", "Lisbon", None, None, "So.\nI hope that this helps!")
+def test_text_after_the_answer_is_appended_to_the_final_thought() -> None:
+    answers = extract_answers("Lisbon\nText says: Lisbon\nI hope that this helps!", "So.", "graph")
+    assert answers == TraceAnswers("Lisbon", "Lisbon", None, None, "So.\nI hope that this helps!")
     assert extract_answers("Lisbon\n\nIt is the capital.", "", None) == TraceAnswers(
         "Lisbon", final_thought="It is the capital."
     )
 
 
-def test_sources_that_are_told_before_the_answer_count() -> None:
-    found = extract_answers("Lisbon", "I know.\nText says: Lisbon\nGraph says: Porto", "text")
-    assert found == TraceAnswers("Lisbon", "Lisbon", "Porto", None, "I know.")
+def test_source_lines_before_the_answer_are_extracted() -> None:
+    answers = extract_answers("Lisbon", "I know.\nText says: Lisbon\nGraph says: Porto", "text")
+    assert answers == TraceAnswers("Lisbon", "Lisbon", "Porto", None, "I know.")
 
 
-def test_an_empty_line_takes_nothing_from_the_next_one() -> None:
+def test_an_empty_source_line_does_not_take_the_next_line() -> None:
     assert extract_answers("Lisbon\nText says:\nGraph says: Porto", "", None) == TraceAnswers("Lisbon", None, "Porto")
 
 
 @pytest.mark.parametrize(
     "final", ["unknown", "Unknown.", "The answer could not be found.", "No information found", "N/A", ""]
 )
-def test_an_answer_that_is_none_is_empty(final: str) -> None:
+def test_an_unknown_answer_is_empty(final: str) -> None:
     assert extract_answers(final, "", "text") == TraceAnswers("")
 
 
 @pytest.mark.parametrize("final", ["none", "no answer", "nothing", "Lisbon\nPorto", "No Country for Old Men"])
-def test_an_answer_stays_even_where_it_says_that_there_is_none(final: str) -> None:
+def test_none_is_accepted_as_a_final_answer(final: str) -> None:
     assert extract_answers(final, "", None) == TraceAnswers(final)
 
 
@@ -68,26 +68,42 @@ def test_an_answer_stays_even_where_it_says_that_there_is_none(final: str) -> No
         "-",
         "n/a",
         "The articles have no answer.",
+        "Sorry, but I can't answer that.",
+        "It cannot be determined from the steps.",
+        "I am unable to answer this question.",
+        "No information was found about Ada Reed",
         " ",
     ],
 )
-def test_a_source_that_says_nothing_is_silent(said: str) -> None:
+def test_a_source_without_an_answer_has_none(said: str) -> None:
     assert strip_or_none(said) is None
 
 
-@pytest.mark.parametrize("said", ["no", "0", "no answer", "Nonesuch", "Nothing Compares 2 U", "Unknown Pleasures"])
-def test_words_that_only_begin_so_are_answers(said: str) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "no",
+        "0",
+        "no answer",
+        "Nonesuch",
+        "Nothing Compares 2 U",
+        "Unknown Pleasures",
+        "You Don't Know Jack",
+        "No Way Out",
+    ],
+)
+def test_answers_that_begin_like_no_answer_are_kept(said: str) -> None:
     assert strip_or_none(said) == said
 
 
-def test_what_is_said_of_a_source_that_was_not_asked_does_not_count() -> None:
-    told = "Lisbon\nText says: Lisbon\nGraph says: Porto"
-    assert extract_answers(told, "", "graph", "graph") == TraceAnswers("Lisbon", None, "Porto")
-    assert extract_answers(told, "", "text", "text") == TraceAnswers("Lisbon", "Lisbon", None)
+def test_the_answer_of_a_source_that_is_not_allowed_is_ignored() -> None:
+    demonstration_answer = "Lisbon\nText says: Lisbon\nGraph says: Porto"
+    assert extract_answers(demonstration_answer, "", "graph", "graph") == TraceAnswers("Lisbon", None, "Porto")
+    assert extract_answers(demonstration_answer, "", "text", "text") == TraceAnswers("Lisbon", "Lisbon", None)
     assert extract_answers("Lisbon\nText says: Lisbon", "", "graph", "graph") == TraceAnswers("Lisbon", None, "Lisbon")
 
 
-def test_demonstrations_say_what_each_source_that_may_be_asked_told() -> None:
+def test_a_demonstration_shows_the_answers_of_the_allowed_sources() -> None:
     trace = record_of("Where?", [], final_answer="Lisbon", answer_text="Lisbon").trace
     assert format_final_answer(trace) == "Lisbon\nText says: Lisbon\nGraph says: none"
     assert (format_final_answer(trace, "text"), format_final_answer(trace, "graph")) == (

@@ -61,19 +61,19 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_two_ways_of_writing_one_answer_are_the_same(one: str, other: str) -> None:
+def test_equal_answers_in_different_notations_match(one: str, other: str) -> None:
     assert answers_equal(one, other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_different_answers_stay_different(one: str, other: str) -> None:
+def test_different_answers_do_not_match(one: str, other: str) -> None:
     assert not answers_equal(one, other)
 
 
 @given(st.text())
 @example("*")
 @example("1.")
-def test_every_answer_has_a_part_and_its_own_order_and_case_do_not_count(answer: str) -> None:
+def test_every_answer_has_a_part_and_matches_itself_in_any_case(answer: str) -> None:
     assert normalize_answer(answer)
     assert normalize_answer(f" {answer}\n") == normalize_answer(answer)
 
@@ -82,25 +82,25 @@ LISTED = st.lists(st.sampled_from(["Ada", "Ben Reed", "3", "the Isle", "May 1990
 
 
 @given(LISTED.flatmap(lambda listed: st.tuples(st.just(listed), st.permutations(listed))))
-def test_the_order_of_a_list_does_not_count(both: tuple[list[str], list[str]]) -> None:
+def test_the_order_of_a_list_is_ignored(both: tuple[list[str], list[str]]) -> None:
     listed, mixed = both
     for separator in (", ", "\n", "; "):
         assert answers_equal("; ".join(listed), separator.join(mixed))
 
 
 @given(st.text(), st.text())
-def test_equality_of_answers_has_no_direction(first: str, second: str) -> None:
+def test_equality_of_answers_is_symmetric(first: str, second: str) -> None:
     assert answers_equal(first, second) == answers_equal(second, first)
     assert answers_equal(first, first)
 
 
-def test_a_remark_counts_where_another_answer_differs_by_it() -> None:
+def test_a_remark_is_compared_if_another_candidate_differs_only_by_it() -> None:
     answers = {"text": "John Smith", "graph": "John Smith (judge)", "model": "John Smith (painter)"}
     assert group_equal_answers(answers) == [["text"], ["graph"], ["model"]]
     assert group_equal_answers({name: answers[name] for name in ("text", "graph")}) == [["text", "graph"]]
 
 
-def test_the_same_words_in_another_order_overlap_in_part() -> None:
+def test_the_same_words_in_another_order_overlap_only_partly() -> None:
     assert word_overlap(("trinidad", "and", "tobago"), ("tobago", "and", "trinidad")) < 1.0
     assert word_overlap(("ada", "lund"), ("ada", "reed")) == 0.5
     assert word_overlap((), ()) == 1.0

@@ -37,7 +37,7 @@ def test_quantities_have_one_notation(text: str, normal: str) -> None:
 
 
 @given(st.integers(0, 10**12))
-def test_thousands_may_be_separated(number: int) -> None:
+def test_separators_of_thousands_are_removed(number: int) -> None:
     assert normalize_quantities(f"{number:,}") == normalize_quantities(f"{number:,}".replace(",", " ")) == str(number)
 
 
@@ -53,7 +53,7 @@ def test_every_text_can_be_normalized(text: str) -> None:
     assert isinstance(normalize_quantities(text), str)
 
 
-def test_a_decimal_loses_the_zeros_that_add_nothing() -> None:
+def test_trailing_zeros_of_decimals_are_removed() -> None:
     assert [format_number(number) for number in ("3.50", "7.0", "70", "1.05")] == ["3.5", "7", "70", "1.05"]
 
 

@@ -1,4 +1,4 @@
-"""Late fusion: two pipelines that know nothing of each other, each with its own tools, and a merge."""
+"""Late fusion: two independent pipelines with their own tools, and the merge."""
 
 import pytest
 
@@ -16,25 +16,25 @@ GRAPH = [
 NOTHING = [Says("Final Answer: unknown")]
 
 
-def test_each_pipeline_has_its_own_tools_and_sees_nothing_of_the_other(town: Town) -> None:
-    script = [*TEXT, *GRAPH, Says("Eva"), Says("Answer: Cora")]
-    asked = ask(town.context, script, LateFusion(AgentOptions(merge="model")))
-    assert [step.position for step in asked.steps] == [1, 2, 3, 4]
-    assert [step.tool for step in asked.steps] == ["wikisearch", None, "getWikiDataID", None]
-    assert (asked.steps[1].thought, asked.steps[3].thought) == ("From text only: Cora", "From the graph only: Dora")
-    offered = [set(request.tools) for request in asked.requests[:4]]
-    assert offered[0] == offered[1] == set(TOOLS_BY_SOURCE["text"])
-    assert offered[2] == offered[3] == set(TOOLS_BY_SOURCE["graph"])
-    assert "Cora" not in asked.requests[2].prompt + asked.requests[3].prompt
-    merged = asked.requests[-1].prompt
+def test_the_pipelines_have_separate_tools_and_prompts(town: Town) -> None:
+    script = [*TEXT, *GRAPH, Says("Answer: Eva"), Says("Answer: Cora")]
+    run = ask(town.context, script, LateFusion(AgentOptions(merge="model")))
+    assert [step.position for step in run.steps] == [1, 2, 3, 4]
+    assert [step.tool for step in run.steps] == ["wikisearch", None, "getWikiDataID", None]
+    assert (run.steps[1].thought, run.steps[3].thought) == ("From text only: Cora", "From the graph only: Dora")
+    offered = [set(request.tools) for request in run.requests[:4]]
+    assert offered[0] == offered[1] == {*TOOLS_BY_SOURCE["text"], "finish"}
+    assert offered[2] == offered[3] == {*TOOLS_BY_SOURCE["graph"], "finish"}
+    assert "Cora" not in run.requests[2].prompt + run.requests[3].prompt
+    merged = run.requests[-1].prompt
     assert "The articles say: Cora" in merged
     assert "The graph says: Dora" in merged
-    assert asked.answer == "Cora"
-    assert asked.ended.details["agreement"]["state"] == "conflict"
-    assert asked.ended.usage["calls"] == 6
+    assert run.answer == "Cora"
+    assert run.outcome.details["agreement"]["state"] == "conflict"
+    assert run.outcome.usage["calls"] == 6
 
 
-def test_by_chance_either_answer_is_taken_and_the_same_one_again(town: Town) -> None:
+def test_the_random_merge_chooses_either_answer_and_repeats_its_choice(town: Town) -> None:
     def answer(question: str) -> str:
         return ask(town.context, [*TEXT, *GRAPH], LateFusion(AgentOptions(merge="random")), question=question).answer
 
@@ -45,22 +45,22 @@ def test_by_chance_either_answer_is_taken_and_the_same_one_again(town: Town) -> 
 
 
 @pytest.mark.parametrize(("text", "graph", "answer"), [(TEXT, NOTHING, "Cora"), (NOTHING, GRAPH, "Dora")])
-def test_the_only_answer_is_taken(town: Town, text: list[Says], graph: list[Says], answer: str) -> None:
-    asked = ask(town.context, [*text, *graph], LateFusion(AgentOptions(merge="random")))
-    assert asked.answer == answer
-    assert asked.ended.details["agreement"]["state"] == "one only"
+def test_a_single_answer_is_merged_unchanged(town: Town, text: list[Says], graph: list[Says], answer: str) -> None:
+    run = ask(town.context, [*text, *graph], LateFusion(AgentOptions(merge="random")))
+    assert run.answer == answer
+    assert run.outcome.details["agreement"]["state"] == "one only"
     nobody = ask(town.context, [*NOTHING, *NOTHING], LateFusion(AgentOptions(merge="random")))
-    assert nobody.ended.ending == "refused"
+    assert nobody.outcome.ending == "refused"
 
 
-def test_a_pipeline_that_breaks_leaves_the_other_its_say(town: Town) -> None:
-    script = [Says("Hm.")] * 3 + [*GRAPH, Says("none"), Says("Answer: Dora")]
-    asked = ask(town.context, script, LateFusion(AgentOptions()))
-    assert asked.answer == "Dora"
-    assert "3 in a row" in asked.steps[3].thought
+def test_a_failed_pipeline_leaves_the_answer_of_the_other(town: Town) -> None:
+    script = [Says("Hm.")] * 3 + [*GRAPH, Says("none")]
+    run = ask(town.context, script, LateFusion(AgentOptions()))
+    assert run.answer == "Dora"
+    assert "3 in a row" in run.steps[3].thought
 
 
-def test_a_thought_that_reads_like_an_answer_of_the_pipeline_does_not_end_it(town: Town) -> None:
+def test_a_thought_worded_like_a_pipeline_answer_does_not_end_the_pipeline(town: Town) -> None:
     broken = Says("From text only: I will search.")
     script = [broken, *TEXT, *GRAPH]
     whole = ask(town.context, script, LateFusion(AgentOptions(merge="random")))
@@ -70,11 +70,11 @@ def test_a_thought_that_reads_like_an_answer_of_the_pipeline_does_not_end_it(tow
     assert resumed.answer == whole.answer
 
 
-def test_it_goes_on_where_it_was(town: Town) -> None:
+def test_late_fusion_resumes_in_the_unfinished_pipeline(town: Town) -> None:
     script = [*TEXT, *GRAPH]
     whole = ask(town.context, script, LateFusion(AgentOptions(merge="random")))
-    made = {0: 4, 1: 3, 2: 2, 3: 1, 4: 0}
-    for count, left in made.items():
+    model_calls = {0: 4, 1: 3, 2: 2, 3: 1, 4: 0}
+    for count, left in model_calls.items():
         rest = ask(
             town.context, script[4 - left :], LateFusion(AgentOptions(merge="random")), taken=whole.steps[:count]
         )
@@ -82,3 +82,13 @@ def test_it_goes_on_where_it_was(town: Town) -> None:
         assert [(s.thought, s.tool, s.origins) for s in rest.steps] == [
             (s.thought, s.tool, s.origins) for s in whole.steps
         ]
+
+
+def test_calls_of_one_message_belong_to_their_pipeline_when_it_is_resumed(town: Town) -> None:
+    both = Says("Both.", calls=[("wikisearch", {"query": "Ada Reed"}), ("wikisearch", {"query": "Ada"})])
+    script = [both, TEXT[1], *GRAPH]
+    whole = ask(town.context, script, LateFusion(AgentOptions(merge="random")))
+    assert [step.node for step in whole.steps] == ["text message 1"] * 2 + ["text answer", "graph", "graph answer"]
+    resumed = ask(town.context, script[1:], LateFusion(AgentOptions(merge="random")), taken=whole.steps[:2])
+    assert resumed.requests[0].body["messages"] == whole.requests[1].body["messages"]
+    assert resumed.answer == whole.answer

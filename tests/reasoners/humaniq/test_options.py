@@ -1,4 +1,4 @@
-"""Every choice that an agent offers, by its name, and reasoners made by theirs."""
+"""The options of agents, and the registry of reasoners."""
 
 import json
 
@@ -11,7 +11,7 @@ from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, Ag
 from reasoners.registry import REASONERS, UnknownReasoner, make_reasoner
 
 
-def test_every_name_of_every_choice_makes_a_setup_that_is_told_and_read_back() -> None:
+def test_options_round_trip_for_every_choice() -> None:
     for option, names in OPTION_CHOICES.items():
         for name in names:
             setup = AgentOptions.from_mapping({option: name})
@@ -30,13 +30,13 @@ def test_every_name_of_every_choice_makes_a_setup_that_is_told_and_read_back() -
         ({"context_tokens": 1_000}, "leaves no room"),
     ],
 )
-def test_a_setup_that_cannot_be_says_what_can(options: dict[str, object], why: str) -> None:
-    with pytest.raises(AgentOptionsError, match=r"choose|there are|ask for|raise") as wrong:
+def test_the_error_of_invalid_options_names_the_choices(options: dict[str, object], why: str) -> None:
+    with pytest.raises(AgentOptionsError, match=r"choose|there are|must be|raise") as error:
         AgentOptions.from_mapping(options)
-    assert why in str(wrong.value)
+    assert why in str(error.value)
 
 
-def test_selections_are_wishes_of_the_library() -> None:
+def test_the_selection_option_maps_to_a_selection_config() -> None:
     wishes = {name: AgentOptions(selection=name, k=4, seed=7).selection_config() for name in SELECTION_DESCRIPTIONS}
     assert all(wish.mode in SELECTION_MODES for wish in wishes.values())
     assert {name: wish.k for name, wish in wishes.items()} == {
@@ -50,14 +50,14 @@ def test_selections_are_wishes_of_the_library() -> None:
     assert wishes["random"].seed == 7
 
 
-def test_the_sources_that_are_compared_are_those_that_are_asked() -> None:
+def test_the_compared_sources_follow_the_options() -> None:
     assert AgentOptions().compared_sources == ("text", "graph", "model")
     assert AgentOptions(sources="text").compared_sources == ("text", "model")
     assert AgentOptions(own_answer=False).compared_sources == ("text", "graph")
     assert AgentOptions(response="none").compared_sources == ("text", "graph")
 
 
-def test_reasoners_are_made_by_name_and_an_unknown_one_lists_them() -> None:
+def test_reasoners_are_built_by_name_and_the_error_lists_the_names() -> None:
     assert make_reasoner("humaniq", {"k": 1}) == HumanIQ(AgentOptions(k=1))
     assert make_reasoner("fusion", {"merge": "random"}) == LateFusion(AgentOptions(merge="random"))
     assert all(make_reasoner(name).name == name for name in REASONERS)

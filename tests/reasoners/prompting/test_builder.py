@@ -1,4 +1,4 @@
-"""Prompts keep within what a model can take, whatever comes, and give way by the rule."""
+"""Prompts fit the context window and are reduced by the documented rule."""
 
 import itertools
 from pathlib import Path
@@ -15,13 +15,13 @@ from fewshot_library.formats.chat import to_json_text
 from llm.types import Message
 from reasoners.base import Task
 from reasoners.humaniq.options import AgentOptions
-from reasoners.prompting import truncation
 from reasoners.prompting.builder import PromptBuilder, PromptFormat, PromptTooLong
 from reasoners.prompting.chat_format import ChatFormat
 from reasoners.prompting.react_format import ReActFormat
+from reasoners.prompting.truncation import count_tool_tokens
 from tests.examples import examples
 from tests.fixtures.harbour import no_meaning
-from tests.reasoners.told import QUESTION, Told, record_of, steps_of
+from tests.reasoners.example_traces import QUESTION, StepFields, record_of, steps_of
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
 from worlds.source import World
@@ -44,30 +44,31 @@ def prompting(
 
 
 def size(form: PromptFormat, messages: list[Message]) -> int:
-    """Counted anew, as the rule is told: three bytes a token, four round each message and call."""
+    """The token count by the documented rule: three bytes a token, four tokens around each message and call."""
     parts = [[message.text] for message in messages]
     parts += [[call.name, to_json_text(call.arguments)] for message in messages for call in message.calls]
-    taken = sum(4 + sum(-(-len(text.encode()) // 3) for text in each) for each in parts)
-    return taken + truncation.count_tool_tokens(form.tool_declarations(OFFERED))
+    message_tokens = sum(4 + sum(-(-len(text.encode()) // 3) for text in texts) for texts in parts)
+    return message_tokens + count_tool_tokens(form.tool_declarations(OFFERED, "both"))
 
 
 @given(st.sampled_from(FORMS), RECORDS, STEPS, st.integers(1_600, 8_000))
 @settings(max_examples=examples(40))
-def test_a_prompt_is_within_its_size_or_the_error_says_that_it_cannot_be(
-    form: PromptFormat, records: list[TraceRecord], taken: list[Told], context_tokens: int
+def test_a_prompt_fits_the_context_window_or_raises_prompt_too_long(
+    form: PromptFormat, records: list[TraceRecord], taken: list[StepFields], context_tokens: int
 ) -> None:
     setup = AgentOptions(context_tokens=context_tokens, reply_tokens=500)
     steps = steps_of(taken)
     try:
-        messages = prompting(form, records, setup).build_messages(steps, OFFERED)
+        messages = prompting(form, records, setup).build_messages(steps)
     except PromptTooLong:
-        least = prompting(form, [], AgentOptions(observation_tokens=60)).build_messages(steps, OFFERED)
-        assert size(form, least) > context_tokens - 500
+        # Not even the last two steps fit, with the shortest observations and without demonstrations.
+        least = prompting(form, [], AgentOptions(observation_tokens=60)).build_messages(steps[-2:])
+        assert size(form, least) + 2 * 30 > context_tokens - 500
         return
     assert size(form, messages) <= context_tokens - 500
-    told = "\n".join(message.text for message in messages)
-    assert "You find the answer to a question" in told
-    assert QUESTION in told
+    text = "\n".join(message.text for message in messages)
+    assert "You find the answer to a question" in text
+    assert QUESTION in text
     assert next(message for message in messages if QUESTION in message.text).role == "user"
 
 
@@ -79,88 +80,114 @@ LINES = "\n".join(f"Row {number} of what was seen" for number in range(60))
 
 
 def long_one(name: str) -> TraceRecord:
-    steps: list[Told] = [
+    steps: list[StepFields] = [
         (f"{name} {n}.", "wikisearch", {"query": f"{name} {n}"}, f"{name}{n}\n{LINES}", None) for n in range(4)
     ]
     return record_of(f"What of {name}?", steps, final_answer="that")
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_parts_give_way_in_the_order_that_the_rule_names(form: PromptFormat) -> None:
-    """As the room shrinks: demonstrations' observations, the last one's first, demonstrations, the last first, then own
-    observations, the oldest first.
-    """
+def test_demonstrations_are_reduced_in_the_documented_order(form: PromptFormat) -> None:
+    """As the window shrinks: their observations, the last one's first, then demonstrations, the last one first."""
     records = [long_one(name) for name in ("Ash", "Elm", "Oak")]
-    own = [(f"Own {n}.", "wikisearch", {"query": f"own {n}"}, f"Own{n}\n{LINES}", None) for n in range(4)]
     states = []
-    for room in range(16_000, 1_500, -20):
+    for room in range(30_000, 1_000, -50):
         setup = AgentOptions(context_tokens=room, reply_tokens=100)
         try:
-            told = shown(prompting(form, records, setup).build_messages(steps_of(own), OFFERED))
+            prompt = shown(prompting(form, records, setup).build_messages([]))
         except PromptTooLong:
             break
-        whole = told.count("Row 30 of what was seen")
-        kept = tuple(name for name in ("Ash", "Elm", "Oak") if f"What of {name}?" in told)
+        whole = prompt.count("Row 30 of what was seen")
+        kept = tuple(name for name in ("Ash", "Elm", "Oak") if f"What of {name}?" in prompt)
         states.append((kept, whole))
     seen = [state for state, _ in itertools.groupby(states)]
     three, two, one = ("Ash", "Elm", "Oak"), ("Ash", "Elm"), ("Ash",)
-    order = [
-        (three, 16),
-        (three, 12),
-        (three, 8),
-        (three, 4),
-        (two, 4),
-        (one, 4),
-        ((), 4),
-        ((), 3),
-        ((), 2),
-        ((), 1),
-        ((), 0),
-    ]
-    assert [state for state in order if state in seen] == seen
-    assert {seen[0], seen[-1]} == {order[0], order[-1]}
+    assert seen == [(three, 12), (three, 8), (three, 4), (three, 0), (two, 0), (one, 0), ((), 0)]
 
 
-def test_the_newest_observation_is_the_last_to_give_way() -> None:
-    own = [(f"Own {n}.", "wikisearch", {"query": f"own {n}"}, f"Own{n}\n{LINES}", None) for n in range(4)]
-    setup = AgentOptions(context_tokens=2_100, reply_tokens=100)
-    told = shown(prompting(ChatFormat(), [], setup).build_messages(steps_of(own), OFFERED))
-    assert told.count("Row 30 of") == 1
-    assert told.index("Row 30 of") > told.index("Own3")
-
-
-def test_what_gave_way_stays_away_while_a_run_goes_on() -> None:
-    own: list[Step] = []
-    asked = prompting(
-        ChatFormat(), [long_one("Ash"), long_one("Elm")], AgentOptions(context_tokens=4_000, reply_tokens=100)
+def own_steps(count: int) -> list[Step]:
+    return steps_of(
+        [("Own.", "wikisearch", {"query": f"own {n}"}, f"Own{n}\n{LINES}", None) for n in range(1, count + 1)]
     )
-    before: set[str] = {"Ash", "Elm"}
-    for number in range(1, 9):
-        own = steps_of([("Own.", "wikisearch", {"query": str(n)}, f"Own{n}\n{LINES}", None) for n in range(number)])
-        told = shown(asked.build_messages(own, OFFERED))
-        now = {name for name in ("Ash", "Elm") if f"What of {name}?" in told}
-        assert now <= before
-        before = now
-        again = prompting(
-            ChatFormat(), [long_one("Ash"), long_one("Elm")], AgentOptions(context_tokens=4_000, reply_tokens=100)
-        )
-        assert shown(again.build_messages(own, OFFERED)) == told
-    assert before == set()
+
+
+def common_prefix(form: PromptFormat, first: list[Message], second: list[Message]) -> float:
+    """The common beginning of two prompts, as a share of the shorter one, in tokens; it may end within a message."""
+    declared = count_tool_tokens(form.tool_declarations(OFFERED, "both"))
+    written = [
+        [to_json_text([m.role, m.text, [[c.id, c.name, c.arguments] for c in m.calls], m.answers]) for m in prompt]
+        for prompt in (first, second)
+    ]
+    one, other = ("\n".join(prompt) for prompt in written)
+    ends = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    shared = len(one[: next(ends, min(len(one), len(other)))].encode())
+    shorter = min(len(one.encode()), len(other.encode()))
+    return (declared * 3 + shared) / (declared * 3 + shorter)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("context_tokens", [8_192, 16_384, 32_768, 200_000])
+def test_consecutive_prompts_of_a_run_of_30_steps_have_a_common_beginning(
+    form: PromptFormat, context_tokens: int
+) -> None:
+    setup = AgentOptions(context_tokens=context_tokens)
+    builder = prompting(form, [long_one("Ash"), long_one("Elm"), long_one("Oak")], setup)
+    steps = own_steps(30)
+    prompts = [builder.build_messages(steps[:count]) for count in range(31)]
+    shares = [common_prefix(form, before, after) for before, after in itertools.pairwise(prompts)]
+    assert min(shares) >= 0.95
+    assert "What of Ash?" in shown(prompts[-1])
+    assert all(f"own {n}" in str(prompts[-1]) for n in range(1, 31))
+    assert all(size(form, prompt) <= context_tokens - setup.reply_tokens for prompt in prompts)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_window_too_small_for_the_run_is_made_free_rarely_and_only_among_the_steps(form: PromptFormat) -> None:
+    setup = AgentOptions(context_tokens=4_800)
+    builder = prompting(form, [long_one("Ash")], setup)
+    steps = own_steps(60)
+    prompts = [builder.build_messages(steps[:count]) for count in range(61)]
+    shares = [common_prefix(form, before, after) for before, after in itertools.pairwise(prompts)]
+    opening = shown(prompts[0])
+    assert all(shown(prompt).startswith(opening.removesuffix("Thought:").rstrip()) for prompt in prompts)
+    assert sum(share < 0.95 for share in shares) <= len(shares) / 3
+    assert all(f"Own{count}\n" in shown(prompt) for count, prompt in enumerate(prompts) if count)
+    assert all(size(form, prompt) <= context_tokens_of(setup) for prompt in prompts)
+    assert "steps are left out here" in shown(prompts[-1])
+
+
+def context_tokens_of(setup: AgentOptions) -> int:
+    return setup.context_tokens - setup.reply_tokens
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("context_tokens", [5_000, 16_384])
+def test_a_resumed_run_builds_the_same_prompts(form: PromptFormat, context_tokens: int) -> None:
+    setup, records, steps = AgentOptions(context_tokens=context_tokens), [long_one("Ash")], own_steps(40)
+    whole = prompting(form, records, setup)
+    for count in range(0, 41, 5):
+        expected = whole.build_messages(steps[:count])
+        assert prompting(form, records, setup).build_messages(steps[:count]) == expected
+
+
+def test_early_observations_are_whole_in_an_ordinary_window() -> None:
+    builder = prompting(ChatFormat(), [long_one("Ash")], AgentOptions())
+    assert shown(builder.build_messages(own_steps(3))).count("Row 30 of what was seen") >= 3
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("context_tokens", [4_096, 8_192, 16_384, 32_768])
-def test_three_of_the_published_demonstrations_keep_within_the_context(
+def test_three_published_demonstrations_fit_the_context_window(
     published: Path, meaning: SentenceEncoder, form: PromptFormat, context_tokens: int
 ) -> None:
     setup = AgentOptions(context_tokens=context_tokens)
     for name in ("mintaka", "compmix"):
-        records = [each for each in read_traces(published / f"{name}.json") if isinstance(each, TraceRecord)]
+        records = [record for record in read_traces(published / f"{name}.json") if isinstance(record, TraceRecord)]
         own = max(records, key=lambda record: len(record.steps)).steps
         for start in range(0, len(records) - 3, 5):
             written = prompting(form, records[start : start + 3], setup, meaning)
             for count in range(0, len(own) + 1, 3):
-                messages = written.build_messages(own[:count], OFFERED)
+                messages = written.build_messages(own[:count])
                 assert size(form, messages) <= context_tokens - setup.reply_tokens
                 if context_tokens >= 16_384:
                     assert all(record.question.text in shown(messages) for record in records[start : start + 3])

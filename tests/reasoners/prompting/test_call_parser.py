@@ -1,4 +1,4 @@
-"""From what models write to calls: every plain way is understood, everything else is told how to do it right."""
+"""Parsing and validation of tool calls in the notations that models use."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fewshot_library.formats.humaniq_tools import format_input_line
+from fewshot_library.formats.humaniq_record import format_input_line
 from reasoners.prompting.call_parser import InvalidToolCall, parse_call
 from tools.parameter import parse_parameters
 from tools.registry import BUILT_IN_TOOLS
@@ -33,7 +33,7 @@ def nothing(_context: ToolContext, _arguments: Mapping[str, Any]) -> Observation
 
 
 def made(name: str, schema: dict[str, Any]) -> Tool:
-    """A tool of somebody else's."""
+    """An external tool."""
     return Tool(name, name, f"{name}.", schema, nothing, parse_parameters(schema))
 
 
@@ -52,13 +52,13 @@ ARGUMENTS = st.one_of(
 )
 
 
-def test_a_tool_with_one_argument_is_shown_as_it_is_to_be_called() -> None:
+def test_the_usage_hint_shows_the_required_arguments() -> None:
     for tool, argument in (("wikisearch", "query"), ("websearch", "query"), ("getWikiDataID", "title")):
         assert format_input_line(tool, {argument: "Ada Reed"}, QUESTION) == "Ada Reed"
 
 
 @given(ARGUMENTS)
-def test_a_call_is_read_back_from_the_line_that_prompts_show_for_it(call: tuple[str, dict[str, Any]]) -> None:
+def test_a_call_parses_back_from_its_input_line(call: tuple[str, dict[str, Any]]) -> None:
     tool, arguments = call
     line = format_input_line(tool, arguments, QUESTION)
     assert parse_call(tool, line, QUESTION, OFFERED).arguments == arguments
@@ -87,7 +87,7 @@ def test_a_call_is_read_back_from_the_line_that_prompts_show_for_it(call: tuple[
         ("roll", None, {}),
     ],
 )
-def test_many_ways_of_writing_are_understood(name: str, given: Any, arguments: dict[str, Any]) -> None:
+def test_calls_are_parsed_in_many_notations(name: str, given: Any, arguments: dict[str, Any]) -> None:
     assert parse_call(name, given, QUESTION, OFFERED).arguments == arguments
 
 
@@ -99,18 +99,18 @@ def test_many_ways_of_writing_are_understood(name: str, given: Any, arguments: d
         ("wikisearch", '{"query": "Ada', "no valid JSON"),
         ("read", "Ada Reed", "takes more than a plain line"),
         ("read", '{"title": "Ada"}', "question is missing"),
-        ("weigh", {"thing": "a boat", "times": "often"}, "times: 'often' is no whole number"),
+        ("weigh", {"thing": "a boat", "times": "often"}, "times: 'often' is not a whole number"),
         ("getLabel", {"ids": {"id": "Q1"}}, "is no list"),
         ("roll", {"twice": True}, "it has no argument 'twice'"),
     ],
 )
-def test_what_is_no_call_is_told_how_to_do_it_right(name: str, given: Any, why: str) -> None:
-    with pytest.raises(InvalidToolCall, match=r"Call it with|Use one of") as wrong:
+def test_the_error_of_an_invalid_call_says_how_to_call_the_tool(name: str, given: Any, why: str) -> None:
+    with pytest.raises(InvalidToolCall, match=r"Call it with|Use one of") as error:
         parse_call(name, given, QUESTION, OFFERED)
-    assert why in str(wrong.value)
+    assert why in str(error.value)
 
 
 @given(st.sampled_from([tool.name for tool in OFFERED]), st.text() | st.text().map('{{"{}'.format))
-def test_whatever_is_written_is_a_call_or_no_call(name: str, written: str) -> None:
+def test_any_text_is_a_valid_call_or_raises_invalid_tool_call(name: str, written: str) -> None:
     with suppress(InvalidToolCall):
         assert parse_call(name, written, QUESTION, OFFERED).tool == name

@@ -1,5 +1,6 @@
-"""The prompts as they are written: every template by its own variables, both forms of one question as golden files."""
+"""Prompt templates with their variables, and golden files of prompts in both formats."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,23 +8,28 @@ from jinja2 import Environment, UndefinedError, meta
 
 from fewshot_library.formats.chat import to_json_text
 from llm.types import Message
+from reasoners.prompting.builder import PromptExample, PromptParts, build_example, render_prompt
 from reasoners.prompting.chat_format import ChatFormat
-from reasoners.prompting.parts import PromptExample, PromptParts, build_example, render_prompt
 from reasoners.prompting.react_format import ReActFormat
-from tests.reasoners.told import BURIED, PILOT, QUESTION, SO_FAR, steps_of
+from tests.reasoners.example_traces import BURIED, PILOT, QUESTION, SO_FAR, steps_of
 from tools.registry import BUILT_IN_TOOLS
 
 GOLDEN = Path(__file__).parent / "golden"
 TEMPLATES = Path(__file__).parents[3] / "reasoners" / "prompting" / "prompts"
-EVIDENCE = [{"position": 2, "call": "read: Ada Reed", "text": "She is a ferry pilot."}]
+EVIDENCE = [{"position": 2, "thought": "I read.", "call": "read: Ada Reed", "text": "She is a ferry pilot."}]
 VALUES = {
     "sources": "both",
+    "finish": "finish",
+    "max_calls": 4,
     "tools": [BUILT_IN_TOOLS["read"]],
     "demonstrations": ["Question: Who?\n"],
     "tool": "read",
     "several": True,
     "question": QUESTION,
     "evidence": EVIDENCE,
+    "fence": "===== 1 =====",
+    "decide": True,
+    "answer": "Cora Reed",
     "text": "Cora Reed",
     "graph": None,
     "own": "Ada",
@@ -41,28 +47,28 @@ MATERIAL = PromptParts(
 
 
 def declared(name: str) -> set[str]:
-    """The variables that the template and those it includes name."""
+    """The variables of a template and of the templates that it includes."""
     tree = Environment(autoescape=False).parse((TEMPLATES / name).read_text())  # noqa: S701 - it is only parsed
-    found = meta.find_undeclared_variables(tree)
-    return found.union(*(declared(str(each)) for each in meta.find_referenced_templates(tree)))
+    variables = meta.find_undeclared_variables(tree)
+    return variables.union(*(declared(str(template)) for template in meta.find_referenced_templates(tree)))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TEMPLATES.glob("*.jinja")))
-def test_a_prompt_renders_with_its_variables_and_not_without_one_of_them(name: str) -> None:
+def test_a_prompt_renders_only_with_all_its_variables(name: str) -> None:
     stem, wanted = name.removesuffix(".jinja"), declared(name)
     values = {variable: VALUES[variable] for variable in wanted}
     if stem == "chat":
         values["demonstrations"] = 2
     written = render_prompt(stem, **values)
-    assert "{" not in written.replace('{"title"', "")
+    assert not re.search(r"\{[{%#]|[}%#]\}", written)
     assert "\n\n\n\n" not in written
-    for left_out in wanted - {"several"}:
+    for left_out in wanted - {"several", "answer"}:
         with pytest.raises(UndefinedError):
             render_prompt(stem, **{variable: value for variable, value in values.items() if variable != left_out})
 
 
 def shown(messages: list[Message]) -> str:
-    """The messages as a person reads them."""
+    """The messages as text."""
     parts = []
     for message in messages:
         head = f"=== {message.role}" + (f", answers {message.answers}" if message.answers else "")
@@ -72,10 +78,18 @@ def shown(messages: list[Message]) -> str:
 
 
 @pytest.mark.parametrize("form", [ReActFormat(), ChatFormat()], ids=lambda form: form.name)
-def test_both_forms_of_one_question_are_written_as_they_were(form: ReActFormat | ChatFormat) -> None:
+def test_prompts_of_both_formats_equal_the_golden_files(form: ReActFormat | ChatFormat) -> None:
     assert shown(form.messages(MATERIAL)) == (GOLDEN / f"{form.name}.txt").read_text()
 
 
-def test_a_response_is_asked_for_as_it_was() -> None:
-    golden = (GOLDEN / "response.txt").read_text()
-    assert render_prompt("response", **{name: VALUES[name] for name in declared("response.jinja")}) + "\n" == golden
+@pytest.mark.parametrize(
+    ("name", "choices"),
+    [
+        ("response", {"style": "normal", "decide": False}),
+        ("response_merged", {"style": "normal", "decide": True}),
+        ("response_short", {"style": "short", "decide": True, "evidence": [], "own_asked": False}),
+    ],
+)
+def test_the_response_prompts_equal_their_golden_files(name: str, choices: dict[str, object]) -> None:
+    values = {variable: VALUES[variable] for variable in declared("response.jinja")} | choices
+    assert render_prompt("response", **values) + "\n" == (GOLDEN / f"{name}.txt").read_text()

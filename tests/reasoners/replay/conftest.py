@@ -1,4 +1,4 @@
-"""A small generated family town whose people partly share names, with all that is true of them."""
+"""A small generated world with namesakes, and its universe."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ OPTIONS = GenerationOptions(people=90, seed=21, depth=4, per_template=1, collisi
 
 @dataclass(frozen=True)
 class Namesakes:
-    """The world as its tools see it, and the universe that it tells of."""
+    """The tools' context of the world, and its universe."""
 
     context: ToolContext
     universe: Universe
@@ -34,15 +34,15 @@ class Namesakes:
         return self.context.world.text
 
     def said(self) -> Iterator[tuple[int, str]]:
-        """Every sentence of every article, with the row of whom it is about."""
+        """Yield the sentences of all articles, with the row of their subject."""
         for row, title in enumerate(self.universe.titles):
             for sentence in self.text.article(title).sentences:
                 yield row, sentence
 
     def related(self, word: str, row: int) -> set[str]:
-        """The titles of those who truly are that relation of somebody."""
+        """The titles of a person's true relatives."""
         rows = find_related(self.universe, get_relation(word), np.array([row], dtype=np.int32))
-        return {self.universe.titles[int(each)] for each in rows}
+        return {self.universe.titles[int(row)] for row in rows}
 
 
 @pytest.fixture(scope="package")

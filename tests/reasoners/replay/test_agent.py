@@ -1,4 +1,4 @@
-"""Demonstrations are followed on other questions, by people or generated; what breaks the pattern is refused."""
+"""Replay of recorded and generated demonstrations on other questions, and refusals."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ class Lesson:
 
 @pytest.fixture(scope="module")
 def lesson(tmp_path_factory: pytest.TempPathFactory, town: Town, meaning: SentenceEncoder) -> Iterator[Lesson]:
-    """The demonstrations of the town, and a world of other people whose sources each tell all."""
+    """Demonstrations, and another world in which each source has all facts."""
     worlds = tmp_path_factory.mktemp("home") / "worlds"
     generate_world(worlds, "asked", GenerationOptions(people=120, seed=8, depth=6, per_template=1))
     here = ToolContext(open_world(worlds, "asked"), meaning)
@@ -65,13 +65,13 @@ def lesson(tmp_path_factory: pytest.TempPathFactory, town: Town, meaning: Senten
 
 def follow(question: str, context: ToolContext, shown: Sequence[TraceRecord]) -> tuple[RunOutcome, list[Step]]:
     kept = MemoryRecorder()
-    ended = run_reasoner(
+    outcome = run_reasoner(
         ReplayReasoner(),
         Task(question, context, list(BUILT_IN_TOOLS.values()), shown),
         kept,
         RunControl(RunLimits(steps=150)),
     )
-    return ended, kept.steps
+    return outcome, kept.steps
 
 
 def answer(ended: RunOutcome) -> str:
@@ -79,42 +79,42 @@ def answer(ended: RunOutcome) -> str:
     return ended.answers.final_answer
 
 
-def test_most_questions_of_another_world_are_answered_and_no_answer_is_wrong(lesson: Lesson) -> None:
+def test_replay_answers_most_questions_of_another_world_and_none_wrongly(lesson: Lesson) -> None:
     replay, scores = ReplayReasoner(), []
     for asked in lesson.asked[::2]:
         task = Task(asked.text, lesson.context, list(BUILT_IN_TOOLS.values()), lesson.shown)
-        ended = run_reasoner(replay, task, MemoryRecorder(), RunControl(RunLimits(steps=150)))
-        assert ended.ending in ("answered", "refused"), ended.failure
-        if ended.answers:
-            scores.append(score_answer(ended.answers.final_answer, asked.gold_answers))
+        outcome = run_reasoner(replay, task, MemoryRecorder(), RunControl(RunLimits(steps=150)))
+        assert outcome.ending in ("answered", "refused"), outcome.failure
+        if outcome.answers:
+            scores.append(score_answer(outcome.answers.final_answer, asked.gold_answers))
         else:
-            assert (ended.failure or "").startswith(REFUSED)
+            assert (outcome.failure or "").startswith(REFUSED)
     assert len(scores) >= 0.6 * len(lesson.asked[::2])
     assert sum(scores) >= 0.98 * len(scores)
 
 
 @pytest.mark.parametrize("source", ["text", "graph", "web"])
-def test_what_a_world_has_not_is_not_missed(
+def test_a_missing_source_of_the_world_is_not_queried(
     source: str, tmp_path: Path, lesson: Lesson, meaning: SentenceEncoder
 ) -> None:
-    """Where one source tells everything, questions are answered from it, and none wrongly."""
+    """In a world where each source has all facts, most questions are answered and none wrongly."""
     generate_world(
         tmp_path, source, GenerationOptions(people=60, seed=12, depth=4, per_template=1, split=f"{source}=100")
     )
     context = ToolContext(open_world(tmp_path, source), meaning)
     asked = read_questions(tmp_path / source / "questions.jsonl")[::5]
-    ended = [(each, follow(each.text, context, lesson.shown)[0]) for each in asked]
-    scores = [score_answer(e.answers.final_answer, each.gold_answers) for each, e in ended if e.answers]
+    outcome = [(question, follow(question.text, context, lesson.shown)[0]) for question in asked]
+    scores = [score_answer(e.answers.final_answer, question.gold_answers) for question, e in outcome if e.answers]
     assert set(scores) == {1.0}
     assert len(scores) >= len(asked) / 3
     context.world.graph.close()  # type: ignore[union-attr]
 
 
-def test_every_argument_tells_truly_where_it_came_from(lesson: Lesson) -> None:
-    asked = next(each.text for each in lesson.asked if each.kind == "comparative")
+def test_every_argument_resolves_from_its_origin(lesson: Lesson) -> None:
+    asked = next(question.text for question in lesson.asked if question.kind == "comparative")
     _, steps = follow(asked, lesson.context, lesson.shown)
     seen: dict[int, object] = {}
-    told = 0
+    origins = 0
     for step in steps:
         for name, given_value in step.arguments.items():
             parts = step.origins[name].get("parts") or [{"origin": step.origins[name]}]
@@ -126,54 +126,56 @@ def test_every_argument_tells_truly_where_it_came_from(lesson: Lesson) -> None:
                         else given_value[part.get("start") : part.get("end")]
                     )
                     assert resolve_origin(part["origin"], asked, seen).casefold() == wanted.casefold()  # type: ignore[arg-type]
-                    told += 1
+                    origins += 1
         seen[step.position] = step.data
-    assert told >= len(steps)
+    assert origins >= len(steps)
     assert all(step.thought for step in steps)
 
 
-def test_the_conclusion_names_the_demonstration_and_how_the_questions_are_aligned(lesson: Lesson) -> None:
-    asked = next(each.text for each in lesson.asked if each.text.startswith("Who was born later, "))
-    told = follow(asked, lesson.context, lesson.shown)[0].details["replay"]
-    assert told["demonstrations"][0]["question"] in {record.question.text for record in lesson.shown}
-    assert told["alignment"]["operation"] == "last"
-    assert all(hole["here"] in asked for hole in told["alignment"]["holes"])
+def test_the_details_name_the_demonstration_and_the_alignment(lesson: Lesson) -> None:
+    asked = next(question.text for question in lesson.asked if question.text.startswith("Who was born later, "))
+    details = follow(asked, lesson.context, lesson.shown)[0].details["replay"]
+    assert details["demonstrations"][0]["question"] in {record.question.text for record in lesson.shown}
+    assert details["alignment"]["operation"] == "last"
+    assert all(hole["here"] in asked for hole in details["alignment"]["holes"])
 
 
 @pytest.mark.parametrize(
     ("question", "why"),
     [
-        ("Who is the wizard of {}?", "no query is written that asks 'Who is the wizard of"),
+        ("Who is the wizard of {}?", "no generated query asks 'Who is the wizard of"),
         ("Who is the mother of Zebedee Nobody?", "'Zebedee Nobody' is not found"),
         ("Would {} like to dance?", ""),
-        ("Do {} and Zebedee Nobody have the same hobby?", "its wording is that of no demonstration"),
-        ("gibberish", "its wording is that of no demonstration"),
+        ("Do {} and Zebedee Nobody have the same hobby?", "no demonstration in this library has this question pattern"),
+        ("gibberish", "no demonstration in this library has this question pattern"),
     ],
 )
-def test_what_no_demonstration_shows_is_refused(question: str, why: str, lesson: Lesson) -> None:
-    person = next(found[1] for each in lesson.asked if (found := re.match(r"When did (\w+ \w+) die", each.text)))
-    ended, _ = follow(question.format(person), lesson.context, lesson.shown)
-    assert ended.ending == "refused"
-    assert (ended.failure or "").startswith(REFUSED + why)
+def test_a_question_without_a_matching_demonstration_is_refused(question: str, why: str, lesson: Lesson) -> None:
+    person = next(
+        match[1] for question in lesson.asked if (match := re.match(r"When did (\w+ \w+) die", question.text))
+    )
+    outcome, _ = follow(question.format(person), lesson.context, lesson.shown)
+    assert outcome.ending == "refused"
+    assert (outcome.failure or "").startswith(REFUSED + why)
 
 
-def test_a_name_that_two_people_have_is_refused(tmp_path: Path, lesson: Lesson, meaning: SentenceEncoder) -> None:
+def test_an_ambiguous_name_is_refused(tmp_path: Path, lesson: Lesson, meaning: SentenceEncoder) -> None:
     generate_world(tmp_path, "twins", GenerationOptions(people=100, seed=3, depth=4, per_template=1, collisions=0.4))
     context = ToolContext(open_world(tmp_path, "twins"), meaning)
     graph = context.world.graph
     assert graph is not None
     table = graph.query("SELECT ?name WHERE { ?a rdfs:label ?name . ?b rdfs:label ?name . FILTER(?a != ?b) } LIMIT 1")
     assert table.rows[0][0] is not None
-    ended, _ = follow(f"Who is the mother of {table.rows[0][0].value}?", context, lesson.shown)
-    assert ended.ending == "refused"
-    assert "are called" in (ended.failure or "") or "is called" in (ended.failure or "")
+    outcome, _ = follow(f"Who is the mother of {table.rows[0][0].value}?", context, lesson.shown)
+    assert outcome.ending == "refused"
+    assert "are called" in (outcome.failure or "") or "is called" in (outcome.failure or "")
     graph.close()  # type: ignore[attr-defined]
 
 
-def test_without_demonstrations_it_says_so(lesson: Lesson) -> None:
-    ended, steps = follow("Who is the mother of Ada Lund?", lesson.context, [])
-    assert (ended.ending, steps) == ("refused", [])
-    assert "choose a library that has some" in (ended.failure or "")
+def test_a_question_without_demonstrations_is_refused(lesson: Lesson) -> None:
+    outcome, steps = follow("Who is the mother of Ada Lund?", lesson.context, [])
+    assert (outcome.ending, steps) == ("refused", [])
+    assert "choose a library with demonstrations" in (outcome.failure or "")
 
 
 # A person's demonstrations, in a world of articles.
@@ -184,43 +186,43 @@ def ships(tmp_path: Path) -> ToolContext:
     return fleet(tmp_path, "fleet", articles())
 
 
-def test_what_a_person_recorded_is_followed_on_other_things(ships: ToolContext) -> None:
-    ended, steps = follow("Who is the captain of Blue Wave?", ships, [who_is_captain(ships)])
-    assert answer(ended) == "Bo Reed"
+def test_a_recorded_demonstration_is_replayed_on_other_entities(ships: ToolContext) -> None:
+    outcome, steps = follow("Who is the captain of Blue Wave?", ships, [who_is_captain(ships)])
+    assert answer(outcome) == "Bo Reed"
     assert [(step.tool, step.arguments.get("title")) for step in steps] == [("wikisearch", None), ("read", "Blue Wave")]
-    ended, steps = follow("In which town was the captain of Blue Wave born?", ships, [where_captain_was_born(ships)])
-    assert answer(ended) == "Saltmouth"
+    outcome, steps = follow("In which town was the captain of Blue Wave born?", ships, [where_captain_was_born(ships)])
+    assert answer(outcome) == "Saltmouth"
     assert [step.arguments.get("title") for step in steps] == [None, "Blue Wave", "Bo Reed"]
 
 
-def test_hops_of_several_demonstrations_make_a_longer_way(ships: ToolContext) -> None:
+def test_hops_of_several_demonstrations_are_combined(ships: ToolContext) -> None:
     steps = [
         ("I look.", "wikisearch", {"query": "Ada Lund"}),
         ("I read.", "read", {"title": "Ada Lund", "question": "Where was Ada Lund born?"}),
     ]
     born = recorded(ships, "In which town was Ada Lund born?", steps, "Gullhaven")
-    ended, _ = follow("In which town was the captain of Low Tide born?", ships, [who_is_captain(ships), born])
-    assert answer(ended) == "Gullhaven"
+    outcome, _ = follow("In which town was the captain of Low Tide born?", ships, [who_is_captain(ships), born])
+    assert answer(outcome) == "Gullhaven"
 
 
-def test_nothing_is_answered_only_as_a_demonstration_does(ships: ToolContext) -> None:
-    ended, _ = follow("Who is the captain of Grey Seal?", ships, [who_is_captain(ships)])
-    assert ended.ending == "refused"
+def test_an_empty_result_is_answered_only_as_in_a_demonstration(ships: ToolContext) -> None:
+    outcome, _ = follow("Who is the captain of Grey Seal?", ships, [who_is_captain(ships)])
+    assert outcome.ending == "refused"
     shown = [who_is_captain(ships), which_were_born(ships)]
     assert answer(follow("Who is the captain of Grey Seal?", ships, shown)[0]) == "no answer"
 
 
-def test_a_sentence_of_another_pattern_is_refused(tmp_path: Path, ships: ToolContext) -> None:
+def test_a_question_answered_by_an_unknown_sentence_pattern_is_refused(tmp_path: Path, ships: ToolContext) -> None:
     shown = [who_is_captain(ships), which_were_born(ships)]
     drifted = fleet(tmp_path, "drifted", articles(captain="{name} commands {ship}, her captain says."))
-    ended, _ = follow("Who is the captain of Blue Wave?", drifted, shown)
-    assert ended.ending == "refused"
-    assert "is said as in no demonstration" in (ended.failure or "")
+    outcome, _ = follow("Who is the captain of Blue Wave?", drifted, shown)
+    assert outcome.ending == "refused"
+    assert "whose wording occurs in no demonstration" in (outcome.failure or "")
 
 
-def test_another_relation_of_the_same_place_is_no_captain(ships: ToolContext) -> None:
-    ended, _ = follow("Who is the owner of Blue Wave?", ships, [who_is_captain(ships)])
-    assert ended.ending == "refused"
+def test_a_sentence_about_another_relation_is_not_used(ships: ToolContext) -> None:
+    outcome, _ = follow("Who is the owner of Blue Wave?", ships, [who_is_captain(ships)])
+    assert outcome.ending == "refused"
 
 
 NAMES = st.from_regex(r"[A-Z][a-z]{3,7} [A-Z][a-z]{3,7}", fullmatch=True)
@@ -228,7 +230,7 @@ NAMES = st.from_regex(r"[A-Z][a-z]{3,7} [A-Z][a-z]{3,7}", fullmatch=True)
 
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ship=NAMES, captain=NAMES, town=st.from_regex(r"[A-Z][a-z]{4,9}", fullmatch=True))
-def test_other_names_leave_the_same_steps(
+def test_replay_with_other_names_takes_the_same_steps(
     ship: str, captain: str, town: str, ships: ToolContext, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     taken = {*SHIPS, *(name for name, _ in SHIPS.values())}
@@ -238,15 +240,15 @@ def test_other_names_leave_the_same_steps(
         or set(ship.split()) & set(captain.split())
     ):
         return
-    told = [
+    renamed_steps = [
         article.__class__(*[_renamed(part, ship, captain, town) for part in (article.title, article.sentences)], None)
         for article in articles()
     ]
-    renamed = fleet(tmp_path_factory.mktemp("renamed"), "fleet", told)
+    renamed = fleet(tmp_path_factory.mktemp("renamed"), "fleet", renamed_steps)
     shown = [where_captain_was_born(ships)]
-    ended, steps = follow(f"In which town was the captain of {ship} born?", renamed, shown)
+    outcome, steps = follow(f"In which town was the captain of {ship} born?", renamed, shown)
     _, first = follow("In which town was the captain of Blue Wave born?", ships, shown)
-    assert answer(ended) == town
+    assert answer(outcome) == town
     assert [(step.tool, _shape(step.origins)) for step in steps] == [
         (step.tool, _shape(step.origins)) for step in first
     ]
@@ -254,7 +256,7 @@ def test_other_names_leave_the_same_steps(
 
 def _renamed(told: str | tuple[str, ...], ship: str, captain: str, town: str) -> str | tuple[str, ...]:
     if isinstance(told, tuple):
-        return tuple(str(_renamed(each, ship, captain, town)) for each in told)
+        return tuple(str(_renamed(part, ship, captain, town)) for part in told)
     for old, new in (("Blue Wave", ship), ("Bo Reed", captain), ("Saltmouth", town)):
         told = told.replace(old, new)
     return told

@@ -12,13 +12,13 @@ from worlds.source import World
 
 @pytest.fixture(scope="session")
 def nowhere() -> ToolContext:
-    """What tools that know no world are called with."""
+    """The context of tools that use no world."""
     return ToolContext(World("none"), lambda texts: pytest.fail(f"the encoder was asked for {texts}"))
 
 
 @pytest.fixture(scope="session")
 def weather() -> Iterator[ToolRegistry]:
-    """The weather server, started, with time enough for a busy machine."""
+    """The started weather server, with limits for a busy machine."""
     registry = registry_of(weather=weather_by_command(seconds=PATIENCE))
     yield registry
     registry.close()

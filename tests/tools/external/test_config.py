@@ -40,7 +40,7 @@ def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> Non
         (
             '[functions.a]\nplace = "m:f"\nsecond = 3',
             "a",
-            "second is no field that is known; it may have seconds, characters, place, title",
+            "second is not a known field; the fields are seconds, characters, environment, place, title",
         ),
         ('[functions.a]\nplace = "m:f"\nseconds = 0', "a", "seconds: input should be greater than 0"),
         ('[functions."a b"]\nplace = "m:f"', "a b", "has a name that models cannot use"),
@@ -51,10 +51,10 @@ def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> Non
         ('[servers.a]\nurl = "http://y:99999"', "a", "url: it must be an address"),
         ('[servers.a]\nurl = "http://[y"', "a", "url: it must be an address"),
         ('[servers.a]\ncommand = "x"\nargs = "one two"', "a", "args: it must be a list of texts"),
-        ("[functions]\na = 3", "a", "the entry: it is no table of fields"),
+        ("[functions]\na = 3", "a", "the entry: it is not a table of fields"),
         ('[functions.a]\nplace = "m:f"\n[servers.a]\nurl = "http://y"', "a", "both a function and a server"),
         ("[tools.a]\n", "", "has 'tools', but only the tables functions and servers"),
-        ("functions = 3", "", "is no table"),
+        ("functions = 3", "", "is not a table"),
     ],
 )
 def test_a_wrong_entry_is_an_error_and_the_others_are_used(tmp_path: Path, entry: str, name: str, why: str) -> None:
@@ -76,6 +76,6 @@ def test_the_error_of_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None
     file = tmp_path / "tools.toml"
     assert "cannot be read" in load_external_tools_config(file).errors[""]
     file.write_bytes(b"\xff\xfe")
-    assert "no valid TOML" in load_external_tools_config(file).errors[""]
+    assert "not valid TOML" in load_external_tools_config(file).errors[""]
     file.write_text("[functions\n")
-    assert "no valid TOML" in load_external_tools_config(file).errors[""]
+    assert "not valid TOML" in load_external_tools_config(file).errors[""]

@@ -1,4 +1,4 @@
-"""Real MCP servers: as processes that are started here, and over HTTP."""
+"""Real MCP servers: as child processes and over HTTP."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers.moody import moody, status
+from tests.servers.faulty_server import run_faulty_server, status
 from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
 from tools.external.config import McpServerConfig
 from tools.external.mcp_process import MAX_MESSAGE_BYTES
@@ -24,7 +24,7 @@ ALL = ["forecast", "stations", "say", "parts", "fail", "key", "large", "wait", "
 
 @pytest.fixture(scope="module", params=["command", "http", "sse"])
 def anywhere(request: pytest.FixtureRequest) -> Iterator[ToolRegistry]:
-    """The weather server as a process of ours and over HTTP, in either form."""
+    """The weather server as a child process and over both HTTP transports."""
     if request.param == "command":
         yield request.getfixturevalue("weather")
         return
@@ -60,7 +60,7 @@ def is_alive(process: int) -> bool:
 
 
 def gone(process: int) -> bool:
-    """Whether the process ends within a machine's patience."""
+    """Whether the process ends within PATIENCE."""
     deadline = time.monotonic() + 30
     while is_alive(process) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -109,7 +109,7 @@ def test_parts_without_a_view_are_described(anywhere: ToolRegistry, nowhere: Too
     assert [attachment["kind"] for attachment in seen.data["attachments"]] == ["image", "file"]
 
 
-def test_a_server_gets_the_named_variables_and_its_answers_do_not_hold_them(
+def test_a_server_gets_the_named_variables_and_its_results_do_not_contain_them(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
     assert observed(weather, "key", nowhere).text == "the key is …"
@@ -149,7 +149,7 @@ def test_a_server_killed_between_two_calls_is_restarted_for_the_next(
     before = int(observed(weather, "process", nowhere).text)
     os.kill(before, signal.SIGKILL)
     assert gone(before)
-    # A call that is on its way when the server dies may have been carried out, and is never made twice.
+    # A call that was sent when the server died may have been executed, and is never repeated.
     deadline = time.monotonic() + 30
     while weather.problem("weather_process") is None and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -184,10 +184,10 @@ def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(no
     for _ in range(20):
         if registry.find("weather_process") is not None:
             break
-        # A busy machine may take longer than that to start it.
+        # A busy machine may need longer to start it.
         registry.reload_failed()
     before = int(observed(registry, "process", nowhere).text)
-    assert "gave no answer within its limit of 4 s" in failed(registry, "wait", nowhere, seconds=600)
+    assert "did not answer within its limit of 4 s" in failed(registry, "wait", nowhere, seconds=600)
     assert gone(before)
     registry.close()
 
@@ -196,7 +196,10 @@ def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(no
     ("declared", "why"),
     [
         ({"command": "no-program-of-this-name"}, "there is no program no-program-of-this-name here"),
-        ({"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]}, "said was: no licence"),
+        (
+            {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]},
+            "line of output was: no licence",
+        ),
         ({"command": sys.executable, "args": ["-c", "pass"]}, "it ended"),
         ({"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"], "seconds": 1}, "within 1 s"),
         ({"command": sys.executable, "args": ["-c", "print('x' * 9_000_000)"]}, "8,000,000 bytes"),
@@ -219,8 +222,8 @@ def test_a_server_that_does_not_start_affects_no_other_tool(declared: dict[str, 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_key_in_an_address_is_not_reported(transport: str) -> None:
-    with moody() as server:
-        server.will(status(401))
+    with run_faulty_server() as server:
+        server.respond_with(status(401))
         url = f"{server.url.replace('http://', f'http://me:{SECRET}@')}/mcp?key={SECRET}&n=1"
         registry = registry_of(keyed=McpServerConfig.model_validate({"url": url, "transport": transport}))
         (state,) = [state for state in registry.provider_statuses() if state.kind == "server"]
@@ -245,7 +248,6 @@ def test_of_two_servers_with_a_tool_of_the_same_name_the_first_wins() -> None:
 def test_a_server_ends_with_its_parent_even_if_that_is_killed(tmp_path: Path) -> None:
     script = f"""
 import os, sys, time
-from tests.servers.moody import moody, status
 from tests.servers.weather_started import registry_of, weather_by_command
 from tools.tool import ToolContext
 from worlds.source import World

@@ -1,14 +1,17 @@
 """LangChain tools and plain functions, named by their place."""
 
 import itertools
+import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tools.errors import ToolError
 from tools.external.config import ExternalToolsConfig, FunctionConfig
+from tools.external.functions.host import FunctionHost
+from tools.external.python_function import load_function
 from tools.registry import ToolRegistry
 from tools.tool import Tool, ToolContext, ToolResult
 
@@ -23,15 +26,24 @@ from pydantic import BaseModel, Field
 _numbers = itertools.count()
 
 
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FunctionHost]:
+    """The process that imports the modules of all tests, from one folder."""
+    host = FunctionHost(tmp_path_factory.mktemp("functions"), (), {"PATH": os.defpath})
+    yield host
+    host.close()
+
+
 @pytest.fixture
-def load(tmp_path: Path) -> Load:
-    """What a module with this code gives under a name."""
+def load(host: FunctionHost) -> Load:
+    """Load the tool with this name from a module with this code."""
 
     def load(code: str, place: str = "found", **limits: float) -> Tool:
         module = f"foreign_module_{next(_numbers)}"
-        (tmp_path / f"{module}.py").write_text(HEAD + textwrap.dedent(code))
+        assert host.folder is not None
+        (host.folder / f"{module}.py").write_text(HEAD + textwrap.dedent(code))
         declared = FunctionConfig.model_validate({"place": f"{module}:{place}", **limits})
-        return ToolRegistry(ExternalToolsConfig(functions={"found": declared}, folder=tmp_path)).get_tool("found")
+        return load_function("found", declared, host)
 
     return load
 
@@ -73,8 +85,8 @@ def test_types_and_docstring_make_a_function_a_tool(load: Load, nowhere: ToolCon
     for arguments in (written, typed):
         seen = tool.call(nowhere, arguments).observation
         assert seen is not None
-        told = {"city": "Öst", "days": 7, "unit": "fahrenheit", "tags": ["a b", "c"], "loud": True}
-        assert seen.data == {"result": told}
+        expected = {"city": "Öst", "days": 7, "unit": "fahrenheit", "tags": ["a b", "c"], "loud": True}
+        assert seen.data == {"result": expected}
     assert "days: 15 is greater than the maximum of 14" in error_of(tool.call(nowhere, {**typed, "days": 15}))
     assert "'kelvin' is none of celsius, fahrenheit" in error_of(tool.call(nowhere, {**typed, "unit": "kelvin"}))
     assert "it has no argument town. It takes place" in error_of(tool.call(nowhere, {"town": "x"}))
@@ -131,7 +143,7 @@ def test_any_exception_of_a_tool_is_a_failed_call(load: Load, nowhere: ToolConte
 
 
 def test_arguments_may_have_any_name(load: Load, nowhere: ToolContext) -> None:
-    """Also as what LangChain and pydantic take for their own."""
+    """Also the names that LangChain and pydantic reserve."""
     names = ("config", "callbacks", "run_manager", "self", "args", "kwargs", "schema", "copy", "model_config", "_under")
     annotated = ", ".join(f"{name}: Annotated[str, 'about {name}']" for name in names)
     tool = load(f"def found({annotated}):\n    'Say all.'\n    return [{', '.join(names)}]")
@@ -164,7 +176,7 @@ def test_an_exception_whose_message_raises_is_a_failed_call(load: Load, nowhere:
 
 def test_a_tool_that_hangs_ends_at_its_limit_and_the_next_call_works(load: Load, nowhere: ToolContext) -> None:
     tool = load("def found(wait: float):\n    'Wait.'\n    time.sleep(wait)\n    return 'done'", seconds=0.3)
-    assert "gave no answer within its limit of 0.3 s" in error_of(tool.call(nowhere, {"wait": 60}))
+    assert "did not answer within its limit of 0.3 s" in error_of(tool.call(nowhere, {"wait": 60}))
     seen = tool.call(nowhere, {"wait": 0}).observation
     assert seen is not None
     assert seen.text == "done"
@@ -191,7 +203,7 @@ def test_a_long_answer_is_truncated_with_a_note(load: Load, nowhere: ToolContext
         ("x = 1", "found", "has no found"),
         ("found = 5", "found", "is of type int, neither a LangChain tool nor a function"),
         ("def found(x: int): return x", "found", "has no docstring"),
-        ("def found(*words: str):\n    'Join.'", "found", "takes words without a name of its own"),
+        ("def found(*words: str):\n    'Join.'", "found", "takes words without argument names"),
         ("def found(x: 'Nothing'):\n    'Say.'", "found", "has no usable types"),
         ("import math\nfound = math.log", "found", "has no usable types"),
         ("from collections.abc import Callable\ndef found(x: Callable):\n    'Say.'", "found", "has no usable types"),
@@ -209,4 +221,4 @@ def test_the_name_of_a_built_in_tool_is_refused(tmp_path: Path) -> None:
     assert registry.get_tool("read").origin is None
     (refused,) = [state for state in registry.provider_statuses() if state.kind == "file"]
     assert refused.problem is not None
-    assert "has the name of one of Showhow's own tools" in refused.problem
+    assert "has the name of a built-in tool" in refused.problem

@@ -1,4 +1,4 @@
-"""Prompts as they are sent, kept so that a change of them is seen; SHOWHOW_GOLDEN=write writes them anew."""
+"""Golden files of prompts as they are sent; SHOWHOW_GOLDEN=write rewrites them."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ HERE = Path(__file__).parent
 
 
 def same_as_golden(name: str, text: str) -> None:
-    """The text is the kept one."""
+    """Assert that the text equals the golden file."""
     golden_file = HERE / f"{name}.txt"
     if os.environ.get("SHOWHOW_GOLDEN") == "write":
         golden_file.write_text(text + "\n", encoding="utf-8")

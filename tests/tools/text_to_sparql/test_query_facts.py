@@ -26,7 +26,7 @@ class Graph:
 
 
 def by_number(texts: Sequence[str]) -> np.ndarray:
-    """The higher the number in a label, the more like the question."""
+    """An encoder for which a label is the more similar to the question, the higher its number."""
     words = [text.split()[-1] for text in texts]
     return np.array([[float(word) if word.isdigit() else 1.0] for word in words], dtype=np.float32)
 

@@ -1,4 +1,4 @@
-"""Asking a graph: what it answers, what it refuses, and what no query can do to it."""
+"""The embedded graph: queries, refusals, limits, and lookups of entities."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def test_an_unbound_variable_is_none_and_an_anonymous_node_is_blank(isle):
     assert row[1] is None
 
 
-def test_an_iri_without_a_label_is_no_entity(isle):
+def test_an_iri_without_a_label_is_not_an_entity(isle):
     ((cell,),) = isle.graph.query("SELECT ?x { <http://isle.example/Northpoint> <http://isle.example/near> ?x }").rows
     assert cell == Cell("iri", "http://isle.example/SouthBay")
 
@@ -60,7 +60,7 @@ def test_the_usual_prefixes_need_no_declaration(isle, prefix):
     assert isle.graph.query(f"ASK {{ ?x {prefix}:nothing ?y }}").boolean is False
 
 
-def test_a_query_may_declare_a_prefix_otherwise(isle):
+def test_a_query_may_redeclare_a_prefix(isle):
     table = isle.graph.query("PREFIX wd: <http://isle.example/> SELECT ?n { wd:Northpoint wdt:P1082 ?n }")
     assert table.rows == ((Cell("literal", "412", f"{XSD}integer"),),)
 
@@ -88,7 +88,7 @@ def test_a_query_may_declare_a_prefix_otherwise(isle):
     ],
     ids=lambda sparql: ascii(sparql[:30]),
 )
-def test_what_is_no_select_or_ask_is_refused_and_the_next_query_works(isle, sparql):
+def test_an_unsupported_query_is_refused_and_the_next_query_works(isle, sparql):
     with pytest.raises(QueryRefused):
         isle.graph.query(sparql)
     assert isle.graph.query("ASK { wd:Q1 wdt:P22 wd:Q2 }").boolean is True
@@ -114,7 +114,7 @@ def test_entities_come_in_the_order_asked_and_unknown_ones_are_left_out(isle):
     assert [entity.label for entity in entities] == ["Tom Quill", "father", "Northpoint", "Mara Quill", "Tom Quill"]
 
 
-def test_what_has_no_english_name_has_the_one_there_is_or_the_end_of_its_iri(isle):
+def test_an_entity_without_an_english_label_has_another_one_or_the_end_of_its_iri(isle):
     entities = isle.graph.entities(["Q6", "http://isle.example/SouthBay", "http://isle.example/livesIn"])
     assert [entity.label for entity in entities] == ["Fährmann", 'Réunion "Sud"', "lives in"]
 
@@ -134,7 +134,7 @@ def test_the_entity_of_an_article_is_found_by_its_title(isle, title, entity):
     assert isle.graph.entity_of(title).id == entity
 
 
-def test_an_article_about_what_the_graph_does_not_hold_still_names_its_entity(isle):
+def test_an_article_names_its_entity_even_if_the_graph_lacks_it(isle):
     entity = isle.graph.entity_of("Lost Book")
     assert (entity.id, entity.label, entity.title) == ("Q99", "Lost Book", "Lost Book")
 
@@ -153,12 +153,12 @@ def test_an_entity_is_found_by_its_names_and_their_parts(isle, name, first):
     assert isle.graph.find(name)[0].id == first
 
 
-def test_a_name_that_nothing_has_finds_nothing(isle):
+def test_an_unknown_name_has_no_results(isle):
     assert isle.graph.find("Nobody At All") == []
     assert isle.graph.find("") == []
 
 
-def test_no_more_entities_are_found_than_wanted(isle):
+def test_a_search_returns_at_most_k_entities(isle):
     assert len(isle.graph.find("quill", 10)) == 3
     assert len(isle.graph.find("quill", 2)) == 2
     assert isle.graph.find("quill", 0) == []
@@ -190,7 +190,7 @@ def test_any_name_or_id_raises_only_source_errors(isle, typed):
             look_up(typed)
 
 
-def test_the_relations_of_an_entity_are_those_it_really_has(isle):
+def test_the_relations_of_an_entity_are_those_of_its_triples(isle):
     relations = isle.graph.relations("Q1")
     assert {relation.id for relation in relations.outgoing} == {
         "P22", "P569", "http://isle.example/livesIn", "http://isle.example/motto",
@@ -201,12 +201,12 @@ def test_the_relations_of_an_entity_are_those_it_really_has(isle):
     assert {relation.id for relation in village.incoming} == {"http://isle.example/livesIn", "http://isle.example/near"}
 
 
-def test_relations_of_what_the_graph_does_not_know_are_not_found(isle):
+def test_the_relations_of_an_unknown_entity_are_not_found(isle):
     with pytest.raises(NotFound, match="Q404"):
         isle.graph.relations("Q404")
 
 
-def test_the_vocabulary_names_every_relation_with_what_it_leads_to(isle):
+def test_the_vocabulary_has_every_relation_with_the_kind_of_its_values(isle):
     assert {(relation.id, relation.label, relation.value) for relation in isle.graph.vocabulary()} == {
         ("P22", "father", "entity"),
         ("P569", "date of birth", "date"),
@@ -235,15 +235,15 @@ def test_a_reply_beyond_the_byte_limit_is_truncated_and_reported(crowd_folder):
 
 
 @pytest.mark.parametrize("sparql", RUNAWAYS.values(), ids=RUNAWAYS.keys())
-def test_a_query_that_runs_away_is_stopped_at_its_limit_and_the_next_works(crowd, sparql):
-    began = time.monotonic()
+def test_a_runaway_query_is_stopped_at_its_limit_and_the_next_works(crowd, sparql):
+    started = time.monotonic()
     with pytest.raises(SourceTimeout, match="stopped at its limit"):
         crowd.query(sparql)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - started < 4
     assert len(crowd.query("SELECT * { ?a ?b ?c } LIMIT 3").rows) == 3
 
 
-def test_a_query_that_eats_memory_is_stopped_and_the_next_works(crowd_folder):
+def test_a_query_over_the_memory_limit_is_stopped_and_the_next_works(crowd_folder):
     graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=20, memory_bytes=1 << 30), workers=1)
     with pytest.raises(SourceTimeout, match="1,024 MB of memory"):
         graph.query("SELECT * { ?a ?b ?c . ?d ?e ?f } ORDER BY ?c ?f")
@@ -251,19 +251,19 @@ def test_a_query_that_eats_memory_is_stopped_and_the_next_works(crowd_folder):
     graph.close()
 
 
-def test_eight_threads_at_once_each_get_their_own_answer(crowd_folder):
+def test_eight_concurrent_threads_get_their_own_results(crowd_folder):
     graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=10), workers=2)
 
-    def said(number: int) -> str:
+    def query_value(number: int) -> str:
         ((cell,),) = graph.query(f"SELECT ?o {{ <http://crowd.example/{number}> ?p ?o }}").rows
         return cell.value
 
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(said, range(200))) == [str(number) for number in range(200)]
+        assert list(threads.map(query_value, range(200))) == [str(number) for number in range(200)]
     graph.close()
 
 
-def test_a_runaway_query_of_one_thread_takes_nothing_from_another(crowd_folder):
+def test_a_runaway_query_does_not_block_other_threads(crowd_folder):
     graph = EmbeddedGraph(crowd_folder, limits=QueryLimits(timeout_seconds=1), workers=2)
     with ThreadPoolExecutor(2) as threads:
         stopped = threads.submit(graph.query, RUNAWAYS["a count over a cross product"])
@@ -273,7 +273,7 @@ def test_a_runaway_query_of_one_thread_takes_nothing_from_another(crowd_folder):
     graph.close()
 
 
-def test_a_closed_graph_answers_again_when_asked(crowd):
+def test_a_closed_graph_restarts_at_the_next_query(crowd):
     crowd.close()
     assert crowd.query("ASK { ?a ?b ?c }").boolean is True
 
@@ -283,7 +283,7 @@ def test_a_folder_without_a_graph_is_an_error(tmp_path):
         EmbeddedGraph(tmp_path)
 
 
-def test_a_damaged_graph_says_that_it_could_not_answer(crowd_folder, tmp_path):
+def test_a_damaged_graph_is_reported_as_unavailable(crowd_folder, tmp_path):
     (tmp_path / "names").symlink_to(crowd_folder / "names")
     (tmp_path / "relations.json").symlink_to(crowd_folder / "relations.json")
     (tmp_path / GRAPH_FOLDER).mkdir()

@@ -1,4 +1,4 @@
-"""Searching and reading articles: whatever is typed, and whole questions on real articles."""
+"""Search and read articles: arbitrary queries, and whole questions on real articles."""
 
 import json
 
@@ -30,13 +30,13 @@ def test_case_and_spaces_of_a_title_do_not_count(isle, title):
     assert isle.text.article(title).title == "Tom Quill"
 
 
-def test_of_two_titles_that_differ_in_case_the_one_that_is_typed_is_read(isle):
+def test_an_exact_title_is_preferred_to_one_that_differs_in_case(isle):
     assert isle.text.article("northpoint").sentences == ("The word northpoint names a direction.",)
     assert isle.text.article("Northpoint").entity == "http://isle.example/Northpoint"
     assert isle.text.article("NORTHPOINT").title == "Northpoint"
 
 
-def test_a_missing_title_is_not_found_and_the_nearest_are_named(isle):
+def test_the_error_of_a_missing_title_names_the_nearest_titles(isle):
     with pytest.raises(NotFound, match="no article titled 'Mara Quil lighthouse'; the nearest are 'Mara Quill"):
         isle.text.article("Mara Quil lighthouse")
     with pytest.raises(NotFound, match=r"no article titled 'xyzzy'\.$"):
@@ -73,11 +73,11 @@ def test_any_title_is_an_article_or_not_found(isle, typed):
 
 
 @pytest.mark.parametrize("words", ["", "   ", "?!", "🐙"])
-def test_words_that_hold_no_letter_find_nothing(isle, words):
+def test_a_query_without_letters_has_no_results(isle, words):
     assert isle.text.search(words, 5) == []
 
 
-def test_a_word_that_no_article_has_finds_nothing(isle):
+def test_an_unknown_word_has_no_results(isle):
     assert isle.text.search("xyzzy", 5) == []
 
 
@@ -86,14 +86,14 @@ def test_articles_with_every_word_come_first_and_the_others_are_marked_relaxed(i
     assert [(hit.title, hit.relaxed) for hit in hits] == [("Northpoint", False), ("Mara Quill (keeper)", True)]
 
 
-def test_on_real_articles_no_relaxed_hit_stands_before_a_full_one(real_text):
+def test_on_real_articles_full_hits_precede_relaxed_ones(real_text):
     for words in ("film director born", "river in France", "king of England who died", "1930 novel"):
         marks = [hit.relaxed for hit in real_text.search(words, 20)]
         assert marks == sorted(marks)
         assert len(marks) == 20
 
 
-def test_a_full_hit_holds_every_word_that_was_typed(real_text):
+def test_a_full_hit_contains_every_word_of_the_query(real_text):
     for words in ("film director", "son of a painter", "born in Paris", "silent western"):
         full = [hit for hit in real_text.search(words, 20) if not hit.relaxed]
         assert full
@@ -102,7 +102,7 @@ def test_a_full_hit_holds_every_word_that_was_typed(real_text):
             assert all(word in whole for word in words.lower().split())
 
 
-def test_a_snippet_is_the_plain_sentence_that_tells_most_of_what_was_asked(isle):
+def test_a_snippet_is_the_sentence_with_most_words_of_the_query(isle):
     (hit, *_) = isle.text.search("which ship brings grain and mail on Tuesday", 1)
     assert hit.snippet == "Grain and mail arrive by ship <b>every</b> Tuesday & Friday."
     assert hit.snippet in isle.text.article(hit.title).sentences
@@ -124,7 +124,7 @@ def test_accents_may_be_left_out(tmp_path):
 
 @given(st.lists(st.text("abcABC ß🐙é_()\n\"'\\", min_size=1), min_size=1, max_size=6, unique=True))
 @settings(max_examples=examples(12), deadline=None)
-def test_every_article_that_goes_in_comes_out_by_its_title(tmp_path_factory, names):
+def test_every_article_is_read_back_by_its_title(tmp_path_factory, names):
     articles = [Article(name, (f"About {name}.", "🐙\n"), f"Q{place}") for place, name in enumerate(names, 1)]
     home = tmp_path_factory.mktemp("home")
     build_world(home, "any", WorldContents(articles))
@@ -134,7 +134,7 @@ def test_every_article_that_goes_in_comes_out_by_its_title(tmp_path_factory, nam
         assert text.find_by_entity(article.entity) == [article]
 
 
-def test_the_parenthesis_that_tells_namesakes_apart_is_no_part_of_the_bare_title():
+def test_the_final_parenthesis_is_stripped_from_a_title():
     assert [strip_parenthesis(title) for title in ("Jaws (film)", "Jaws", "(film)", "A (b) C")] == [
         "Jaws",
         "Jaws",
@@ -154,5 +154,5 @@ def test_a_whole_real_question_finds_the_article_that_it_starts_from(real_text, 
     selected = [question for question in questions if question["type"] in ("compositional", "inference")]
     assert len(selected) == 166
     hits = [q["gold_titles"][0] in titles(real_text.search(q["question"], 5)) for q in selected]
-    # All 166 were found when this was written.
+    # All 166 were found when the floor was set.
     assert sum(hits) / len(selected) >= 0.97

@@ -1,4 +1,4 @@
-"""Web pages come back from their index, by what is asked and by address."""
+"""The index of web pages: search, and fetch by address."""
 
 from contextlib import closing
 from pathlib import Path
@@ -25,7 +25,7 @@ def web(tmp_path: Path) -> EmbeddedWeb:
     return EmbeddedWeb(tmp_path / "web")
 
 
-def test_every_page_comes_back_by_its_address_also_when_titles_are_the_same(web: EmbeddedWeb):
+def test_pages_with_equal_titles_are_fetched_by_their_addresses(web: EmbeddedWeb):
     assert len(web) == len(PAGES)
     assert [web.fetch(page.address) for page in PAGES] == list(PAGES)
 
@@ -41,7 +41,7 @@ def test_a_search_gives_addresses_that_can_be_fetched(web: EmbeddedWeb):
     assert web.search("zeppelin", 3) == []
 
 
-def test_a_hit_tells_when_the_page_was_written_if_that_is_known(web: EmbeddedWeb):
+def test_a_hit_has_the_date_of_its_page_if_known(web: EmbeddedWeb):
     dates = {hit.address: hit.date for hit in web.search("Ada Reed", 3)}
     assert (dates[PAGES[0].address], dates[PAGES[2].address]) == ("1999-05-02", None)
 

@@ -1,4 +1,4 @@
-"""The process that answers: it reaches no other server, and it never outlives whoever asked."""
+"""The graph process: it reaches no other server, is replaced when it dies, and ends with its parent."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ HARMLESS = {
 
 @pytest.fixture
 def counting_server():
-    """A server on this machine; gives its address and the list of what was asked of it."""
+    """A server on this machine; yields its address and the list of the clients that connected."""
     clients: list[str] = []
 
     class Counting(BaseHTTPRequestHandler):
@@ -78,7 +78,7 @@ def worker(crowd_folder):
 
 
 def gone(process: int) -> bool:
-    """Whether the process has ended, be it that nobody has asked for its status yet."""
+    """Whether the process has ended; a zombie counts."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -95,13 +95,13 @@ def ends_within(process: int, seconds: float) -> bool:
 
 
 @pytest.mark.parametrize("sparql", CALLS.values(), ids=CALLS.keys())
-def test_a_call_of_another_server_is_refused_however_it_is_written(sparql):
+def test_every_spelling_of_a_service_call_is_refused(sparql):
     with pytest.raises(QueryRefused):
         check_query(sparql.replace(URL, "http://127.0.0.1:9/sparql"))
 
 
 @pytest.mark.parametrize("sparql", HARMLESS.values(), ids=HARMLESS.keys())
-def test_the_word_service_where_it_calls_nothing_is_no_reason_to_refuse(crowd, sparql):
+def test_the_word_service_outside_a_call_is_allowed(crowd, sparql):
     crowd.query(sparql)
 
 
@@ -116,11 +116,11 @@ def test_no_request_leaves_the_graph(crowd, counting_server):
 def test_no_request_leaves_the_process_even_for_an_unchecked_query(worker, counting_server):
     address, clients = counting_server
     for sparql in CALLS.values():
-        # Without the guard each is tried, fails, or is no SPARQL: what counts is that nothing arrives.
+        # Without the guard the query fails or is invalid; no connection may arrive.
         with suppress(SourceError):
             worker.request({"sparql": sparql.replace(URL, address)})
     assert clients == []
-    # A process that has not left the network does call: so it is not for lack of trying.
+    # Control: a process with network access does connect.
     with suppress(OSError, RuntimeError):
         list(Store().query(CALLS["plain"].replace(URL, address)))
     assert len(clients) == 1
@@ -130,14 +130,14 @@ def test_a_killed_process_is_replaced_at_the_next_request(worker):
     assert worker.request({"sparql": "ASK {}"}) == {"boolean": True}
     first = worker.pid
     os.kill(first, signal.SIGKILL)
-    # Until the last of its threads has gone, not just the first; left for the worker to collect.
+    # Wait until the last thread has ended; the worker collects the process.
     os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
-    # It was seen dead before it was asked, so nothing was lost.
+    # The worker noticed the end before it sent the request, so no request failed.
     assert worker.request({"sparql": "ASK {}"}) == {"boolean": True}
     assert worker.pid != first
 
 
-def test_a_process_that_dies_while_it_answers_is_an_error_and_then_replaced(crowd_folder):
+def test_a_process_that_dies_during_a_request_is_reported_and_replaced(crowd_folder):
     worker = GraphWorker(crowd_folder / GRAPH_FOLDER, QueryLimits(timeout_seconds=20))
     worker.request({"sparql": "ASK {}"})
     killer = threading.Timer(0.3, os.kill, (worker.pid, signal.SIGKILL))
@@ -149,7 +149,7 @@ def test_a_process_that_dies_while_it_answers_is_an_error_and_then_replaced(crow
     worker.close()
 
 
-def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
+def test_a_relative_folder_is_resolved(crowd_folder):
     worker = GraphWorker(Path(os.path.relpath(crowd_folder / GRAPH_FOLDER)), QueryLimits(timeout_seconds=5))
     assert worker.request({"sparql": "ASK { ?a ?b ?c }"}) == {"boolean": True}
     worker.close()
@@ -165,7 +165,7 @@ def test_a_folder_named_from_where_the_caller_stands_is_found(crowd_folder):
         ("PREFIX insert: <http://x/> SELECT * { ?a ?b }", "error at 1:"),
     ],
 )
-def test_a_refusal_says_what_is_wrong_and_no_more(crowd, sparql, message):
+def test_a_refusal_has_the_parser_message_without_its_list_of_characters(crowd, sparql, message):
     with pytest.raises(QueryRefused, match=message) as refused:
         crowd.query(sparql)
     assert ("line:column" in str(refused.value)) == message.startswith("error")

@@ -1,4 +1,4 @@
-"""Graphs for the tests: the same triples behind a file of our own, an Oxigraph server and a Virtuoso."""
+"""Graphs for the tests: the same triples in an embedded world, an Oxigraph server and a Virtuoso."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +9,9 @@ import pytest
 
 from tests.servers.sparql import SparqlServer
 from worlds.build import WorldContents, build_world
+from worlds.live.description import SparqlEndpoint
 from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.endpoint import SparqlEndpoint
 from worlds.live.http.request import get_host
 from worlds.live.http.response_cache import ResponseCache
 from worlds.live.sparql.graph import SparqlGraph
@@ -20,13 +20,12 @@ from worlds.open import open_world
 from worlds.source import GraphSource
 
 CONTACT = Access(contact="tests@showhow.example")
-LIVE = pytest.mark.xdist_group("live")
-SERVERS = [pytest.param("oxigraph", marks=LIVE), pytest.param("virtuoso", marks=LIVE)]
+SERVERS = ["oxigraph", "virtuoso"]
 KINDS = ["embedded", *SERVERS]
 
 
 def live_graph(endpoint: SparqlEndpoint, folder: Path, access: Access = CONTACT, seconds: float = 60) -> SparqlGraph:
-    """The graph of an endpoint with its record in that folder."""
+    """The graph of an endpoint, with its response cache in that folder."""
     policy = RequestPolicy(frozenset({get_host(endpoint.url)}), max_per_minute=1_000_000, timeout_seconds=seconds)
     return SparqlGraph(
         SparqlClient(RecordingHttpClient(policy, ResponseCache(folder / "answers.sqlite"), access), endpoint)
@@ -34,13 +33,13 @@ def live_graph(endpoint: SparqlEndpoint, folder: Path, access: Access = CONTACT,
 
 
 def endpoint_of(server: SparqlServer, graph: str, **fields: object) -> SparqlEndpoint:
-    """The endpoint that asks one graph of a server."""
+    """The configuration of one graph of a server."""
     return replace(SparqlEndpoint(server.url, default_graph=server.graph(graph)), **fields)
 
 
 @contextmanager
 def opened(kind: str, graph: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[GraphSource]:
-    """The graph of that name, of that kind."""
+    """The graph with this name, of this kind."""
     if kind == "embedded":
         file = request.getfixturevalue("graph_files")[graph]
         build_world(folder / "worlds", graph, WorldContents(graph=file))

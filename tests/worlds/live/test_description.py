@@ -1,4 +1,4 @@
-"""Descriptions of live worlds: what they say, what is wrong with them, and worlds opened from them."""
+"""Descriptions of live worlds: parsing, errors, and worlds opened from them."""
 
 import tomllib
 from dataclasses import replace
@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from worlds.folder import WorldError, WorldExists
+from worlds.live import list_presets, read_preset
+from worlds.live.consent import sent_variables, store_consent
 from worlds.live.description import (
     TABLES,
     InvalidLiveConfig,
     LiveWorldFile,
-    list_presets,
+    SparqlEndpoint,
     parse_live_config,
-    read_preset,
 )
 from worlds.live.http.access import Access, RequestPolicy
-from worlds.live.http.endpoint import SparqlEndpoint
 from worlds.live.world import add_live_world
 from worlds.open import list_worlds, open_world, read_world_metadata
 from worlds.source import SourceUnavailable
@@ -67,12 +67,13 @@ def test_the_example_has_every_field_and_all_of_them_are_read():
 
 @pytest.mark.parametrize("name", list_presets())
 def test_every_preset_can_be_added_and_opened(name, tmp_path):
-    about = add_live_world(tmp_path, "w", read_preset(name), name).metadata
+    config = add_live_world(tmp_path, "w", read_preset(name), name)
+    store_consent(tmp_path / "w", sent_variables(config))
     keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b"}
     world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
     assert world.text is not None
     assert world.graph is not None
-    assert read_world_metadata(tmp_path, "w")["hash"] == about["hash"] == world.metadata["hash"]
+    assert read_world_metadata(tmp_path, "w")["hash"] == config.metadata["hash"] == world.metadata["hash"]
 
 
 @pytest.mark.parametrize(
@@ -180,13 +181,13 @@ def test_an_error_in_a_stored_description_names_its_file(tmp_path):
 
 def test_a_header_value_comes_from_the_environment_and_is_never_stored_or_logged(tmp_path, caplog):
     with_key = SMALL + 'headers = { Authorization = "GRAPH_KEY" }'
-    add_live_world(tmp_path, "w", with_key, "w")
+    store_consent(tmp_path / "w", sent_variables(add_live_world(tmp_path, "w", with_key, "w")))
     live = Access(contact="tests@showhow.example")
     for environ in ({}, {"GRAPH_KEY": ""}, {"GRAPH_KEY": "planted\nkey"}):
         with pytest.raises(SourceUnavailable, match="GRAPH_KEY") as missing:
             open_world(tmp_path, "w", live, environ)
         assert "planted" not in str(missing.value)
-    # The record answers without a key.
+    # Offline, recorded responses need no key.
     assert open_world(tmp_path, "w", Access(offline=True)).graph is not None
     world = open_world(tmp_path, "w", live, {"GRAPH_KEY": "planted-key-271"})
     with pytest.raises(SourceUnavailable):

@@ -1,4 +1,4 @@
-"""What every graph answers, be it a file of our own, an Oxigraph server or a Virtuoso: the same assertions for all."""
+"""The contract of graph sources: the same assertions for the embedded graph, an Oxigraph server and a Virtuoso."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ SOUTH_BAY = "http://isle.example/SouthBay"
 
 @pytest.fixture(scope="module", params=KINDS)
 def isle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphSource]:
-    """The isle with odd names and IRIs of its own."""
+    """The isle's graph, with unusual names and its own IRIs."""
     with opened(request.param, "isle", tmp_path_factory.mktemp(request.param), request) as graph:
         yield graph
 
@@ -70,7 +70,7 @@ def test_an_unbound_variable_is_none_and_an_anonymous_node_is_blank(isle):
     assert (row[0].kind, row[1]) == ("blank", None)
 
 
-def test_an_iri_without_a_label_is_no_entity(isle):
+def test_an_iri_without_a_label_is_not_an_entity(isle):
     ((cell,),) = isle.query(f"SELECT ?x {{ <{NORTHPOINT}> <http://isle.example/near> ?x }}").rows
     assert cell == Cell("iri", SOUTH_BAY)
 
@@ -81,7 +81,7 @@ def test_an_ask_gives_yes_or_no(isle, pattern, answer):
     assert (table.boolean, table.columns, table.rows) == (answer, (), ())
 
 
-def test_nothing_found_is_an_empty_table(isle):
+def test_a_query_without_matches_returns_an_empty_table(isle):
     table = isle.query("SELECT ?x ?y { ?x wdt:P22 wd:Q404 . ?x ?y ?z }")
     assert (table.columns, table.rows, table.truncated) == (("x", "y"), (), False)
 
@@ -91,7 +91,7 @@ def test_the_usual_prefixes_need_no_declaration(isle, prefix):
     assert isle.query(f"ASK {{ ?x {prefix}:nothing ?y }}").boolean is False
 
 
-def test_a_query_may_declare_a_prefix_otherwise(isle):
+def test_a_query_may_redeclare_a_prefix(isle):
     table = isle.query("PREFIX wd: <http://isle.example/> SELECT ?n { wd:Northpoint wdt:P1082 ?n }")
     assert table.rows == ((Cell("literal", "412", f"{XSD}integer"),),)
 
@@ -118,7 +118,7 @@ def test_a_query_may_declare_a_prefix_otherwise(isle):
     ],
     ids=lambda sparql: ascii(sparql[:30]),
 )
-def test_what_is_no_select_or_ask_is_refused_and_the_next_query_works(isle, sparql):
+def test_an_unsupported_query_is_refused_and_the_next_query_works(isle, sparql):
     with pytest.raises(QueryRefused):
         isle.query(sparql)
     assert isle.query("ASK { wd:Q1 wdt:P22 wd:Q2 }").boolean is True
@@ -137,7 +137,7 @@ def test_entities_come_in_the_order_asked_and_unknown_ones_are_left_out(isle):
     assert [entity.label for entity in entities] == ["Tom Quill", "father", "Northpoint", "Mara Quill", "Tom Quill"]
 
 
-def test_what_has_no_english_name_has_the_one_there_is_or_the_end_of_its_iri(isle):
+def test_an_entity_without_an_english_label_has_another_one_or_the_end_of_its_iri(isle):
     entities = isle.entities(["Q6", SOUTH_BAY, "http://isle.example/livesIn"])
     assert [entity.label for entity in entities] == ["Fährmann", 'Réunion "Sud"', "lives in"]
 
@@ -181,13 +181,13 @@ def test_an_entity_is_found_by_its_names_and_their_parts(isle, name, first):
     assert isle.find(name)[0].id == first
 
 
-def test_a_name_that_nothing_has_finds_nothing(isle):
+def test_an_unknown_name_has_no_results(isle):
     assert isle.find("Nobody At All") == []
     assert isle.find("") == []
     assert isle.find("!?") == []
 
 
-def test_no_more_entities_are_found_than_wanted(isle):
+def test_a_search_returns_at_most_k_entities(isle):
     assert {entity.id for entity in isle.find("quill", 10)} == {"Q1", "Q2", "Q7"}
     assert len(isle.find("quill", 2)) == 2
     assert isle.find("quill", 0) == []
@@ -216,7 +216,7 @@ def test_any_name_or_id_raises_only_source_errors(isle, typed):
             look_up(typed)
 
 
-def test_the_relations_of_an_entity_are_those_it_really_has(isle):
+def test_the_relations_of_an_entity_are_those_of_its_triples(isle):
     relations = isle.relations("Q1")
     assert {relation.id for relation in relations.outgoing} == {
         "P22", "P569", "http://isle.example/livesIn", "http://isle.example/motto",
@@ -228,12 +228,12 @@ def test_the_relations_of_an_entity_are_those_it_really_has(isle):
     }  # fmt: skip
 
 
-def test_relations_of_what_the_graph_does_not_know_are_not_found(isle):
+def test_the_relations_of_an_unknown_entity_are_not_found(isle):
     with pytest.raises(NotFound, match="Q404"):
         isle.relations("Q404")
 
 
-def test_the_vocabulary_names_every_relation_with_what_it_leads_to(isle):
+def test_the_vocabulary_has_every_relation_with_the_kind_of_its_values(isle):
     assert isle.vocabulary() == (
         Relation("P1082", "population", (), "number"),
         Relation("P22", "father", ("dad",), "entity"),
@@ -254,7 +254,7 @@ def test_labels_and_values_of_a_neighbourhood_are_those_of_the_graph(isle):
     }
 
 
-# The real graph: what a server says of it is what our own store says.
+# The real graph: results of servers are compared with those of the embedded store.
 
 
 def test_a_real_graph_has_as_many_triples_of_each_relation(real, graph_files):
@@ -265,7 +265,7 @@ def test_a_real_graph_has_as_many_triples_of_each_relation(real, graph_files):
 
 @cache
 def _counted(file: Path) -> dict[str, int]:
-    """By rdflib, which no graph here is made of."""
+    """Counts by rdflib, an independent implementation."""
     return dict(Counter(shorten_iri(str(predicate)) for predicate in rdflib.Graph().parse(file).predicates()))
 
 
@@ -278,7 +278,7 @@ def test_rows_beyond_the_limit_are_dropped_and_reported(real):
     assert (len(table.rows), table.truncated) == (1000, True)
 
 
-def test_a_hundred_entities_of_a_real_graph_are_labelled_as_asked(real):
+def test_a_hundred_entities_of_a_real_graph_have_their_labels(real):
     rows = real.query(
         "SELECT DISTINCT ?s ?name { ?s wdt:P57 ?o ; rdfs:label ?name FILTER(LANG(?name) = 'en') } LIMIT 100"
     )

@@ -1,4 +1,4 @@
-"""A live world whose servers answer with anything but what they were asked."""
+"""A live world whose servers send responses of another kind."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.servers.faulty_server import FaultyServer, run_faulty_server, sends
 from tests.servers.live_world import description
-from tests.servers.moody import Moody, moody, sends
 from worlds.live.http.access import Access
 from worlds.live.world import add_live_world
 from worlds.open import open_world
@@ -42,15 +42,17 @@ ODD = {
 
 
 @pytest.fixture
-def server() -> Iterator[Moody]:
-    with moody() as server:
+def server() -> Iterator[FaultyServer]:
+    with run_faulty_server() as server:
         yield server
 
 
 @pytest.mark.parametrize("wikibase", ["", WIKIBASE], ids=["graph alone", "with its wiki"])
 @pytest.mark.parametrize("odd", ODD)
-def test_what_is_no_answer_is_a_failure_and_never_nothing_found(odd: str, wikibase: str, server: Moody, tmp_path: Path):
-    server.will(sends(ODD[odd]))
+def test_an_invalid_response_is_an_error_and_never_an_empty_result(
+    odd: str, wikibase: str, server: FaultyServer, tmp_path: Path
+):
+    server.respond_with(sends(ODD[odd]))
     written = description(f"{server.url}/w/api.php", f"{server.url}/sparql")
     if wikibase:
         written = written.replace("[limits]", f'api = "{server.url}/w/api.php"\n{wikibase}[limits]')
@@ -58,7 +60,7 @@ def test_what_is_no_answer_is_a_failure_and_never_nothing_found(odd: str, wikiba
     world = open_world(tmp_path, "odd", Access("ada@example.org"))
     for name, call in CALLS.items():
         if (odd, name) == ("other columns", "query"):
-            # Only of our own queries it is known what the columns are called.
+            # The columns are checked for Showhow's own queries only.
             continue
         with pytest.raises(SourceError) as failed:
             call(world)
@@ -66,9 +68,9 @@ def test_what_is_no_answer_is_a_failure_and_never_nothing_found(odd: str, wikiba
         assert server.host in str(failed.value)
 
 
-def test_what_no_database_keeps_is_replaced(server: Moody, tmp_path: Path):
+def test_unstorable_characters_are_replaced(server: FaultyServer, tmp_path: Path):
     cell = b'{"x": {"type": "literal", "value": "a\\ud800b\\u0000c"}}'
-    server.will(sends(b'{"head": {"vars": ["x"]}, "results": {"bindings": [' + cell + b"]}}"))
+    server.respond_with(sends(b'{"head": {"vars": ["x"]}, "results": {"bindings": [' + cell + b"]}}"))
     add_live_world(tmp_path, "odd", description(None, f"{server.url}/sparql"), "odd.toml")
     world = open_world(tmp_path, "odd", Access("ada@example.org"))
     assert world.graph.query(QUERY).rows[0][0].value == "a\ufffdb\ufffdc"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tools.text_to_sparql.rules.english import POSSESSIVE_SUFFIX, QuestionWord, split_words
+from worlds.lexicon.english import POSSESSIVE_SUFFIX, QuestionWord, split_words
 from worlds.source import Entity
 
 MIN_SIMILARITY = 0.5

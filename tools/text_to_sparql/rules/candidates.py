@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from tools.text_to_sparql.rules.anchors import Anchor, find_anchors
-from tools.text_to_sparql.rules.english import split_words
-from tools.text_to_sparql.rules.lexicon import GraphLexicon
+from tools.text_to_sparql.rules.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop
 from tools.text_to_sparql.rules.parse import ParsedQuestion, QuestionBranch, ValueRestriction, parse_question
-from tools.text_to_sparql.rules.paths import GraphPath, PathAtom, PathHop
 from tools.text_to_sparql.rules.queries import QueryComposer, QueryDraft
 from tools.text_to_sparql.rules.scan import RelationMention
 from tools.tool import EncodeFunction
+from worlds.lexicon.english import split_words
 from worlds.source import Entity, GraphSource, Relation, SourceTimeout
 
 MIN_SIMILARITY = 0.35
@@ -69,10 +68,10 @@ class QueryCandidate:
 
 
 def find_candidates(
-    graph: GraphSource, text: str, entities: Sequence[Entity], guess: RelationMatcher
+    graph: GraphSource, vocabulary: Sequence[Relation], text: str, entities: Sequence[Entity], guess: RelationMatcher
 ) -> list[QueryCandidate]:
     """The best few queries for the question, best first; [] when no word of it can be read as a relation."""
-    lexicon = GraphLexicon(graph.vocabulary())
+    lexicon = GraphLexicon(vocabulary)
     anchors, unnamed = find_anchors(split_words(text), entities)
     length = len(split_words(text))
     anchors += [Anchor(entity, length, length) for entity in unnamed]

@@ -1,12 +1,163 @@
-"""Lexicon of one graph: phrases to paths, by its labels and aliases and by English phrasings."""
+"""Lexicon of one graph: phrases to paths of hops, by its labels and aliases and by English phrasings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
-from tools.text_to_sparql.rules.english import PhraseKey, load_english_phrases, phrase_key
-from tools.text_to_sparql.rules.paths import GraphPath, PathAtom, PathHop
-from worlds.source import Relation
+from tools.errors import ToolError
+from worlds.lexicon.english import PathExpression, PathSegment, PhraseKey, load_lexicon, phrase_key
+from worlds.source import ErrorKind, Relation
+from worlds.terms import format_node, format_predicate
+
+MALE_LABELS = ("male", "man", "boy", "trans man")
+FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
+MAX_UNSTAGED_HOPS = 5
+_MONTHS = "january february march april may june july august september october november december".split()
+PatternLines = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathAtom:
+    """One relation, followed forwards or backwards."""
+
+    relation: Relation
+    inverse: bool = False
+
+    @property
+    def sparql(self) -> str:
+        """The relation as a part of a property path."""
+        return ("^" if self.inverse else "") + predicate_term(self.relation.id)
+
+
+@dataclass(frozen=True, slots=True)
+class PathHop:
+    """One step along any of its relations, to nodes of a gender (male, female, unstated) if one is asked for."""
+
+    atoms: tuple[PathAtom, ...]
+    gender: str | None = None
+    differs_from: int = 0
+    """So many hops back lies a node that this one must differ from; 0 for none."""
+
+    @property
+    def value_type(self) -> str:
+        """What it leads to: entity, date, number or text."""
+        return "entity" if self.atoms[0].inverse else self.atoms[0].relation.value
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPath:
+    """One reading of a phrase: its hops, what to call it, and how far-fetched it is (0 is plain)."""
+
+    hops: tuple[PathHop, ...]
+    phrase: str
+    cost: float = 0.0
+    inverted: bool = False
+    """It leads to what has the start as its value."""
+
+
+def entity_term(entity: str) -> str:
+    """An entity's id as a term of SPARQL; ToolError if it is no id."""
+    return _require_term(entity, format_node(entity))
+
+
+def predicate_term(relation: str) -> str:
+    """A relation's id as a predicate of SPARQL; ToolError if it is no id."""
+    return _require_term(relation, format_predicate(relation))
+
+
+def _require_term(id_or_iri: str, term: str | None) -> str:
+    if term is None:
+        raise ToolError(
+            f"{id_or_iri!r} is no entity id; give ids such as Q42, or full IRIs, as getWikiDataID returns them.",
+            ErrorKind.WRONG_ARGUMENTS,
+        )
+    return term
+
+
+def to_iso_date(text: str) -> str | None:
+    """A day in words, 16 October 1943, as graphs write it: 1943-10-16; None for anything else."""
+    day, month, year, *more = [*text.lower().replace(",", "").split(), "", "", ""]
+    if month.isdecimal():
+        day, month = month, day
+    if any(more) or not (day.isdecimal() and year.isdecimal()) or month not in _MONTHS:
+        return None
+    return f"{int(year):04}-{_MONTHS.index(month) + 1:02}-{int(day):02}"
+
+
+def quote_literal(text: str) -> str:
+    """A text as a literal of SPARQL, with everything escaped that could end it."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
+
+
+@dataclass
+class PatternWriter:
+    """Writes paths as patterns, with variables that are all different."""
+
+    gender_relation: Relation | None = None
+    count: int = 0
+
+    def new_variable(self, name: str = "x") -> str:
+        """A variable that was not used before."""
+        self.count += 1
+        return f"?{name}{self.count}"
+
+    def follow_paths(
+        self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()
+    ) -> PatternLines:
+        """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
+
+        A long way is told in stages that each forget how they came, or every route to every node would be walked.
+        """
+        staged = sum(len(path.hops) for path in paths) > MAX_UNSTAGED_HOPS and (
+            bool(before) or not start.startswith("?")
+        )
+        lines = before
+        for path in paths[:-1]:
+            middle = self.new_variable()
+            lines = (*lines, *self._path_lines(start, path, middle))
+            if staged:
+                lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
+            start = middle
+        return (*lines, *self._path_lines(start, paths[-1], end)) if paths else lines
+
+    def _path_lines(self, start: str, path: GraphPath, end: str) -> PatternLines:
+        nodes = [start, *(self.new_variable() for _ in path.hops[1:]), end]
+        lines: list[str] = []
+        for place, hop in enumerate(path.hops, 1):
+            lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
+            if hop.differs_from:
+                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs_from]})")
+            if hop.gender and self.gender_relation:
+                lines += self._gender_lines(nodes[place], hop.gender, self.gender_relation)
+        return tuple(lines)
+
+    def _gender_lines(self, node: str, gender: str, relation: Relation) -> PatternLines:
+        value = self.new_variable("gender")
+        stated = f"{node} {predicate_term(relation.id)} {value} ."
+        if gender == "unstated":
+            return (f"FILTER NOT EXISTS {{ {stated} }}",)
+        return (stated, *self.match_names(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
+
+    def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
+        """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
+        literals = ", ".join(quote_literal(name.lower()) for name in names)
+        if value == "date" and (day := to_iso_date(names[0])):
+            return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
+        if value != "entity":
+            return (f"FILTER(LCASE(STR({node})) IN ({literals}))",)
+        label = self.new_variable("label")
+        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({literals}))")
+
+
+def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
+    """The paths in plain English: "place of burial of the father of Ada"."""
+    text = start
+    for place, path in enumerate(paths):
+        text = f"{'the ' if place else ''}{text}"
+        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
+    return text
+
 
 MAX_SEGMENT_PATHS = 4
 """So many readings of a phrase are kept when it is a part of a longer one."""
@@ -65,7 +216,7 @@ class GraphLexicon:
                 if not _FUNCTION_WORDS.issuperset(key):
                     self._aliases.setdefault(key, []).append(relation)
         self.max_phrase_length = max(
-            (len(key) for key in (*self._labels, *self._aliases, *load_english_phrases().words)), default=0
+            (len(key) for key in (*self._labels, *self._aliases, *load_lexicon().words)), default=0
         )
         gender = self.find_relations(GENDER_RELATION)
         self.gender_relation = gender[0] if gender else None
@@ -75,7 +226,7 @@ class GraphLexicon:
         key = phrase_key(name)
         for names in (
             (key,),
-            tuple(phrase_key(other) for other in load_english_phrases().relation_synonyms.get(key, ())),
+            tuple(map(phrase_key, load_lexicon().other_names(key))),
         ):
             for table in (self._labels, self._aliases):
                 relations = [relation for one in names for relation in table.get(one, ())]
@@ -99,17 +250,17 @@ class GraphLexicon:
 
     def _build_paths(self, key: PhraseKey, question_word: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
         paths: list[GraphPath] = []
-        asking = load_english_phrases().words.get(key)
-        if asking:
-            for rank, expression in enumerate(asking.paths_for(question_word)):
+        entry = load_lexicon().words.get(key)
+        if entry:
+            for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):
                     first = path.hops[0]
-                    plain = len(path.hops) == 1 and not first.gender and self._label_covers_word(asking.name, first)
-                    phrase = path.phrase if plain else _restore_hyphens(asking.name)
+                    plain = len(path.hops) == 1 and not first.gender and self._label_covers_word(entry.label, first)
+                    phrase = path.phrase if plain else entry.label
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
                     paths.append(replace(path, phrase=phrase, cost=cost))
         # What the question begins with says more than the verb's own name ("where ... died").
-        named = RANK_COST if asking and question_word in asking.paths_by_question_word else 0.0
+        named = RANK_COST if entry and question_word in entry.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
             for atom in map(PathAtom, table.get(key, ())):
                 if not any(len(path.hops) == 1 and atom in path.hops[0].atoms for path in paths):
@@ -124,42 +275,39 @@ class GraphLexicon:
         first, relations = hop.atoms[0], {atom.relation for atom in hop.atoms}
         return not first.inverse and (len(relations) == 1 or first.relation in self.find_relations(word))
 
-    def _expand_expression(self, expression: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
-        """The paths of an expression in the notation of english.toml that exist in this graph."""
-        differs = expression.endswith("!")
+    def _expand_expression(self, expression: PathExpression, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
+        """The paths of an expression that exist in this graph."""
         choices = [
-            list(islice(self._segment_paths(part, seen), MAX_SEGMENT_PATHS))
-            for part in expression.rstrip("!").split("/")
+            list(islice(self._segment_paths(segment, seen), MAX_SEGMENT_PATHS)) for segment in expression.segments
         ]
         for parts in islice(product(*choices), MAX_SEGMENT_PATHS * MAX_SEGMENT_PATHS):
             hops = tuple(hop for part in parts for hop in part.hops)
-            if differs:
+            if expression.excludes_start:
                 hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops)))
             yield GraphPath(hops, " ".join(p.phrase for p in reversed(parts)), sum(part.cost for part in parts))
 
-    def _segment_paths(self, segment: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
-        name, _, gender = segment.partition(":")
-        for path in self._paths_for_name(name, seen):
-            if not gender:
+    def _segment_paths(self, segment: PathSegment, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
+        for path in self._paths_of_any_gender(segment, seen):
+            if not segment.gender:
                 yield path
             elif self.gender_relation is None:
                 yield replace(path, cost=path.cost + UNKNOWN_GENDER_COST / 3)
             else:
-                last = replace(path.hops[-1], gender=gender)
+                last = replace(path.hops[-1], gender=segment.gender)
                 yield replace(path, hops=(*path.hops[:-1], last))
                 unstated = replace(path.hops[-1], gender="unstated")
                 yield replace(path, hops=(*path.hops[:-1], unstated), cost=path.cost + UNKNOWN_GENDER_COST)
 
-    def _paths_for_name(self, name: str, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
-        """What the name stands for: a word's own entry, except inside that entry, else the relations so called."""
-        key = phrase_key(name)
-        if key in load_english_phrases().words and key not in seen and not set("|^") & set(name):
+    def _paths_of_any_gender(self, segment: PathSegment, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
+        """What the segment stands for: a word's own entry, except inside that entry, else the relations so called."""
+        key = phrase_key(segment.relation or "")
+        if key in load_lexicon().words and key not in seen:
             yield from self._build_paths(key, None, seen)
             return
         atoms = [
-            PathAtom(relation, part.startswith("^"))
-            for part in name.split("|")
-            for relation in self.find_relations(part.lstrip("^"))
+            PathAtom(relation, term.inverse)
+            for term in segment.terms
+            for relation in self.find_relations(term.relation)
         ]
         if atoms:
             yield GraphPath((PathHop(tuple(dict.fromkeys(atoms))),), atoms[0].relation.label)
@@ -180,7 +328,3 @@ def _filter_by_gender(paths: list[GraphPath], labelled: Sequence[Relation]) -> l
         or path.hops[0].atoms[0].relation in labelled
         or not genders.issuperset(atom.relation for atom in path.hops[0].atoms)
     ]
-
-
-def _restore_hyphens(phrase: str) -> str:
-    return phrase.replace(" in law", "-in-law").replace("great grand", "great-grand")

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tools.text_to_sparql.rules.anchors import Anchor
-from tools.text_to_sparql.rules.english import POSSESSIVE_SUFFIX, Comparison
 from tools.text_to_sparql.rules.lexicon import GraphLexicon
 from tools.text_to_sparql.rules.scan import (
     AUXILIARY_VERBS,
@@ -13,6 +12,7 @@ from tools.text_to_sparql.rules.scan import (
     QuestionScan,
     RelationMention,
 )
+from worlds.lexicon.english import POSSESSIVE_SUFFIX, Comparison
 
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""

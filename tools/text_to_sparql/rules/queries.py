@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tools.text_to_sparql.rules.anchors import Anchor
-from tools.text_to_sparql.rules.english import Comparison
-from tools.text_to_sparql.rules.lexicon import GraphLexicon
+from tools.text_to_sparql.rules.lexicon import (
+    GraphLexicon,
+    GraphPath,
+    PatternLines,
+    PatternWriter,
+    describe_paths,
+    entity_term,
+)
 from tools.text_to_sparql.rules.parse import ParsedQuestion, QuestionBranch, ValueRestriction
-from tools.text_to_sparql.rules.paths import GraphPath, PatternLines, PatternWriter, describe_paths, entity_term
 from tools.text_to_sparql.rules.scan import RelationMention
+from worlds.lexicon.english import Comparison
 
 ANSWER_VARIABLE = "?answer"
 PathChoice = Mapping[RelationMention, GraphPath]

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tools.text_to_sparql.rules.anchors import Anchor
-from tools.text_to_sparql.rules.english import Comparison, QuestionWord, load_english_phrases, split_words
-from tools.text_to_sparql.rules.lexicon import GraphLexicon
-from tools.text_to_sparql.rules.paths import GraphPath
+from tools.text_to_sparql.rules.lexicon import GraphLexicon, GraphPath
+from worlds.lexicon.english import Comparison, QuestionWord, load_lexicon, split_words
 
 AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
 DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
 RELATIVE_PRONOUNS = frozenset(["who", "that", "which"])
-_FUNCTION_WORDS = (
+FUNCTION_WORDS = (
     AUXILIARY_VERBS
     | DETERMINERS
     | RELATIVE_PRONOUNS
@@ -157,7 +156,7 @@ class QuestionScan:
         left = [
             word.folded
             for place, word in enumerate(self.words)
-            if place not in explained and not self.in_entity_name(place) and word.folded not in _FUNCTION_WORDS
+            if place not in explained and not self.in_entity_name(place) and word.folded not in FUNCTION_WORDS
         ]
         return " ".join(left)
 
@@ -165,7 +164,7 @@ class QuestionScan:
         if (
             0 <= place < len(self.words)
             and not self.in_entity_name(place)
-            and self.words[place].folded not in _FUNCTION_WORDS
+            and self.words[place].folded not in FUNCTION_WORDS
         ):
             return RelationMention(place, place + 1, (), self.words[place].folded)
         return None
@@ -174,7 +173,7 @@ class QuestionScan:
         return [word.folded for place, word in enumerate(self.words) if not self.in_entity_name(place)]
 
     def _find_comparison(self) -> tuple[Comparison | None, frozenset[int]]:
-        table = load_english_phrases().comparisons
+        table = load_lexicon().comparisons
         for length in range(max(map(len, table)), 0, -1):
             for start in range(len(self.words) - length + 1):
                 places = range(start, start + length)
@@ -228,11 +227,10 @@ class QuestionScan:
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
                 if paths := self._find_paths(form):
                     return RelationMention(start, end, paths, " ".join(whole))
-                if missing is None and form in load_english_phrases().words:
-                    named = load_english_phrases().words[form].paths_for(self._question_word)[0]
-                    missing = RelationMention(
-                        start, end, (), named if named.replace(" ", "").isalpha() else " ".join(whole)
-                    )
+                if missing is None and form in load_lexicon().words:
+                    named = load_lexicon().words[form].paths_for(self._question_word)[0]
+                    relation = named.segments[0].relation if len(named.segments) == 1 else None
+                    missing = RelationMention(start, end, (), relation or " ".join(whole))
         return missing
 
     def _find_paths(self, form: tuple[str, ...]) -> tuple[GraphPath, ...]:

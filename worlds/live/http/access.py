@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from worlds.source import SourceUnavailable
 
@@ -11,11 +12,11 @@ class Access:
     """The operator's contact, and whether only recorded responses may be used."""
 
     contact: str | None = None
-    """An e-mail address or a page where the operator can be reached; no live call is made without it."""
+    """An e-mail address or web page where the operator can be reached; required for every request."""
     offline: bool = False
     """Send no requests: use the latest recorded responses, however old."""
     as_of: datetime | None = None
-    """A moment with its time zone: send no requests and use the responses recorded by then."""
+    """A time with its zone: send no requests and use the responses recorded by then."""
 
     @property
     def network_allowed(self) -> bool:
@@ -27,10 +28,10 @@ class Access:
         contact = (self.contact or "").strip()
         if not contact or not contact.isascii() or not contact.isprintable():
             raise SourceUnavailable(
-                "Live sources are not asked without a contact: set SHOWHOW_CONTACT to an e-mail address or a page "
-                "where you can be reached (plain characters), because Wikimedia asks every program for it."
+                "Live sources need a contact: set SHOWHOW_CONTACT to an e-mail address or a web page where you can be "
+                "reached, in ASCII; Wikimedia requires it of every program."
             )
-        # Every start of the command line passes by here, and few ask live sources.
+        # Imported here, because every verb imports this module and few use live sources.
         from importlib.metadata import version  # noqa: PLC0415
 
         return f"Showhow/{version('showhow')} ({contact})"
@@ -38,19 +39,22 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """Request limits for the hosts of one source; all threads of the process share them."""
+    """Request limits for the hosts of one source; all threads share them, and all processes with the same folder."""
 
     hosts: frozenset[str]
-    """`name` or `name:port`; nothing is fetched from anywhere else, redirects included."""
+    """`name` or `name:port`; requests and redirects to any other host are refused."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Sent with every request (a key, say) and written nowhere."""
+    """Sent with every request, for example a key; never stored or logged."""
     max_concurrent: int = 3
-    """Requests to a host at the same moment."""
+    """Concurrent requests to the operator of a host."""
     max_per_minute: int = 180
-    """Requests to a host that may start within a minute."""
+    """Requests to the operator of a host that may start within a minute."""
     timeout_seconds: float = 20.0
-    """Timeout of a whole call: waiting for a slot, all attempts, and the last byte."""
+    """Timeout of a whole call: the wait for the rate limiter, all attempts, and the last byte."""
     max_attempts: int = 4
     max_bytes: int = 10_000_000
+    """Size of one response, decompressed."""
     cache_lifetime: timedelta = timedelta(days=7)
     """How long a recorded response is reused before the host is requested again."""
+    limits_folder: Path | None = None
+    """Where processes count their requests together; None counts those of this process only."""

@@ -17,7 +17,7 @@ from html import escape
 from urllib.parse import quote, quote_plus, urljoin, urlsplit
 
 from worlds.live.http.access import Access, RequestPolicy
-from worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
+from worlds.live.http.rate_limiter import get_rate_limiter, parse_retry_after
 from worlds.live.http.request import (
     HttpRequest,
     HttpResponse,
@@ -28,6 +28,7 @@ from worlds.live.http.request import (
     get_host,
 )
 from worlds.live.http.response_cache import ResponseCache
+from worlds.live.http.shared_limits import MAX_RETRY_AFTER
 from worlds.live.http.transport import DeadlineExceeded, TransportError, send_once
 from worlds.source import SourceTimeout, SourceUnavailable
 
@@ -39,52 +40,52 @@ class _KeyLock:
 
 
 class SingleFlight:
-    """One turn a key; safe to share between threads."""
+    """Admits one caller at a time for each key; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._turns: dict[str, _KeyLock] = {}
+        self._key_locks: dict[str, _KeyLock] = {}
 
     @contextmanager
-    def acquire(self, key: str, ends: float) -> Iterator[None]:
-        """Be the only one with that key; Late when others had it until `ends` (of time.monotonic)."""
+    def acquire(self, key: str, deadline: float) -> Iterator[None]:
+        """Hold the lock of this key; DeadlineExceeded if others hold it until `deadline` (of time.monotonic)."""
         with self._lock:
-            turn = self._turns.setdefault(key, _KeyLock())
-            turn.callers += 1
+            key_lock = self._key_locks.setdefault(key, _KeyLock())
+            key_lock.callers += 1
         try:
-            if not turn.lock.acquire(timeout=max(0.0, ends - time.monotonic())):
+            if not key_lock.lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 raise DeadlineExceeded
             try:
                 yield
             finally:
-                turn.lock.release()
+                key_lock.lock.release()
         finally:
             with self._lock:
-                turn.callers -= 1
-                if not turn.callers:
-                    del self._turns[key]
+                key_lock.callers -= 1
+                if not key_lock.callers:
+                    del self._key_locks[key]
 
 
 _MAX_REDIRECTS = 5
 _INITIAL_BACKOFF = 0.5
-_MAX_ERROR_BODY = 10_000
+_MAX_ERROR_BODY = 1_000_000
 _MIN_SECRET_LENGTH = 8
 _URL_SAFE_CHARACTERS = "%/:?#[]@!$&'()*+,;=~"
 _STATUS_ADVICE = {
-    401: "; it wants a key: check the headers in world.toml and the variables that they name",
-    403: "; it lets this program not in: check the contact, and the headers in world.toml",
+    401: "; it requires a key: check the headers in world.toml and the variables that they name",
+    403: "; it denies access: check the contact, and the headers in world.toml",
     404: "; check its address in world.toml",
     410: "; check its address in world.toml",
-    413: "; ask for less",
-    414: "; ask for less",
+    413: "; request less",
+    414: "; request less",
 }
-_CALL_DEADLINE: ContextVar[float] = ContextVar("ends", default=math.inf)
-"""When the call that sends several requests has to be over."""
+_CALL_DEADLINE: ContextVar[float] = ContextVar("call_deadline", default=math.inf)
+"""The deadline of an outer call that sends several requests."""
 
 
 @dataclass(slots=True)
 class _RequestDeadline:
-    """How long one call may still take, and how long it stood before closed gates."""
+    """The deadline of one call (of time.monotonic), and the seconds it waited for the rate limiter."""
 
     deadline: float
     queued_seconds: float = 0.0
@@ -96,40 +97,50 @@ class RecordingHttpClient:
     `send` returns a complete, validated response (recorded, or new and then recorded) or raises a SourceError.
     """
 
-    def __init__(self, policy: RequestPolicy, answers: ResponseCache, access: Access) -> None:
+    def __init__(self, policy: RequestPolicy, cache: ResponseCache, access: Access) -> None:
         self._policy = policy
-        self._answers = answers
+        self._cache = cache
         self._access = access
-        self._turns = SingleFlight()
-        words = {
+        self._single_flight = SingleFlight()
+        secret_words = {
             word for _, value in policy.headers for word in (value, *value.split()) if len(word) >= _MIN_SECRET_LENGTH
         }
-        self._secrets = sorted({form for word in words for form in _secret_encodings(word)}, key=len, reverse=True)
+        self._secrets = sorted(
+            {form for word in secret_words for form in _secret_encodings(word)}, key=len, reverse=True
+        )
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """The response within RequestPolicy.timeout_seconds; else HttpStatusError or InvalidResponse."""
+        """The response, within RequestPolicy.timeout_seconds.
+
+        HttpStatusError for an error status, InvalidResponse for an invalid body, SourceTimeout at the deadline, and
+        SourceUnavailable if the host cannot be reached or the network is not allowed.
+        """
         key = request.cache_key
         if (recorded := self._cached_response(key)) is not None:
             return _require_success(recorded)
         if not self._access.network_allowed:
             raise SourceUnavailable(self._not_cached_message(request))
-        own = {"User-Agent": self._access.build_user_agent(), "Accept-Encoding": "gzip", **dict(self._policy.headers)}
+        own_headers = {
+            "User-Agent": self._access.build_user_agent(),
+            "Accept-Encoding": "gzip",
+            **dict(self._policy.headers),
+        }
         call = _RequestDeadline(min(time.monotonic() + self._policy.timeout_seconds, _CALL_DEADLINE.get()))
         try:
-            with self._turns.acquire(key, call.deadline):
+            with self._single_flight.acquire(key, call.deadline):
                 if (recorded := self._cached_response(key)) is not None:
                     return recorded
-                answer = self._send_with_retries(request, {**request.headers, **own}, call)
-                self._answers.store(key, answer)
-                return _require_success(answer)
-        except DeadlineExceeded as late:
-            raise SourceTimeout(self._timeout_message(request, call)) from late
+                response = self._send_with_retries(request, {**request.headers, **own_headers}, call)
+                self._cache.store(key, response)
+                return _require_success(response)
+        except DeadlineExceeded as error:
+            raise SourceTimeout(self._timeout_message(request, call)) from error
 
     @contextmanager
     def shared_deadline(self) -> Iterator[None]:
-        """All requests that this thread sends inside share one deadline of RequestPolicy.timeout_seconds."""
-        ends = min(time.monotonic() + self._policy.timeout_seconds, _CALL_DEADLINE.get())
-        token = _CALL_DEADLINE.set(ends)
+        """All requests that this thread sends inside share one deadline, RequestPolicy.timeout_seconds from now."""
+        deadline = min(time.monotonic() + self._policy.timeout_seconds, _CALL_DEADLINE.get())
+        token = _CALL_DEADLINE.set(deadline)
         try:
             yield
         finally:
@@ -137,7 +148,7 @@ class RecordingHttpClient:
 
     def _cached_response(self, key: str) -> HttpResponse | None:
         """The recorded response; when the network is allowed, only a successful one within its lifetime."""
-        recorded = self._answers.get_latest(key, self._access.as_of)
+        recorded = self._cache.get_latest(key, self._access.as_of)
         fresh = (
             recorded is not None
             and recorded.is_success
@@ -148,78 +159,81 @@ class RecordingHttpClient:
     def _not_cached_message(self, request: HttpRequest) -> str:
         host = get_host(request.url)
         if self._access.as_of is not None:
-            then = self._access.as_of.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            return f"{host} had not been asked this by {then}, so nothing is known of what it would have answered."
-        return f"{host} has not been asked this before, and Showhow is offline; ask it once while connected."
+            as_of = self._access.as_of.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            return f"No response of {host} to this request was recorded by {as_of}; choose a later time."
+        return f"No response of {host} to this request is recorded, and Showhow is offline; send it once while online."
 
     def _send_with_retries(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
-        """Ask until there is an answer, no attempt is left, or the time is over."""
-        trouble = ""
+        """Send the request until a response is valid, no attempt is left, or the deadline has passed."""
+        failure = ""
         for attempt in range(self._policy.max_attempts):
-            wait = _INITIAL_BACKOFF * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 (spreads callers, guards nothing)
+            # Random, so that callers do not retry at the same moment.
+            delay = _INITIAL_BACKOFF * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - not used as a secret
             try:
-                answer = self._follow_redirects(request, headers, call)
-                if answer.status not in request.retry_statuses:
-                    self._validate_response(request, answer)
-                    return answer
-                trouble = f"answered {format_status(answer.status)}"
-                wait = self._retry_delay(answer, wait)
-            except TransportError as broken:
-                trouble = f"could not be reached ({self._redact(str(broken))})"
-            except ServerBusy as busy:
-                trouble = f"had no time ({busy})"
-            if attempt + 1 == self._policy.max_attempts or time.monotonic() + wait > call.deadline:
+                response = self._follow_redirects(request, headers, call)
+                if response.status not in request.retry_statuses or request.is_permanent_error(response):
+                    self._validate_response(request, response)
+                    return response
+                failure = f"answered {format_status(response.status)}"
+                delay = self._retry_delay(response, delay)
+            except TransportError as error:
+                failure = f"could not be reached ({self._redact(str(error))})"
+            except ServerBusy as error:
+                failure = f"was overloaded ({error})"
+            if attempt + 1 == self._policy.max_attempts or time.monotonic() + delay > call.deadline:
                 break
-            time.sleep(wait)
+            time.sleep(delay)
         times = f", {attempt + 1} times in a row" if attempt else ""
-        raise SourceUnavailable(f"{get_host(request.url)} {trouble}{times}; try again {_format_retry_time(wait)}.")
+        raise SourceUnavailable(f"{get_host(request.url)} {failure}{times}; try again {_format_retry_time(delay)}.")
 
-    def _retry_delay(self, answer: HttpResponse, wait: float) -> float:
+    def _retry_delay(self, response: HttpResponse, delay: float) -> float:
         """Seconds to wait after an error status; after Retry-After or a 429 all threads wait."""
-        retry_after = parse_retry_after(answer.headers.get("retry-after"))
-        if retry_after is None and answer.status != 429:
-            return wait
-        wait = wait if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
-        get_rate_limiter(get_host(answer.url)).pause(wait)
-        return wait
+        retry_after = parse_retry_after(response.headers.get("retry-after"))
+        if retry_after is None and response.status != 429:
+            return delay
+        delay = delay if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
+        host = get_host(response.url)
+        get_rate_limiter(host).pause(host, self._policy, delay)
+        return delay
 
     def _follow_redirects(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
-        """The answer at the end of the redirects, each to a host of the policy."""
+        """The response after all redirects, each to a host of the policy."""
         for _ in range(_MAX_REDIRECTS):
             host = self._require_allowed_host(request.url)
-            with get_rate_limiter(host).acquire(self._policy, call.deadline) as waited:
+            with get_rate_limiter(host).acquire(host, self._policy, call.deadline) as waited:
                 call.queued_seconds += waited
-                answer = self._redact_response(send_once(request, headers, call.deadline, self._policy.max_bytes))
-            place = answer.headers.get("location")
-            if answer.status not in {301, 302, 303, 307, 308} or place is None:
-                return answer
-            request = replace(request, url=self._resolve_redirect(request.url, place))
+                response = self._redact_response(send_once(request, headers, call.deadline, self._policy.max_bytes))
+            location = response.headers.get("location")
+            if response.status not in {301, 302, 303, 307, 308} or location is None:
+                return response
+            request = replace(request, url=self._resolve_redirect(request.url, location))
         raise InvalidResponse(f"{get_host(request.url)} redirects more than {_MAX_REDIRECTS} times; check its address.")
 
-    def _resolve_redirect(self, url: str, place: str) -> str:
+    def _resolve_redirect(self, url: str, location: str) -> str:
         try:
-            # Bytes beyond ASCII travel as browsers send them.
-            onward = urljoin(url, quote(place.encode("latin-1"), safe=_URL_SAFE_CHARACTERS))
-            get_host(onward)
-        except ValueError as wrong:
+            # Bytes beyond ASCII are percent-encoded, as browsers do.
+            target = urljoin(url, quote(location.encode("latin-1"), safe=_URL_SAFE_CHARACTERS))
+            get_host(target)
+        except ValueError as error:
             raise InvalidResponse(
-                f"{get_host(url)} redirects to what is no address; check its address in world.toml."
-            ) from wrong
-        if url.startswith("https:") and not onward.startswith("https:"):
+                f"{get_host(url)} redirects to an invalid address; check its address in world.toml."
+            ) from error
+        if url.startswith("https:") and not target.startswith("https:"):
             raise SourceUnavailable(
-                f"{get_host(url)} leads from https to an open connection, on which anybody could read along; "
-                "check its address in world.toml."
+                f"{get_host(url)} redirects from https to an unencrypted connection; check its address in world.toml."
             )
-        return onward
+        return target
 
-    def _redact_response(self, answer: HttpResponse) -> HttpResponse:
+    def _redact_response(self, response: HttpResponse) -> HttpResponse:
         """Remove our keys from the response, so that neither the cache nor a message contains them."""
-        body = answer.body
+        body = response.body
         for secret in self._secrets:
             body = body.replace(secret.encode(), b"...")
-        # Where it leads on has to stay as it is; it is followed, and neither recorded nor told.
-        headers = {name: value if name == "location" else self._redact(value) for name, value in answer.headers.items()}
-        return replace(answer, url=self._redact(answer.url), headers=headers, body=body)
+        # Location stays as it is, because it is followed; it is neither recorded nor shown.
+        headers = {
+            name: value if name == "location" else self._redact(value) for name, value in response.headers.items()
+        }
+        return replace(response, url=self._redact(response.url), headers=headers, body=body)
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets:
@@ -228,11 +242,11 @@ class RecordingHttpClient:
 
     def _timeout_message(self, request: HttpRequest, call: _RequestDeadline) -> str:
         waited = (
-            f" ({call.queued_seconds:.0f} s of them spent waiting for one of its {self._policy.max_concurrent} places)"
+            f" ({call.queued_seconds:.0f} s of them spent waiting for one of {self._policy.max_concurrent} connections)"
         )
         return (
             f"{get_host(request.url)} did not answer within {self._policy.timeout_seconds:g} s"
-            f"{waited if call.queued_seconds >= 1 else ''}; ask for less, or try again in a minute."
+            f"{waited if call.queued_seconds >= 1 else ''}; request less, or try again in a minute."
         )
 
     def _require_allowed_host(self, url: str) -> str:
@@ -240,37 +254,37 @@ class RecordingHttpClient:
         host = get_host(url)
         if parts.scheme not in {"http", "https"} or parts.username is not None or host not in self._policy.hosts:
             raise SourceUnavailable(
-                f"Nothing is fetched from {host or 'that address'}: this world only asks "
-                f"{', '.join(sorted(self._policy.hosts))}."
+                f"Requests to {host or 'this address'} are refused: this world uses "
+                f"{', '.join(sorted(self._policy.hosts))} only."
             )
         return host
 
-    def _validate_response(self, request: HttpRequest, answer: HttpResponse) -> None:
-        """Raise unless the response is a valid reply to the request."""
-        if answer.status in request.recorded_error_statuses:
+    def _validate_response(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Raise a SourceError unless the response is a valid reply to the request."""
+        if response.status in request.recorded_error_statuses:
             return
-        if _require_success(answer).content_type not in request.accepted_types:
+        if _require_success(response).content_type not in request.accepted_types:
             raise InvalidResponse(
-                f"{get_host(answer.url)} answered with {answer.content_type or 'something of no type'} instead of "
+                f"{get_host(response.url)} answered with {response.content_type or 'no content type'} instead of "
                 f"{request.accepted_types[0]}; check the address in world.toml."
             )
-        request.validate_response(answer)
+        request.validate_response(response)
 
 
-def _require_success(answer: HttpResponse) -> HttpResponse:
+def _require_success(response: HttpResponse) -> HttpResponse:
     """The response; HttpStatusError for an error status."""
-    if answer.is_success:
-        return answer
-    advice = _STATUS_ADVICE.get(answer.status, "")
+    if response.is_success:
+        return response
+    advice = _STATUS_ADVICE.get(response.status, "")
     raise HttpStatusError(
-        f"{get_host(answer.url)} answered {format_status(answer.status)}{advice}.",
-        answer.status,
-        answer.body[:_MAX_ERROR_BODY],
+        f"{get_host(response.url)} answered {format_status(response.status)}{advice}.",
+        response.status,
+        response.body[:_MAX_ERROR_BODY],
     )
 
 
 def _secret_encodings(word: str) -> set[str]:
-    """A word as answers may hold it: as it is, and escaped as JSON (PHP's too), mark-up and addresses are."""
+    """The forms in which a response may contain a secret: literal, and escaped for JSON (also PHP's), HTML and URLs."""
     in_json = json.dumps(word)[1:-1]
     return {
         word,

@@ -16,24 +16,24 @@ from urllib.parse import urlsplit
 from worlds.source import SourceUnavailable
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which it is worth to ask once more."""
+"""Statuses after which a retry may succeed."""
 
 
 class HttpStatusError(SourceUnavailable):
-    """The host responded with an error status; `body` has at most the first 10,000 bytes."""
+    """The host responded with an error status; `body` has at most the first 1,000,000 bytes."""
 
-    def __init__(self, sentence: str, status: int, body: bytes) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: str, status: int, body: bytes) -> None:
+        super().__init__(message)
         self.status = status
         self.body = body
 
 
 class InvalidResponse(SourceUnavailable):
-    """What came is no answer: of another type, cut off, or too long."""
+    """The response has another content type, is truncated or too long, or has an unexpected structure."""
 
 
 class ServerBusy(SourceUnavailable):
-    """The host reports that it is overloaded; the client retries when a validator raises this."""
+    """The host reports overload under a success status; the client retries when a validator raises this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class HttpResponse:
     """A host's response; the client returns only complete, validated ones with a success status."""
 
     url: str
-    """Where it came from in the end, after redirects."""
+    """The final URL, after redirects."""
     status: int
     headers: Mapping[str, str]
-    """Names in lower case; of a recorded answer only those that describe it, such as content-type and x-sparql-*."""
+    """Names in lower case; a recorded response has only those that describe its body."""
     body: bytes
     received_at: datetime
-    """When the host gave it."""
+    """The time at which the response was complete."""
 
     @property
     def is_success(self) -> bool:
@@ -60,51 +60,52 @@ class HttpResponse:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def require_complete_json(answer: HttpResponse) -> None:
-    """InvalidResponse for anything but complete JSON."""
+def require_complete_json(response: HttpResponse) -> None:
+    """InvalidResponse unless the body is complete JSON."""
     try:
-        json.loads(answer.body)
-    except (ValueError, RecursionError) as broken:
+        json.loads(response.body)
+    except (ValueError, RecursionError) as error:
         raise InvalidResponse(
-            f"{get_host(answer.url)} answered with JSON that is cut off or broken; "
-            "ask for less, or try again in a minute."
-        ) from broken
+            f"{get_host(response.url)} answered with JSON that is truncated or invalid; "
+            "request less, or try again in a minute."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One thing to ask. Method, address and content are its key in the record, so no secret may stand in them:
-    those go into Policy.headers."""
+    """One request; its method, URL and content are recorded, so secrets belong into RequestPolicy.headers."""
 
     url: str
     method: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes = b""
     accepted_types: tuple[str, ...] = ("application/json",)
-    """The media types that an answer may have; `type/*+suffix` is not understood, name each."""
+    """The media types that the response may have, each in full: `type/*+suffix` is not supported."""
     validate_response: Callable[[HttpResponse], None] = require_complete_json
-    """Raises a SourceError for what is no answer (an error told under status 200, say); such a one is not recorded."""
+    """Raises a SourceError for an invalid response, such as an error with status 200; it is then not recorded."""
     retry_statuses: frozenset[int] = RETRY_STATUSES
-    """The statuses after which the same is asked once more."""
+    """The statuses after which the request is sent again."""
     recorded_error_statuses: frozenset[int] = frozenset()
-    """Statuses of failure that judge what is asked, not how the host is: recorded, and told again offline."""
+    """Error statuses that are caused by the request, not by the host's state: recorded, and raised again offline."""
+    is_permanent_error: Callable[[HttpResponse], bool] = lambda _response: False
+    """Whether an error reply with one of `retry_statuses` would come again, so that it is raised at once."""
 
     @property
     def cache_key(self) -> str:
-        """What two requests have in common that are answered alike."""
+        """The key of the recorded response: method, URL and content."""
         return f"{self.method} {self.url}\n{self.content.decode('utf-8', 'replace')}".rstrip("\n")
 
 
 def get_host(url: str) -> str:
-    """The `name` or, where it is not the scheme's own, `name:port` of an address; "" where it has none."""
+    """The host of a URL as `name`, or `name:port` if the port is not the scheme's default; "" without a host."""
     parts = urlsplit(url)
-    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    default_port = {"http": 80, "https": 443}.get(parts.scheme)
     name = (parts.hostname or "").lower()
-    return name if parts.port in (None, usual) else f"{name}:{parts.port}"
+    return name if parts.port in (None, default_port) else f"{name}:{parts.port}"
 
 
 def format_status(status: int) -> str:
-    """The status with its usual name."""
+    """The status with its standard phrase, such as 404 (Not Found)."""
     try:
         return f"{status} ({HTTPStatus(status).phrase})"
     except ValueError:

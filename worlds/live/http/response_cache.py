@@ -1,9 +1,10 @@
-"""Every response with its time, in SQLite: a cache for live work, and the source for offline work and replay."""
+"""Recorded HTTP responses with their times, in SQLite: a cache while online, the only source offline and in replay."""
 
 import hashlib
 import json
 import sqlite3
 import threading
+import time
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,55 +20,72 @@ create table if not exists answers (
     headers text not null, body blob not null references bodies(digest), primary key (key, moment)
 ) without rowid;
 """
+_BUSY_TIMEOUT_SECONDS = 20.0
 _STORED_HEADERS = ("content-type", "content-language", "last-modified")
 
 
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the file to a -wal; SQLite itself does not wait where another connection is just doing so."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 class ResponseCache:
-    """A file of answers beside world.toml; safe for many threads and several processes."""
+    """The recorded responses of one world, in a file beside world.toml; safe for threads and processes."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.Lock()
         try:
-            self._connection = sqlite3.connect(file, timeout=20, isolation_level=None, check_same_thread=False)
-            self._connection.execute("pragma journal_mode = wal")
+            self._connection = sqlite3.connect(
+                file, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            _use_write_ahead_log(self._connection)
             self._connection.execute("pragma synchronous = normal")
-            self._connection.executescript(_SCHEMA)
-        except sqlite3.Error as broken:
-            raise self._cache_error("opened", broken) from broken
+            self._connection.executescript(f"begin immediate; {_SCHEMA} commit;")
+        except sqlite3.Error as error:
+            raise self._cache_error("opened", error) from error
 
     def get_latest(self, key: str, until: datetime | None = None) -> HttpResponse | None:
-        """The latest response to the request of that key, received by `until`; None if there is none."""
+        """The latest response to the request with this key, received by `until`; None if there is none."""
         query = (
             "select url, status, headers, packed, moment from answers join bodies on bodies.digest = answers.body "
             "where key = ? and moment <= ? order by moment desc limit 1"
         )
-        last = until.timestamp() if until is not None else float("inf")
+        latest = until.timestamp() if until is not None else float("inf")
         try:
             with self._lock:
-                row = self._connection.execute(query, (_sha256_digest(key.encode()), last)).fetchone()
+                row = self._connection.execute(query, (_sha256_digest(key.encode()), latest)).fetchone()
             if row is None:
                 return None
             url, status, headers, packed, moment = row
             response_headers, body = json.loads(headers), zlib.decompress(packed)
-        except (sqlite3.Error, zlib.error, ValueError) as broken:
-            raise self._cache_error("read", broken) from broken
+        except (sqlite3.Error, zlib.error, ValueError) as error:
+            raise self._cache_error("read", error) from error
         return HttpResponse(url, status, response_headers, body, datetime.fromtimestamp(moment, UTC))
 
-    def store(self, key: str, answer: HttpResponse) -> None:
+    def store(self, key: str, response: HttpResponse) -> None:
         """Add a response; none is ever overwritten, and equal bodies are stored once."""
-        stored_headers = {n: v for n, v in answer.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
-        body = _sha256_digest(answer.body)
+        stored_headers = {n: v for n, v in response.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
+        body = _sha256_digest(response.body)
         row = (
             _sha256_digest(key.encode()),
-            answer.received_at.timestamp(),
+            response.received_at.timestamp(),
             key,
-            answer.url,
-            answer.status,
+            response.url,
+            response.status,
             json.dumps(stored_headers),
             body,
         )
-        packed = zlib.compress(answer.body, 3)
+        packed = zlib.compress(response.body, 3)
         try:
             with self._lock:
                 self._connection.execute("begin immediate")
@@ -78,17 +96,17 @@ class ResponseCache:
                     self._connection.execute("rollback")
                     raise
                 self._connection.execute("commit")
-        except sqlite3.Error as broken:
-            raise self._cache_error("written", broken) from broken
+        except sqlite3.Error as error:
+            raise self._cache_error("written", error) from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._connection.close()
 
-    def _cache_error(self, what: str, broken: Exception) -> SourceUnavailable:
+    def _cache_error(self, action: str, error: Exception) -> SourceUnavailable:
         return SourceUnavailable(
-            f"The record of answers {self._file} cannot be {what} ({broken}); check the disk and who may write there."
+            f"The response cache {self._file} cannot be {action} ({error}); check the disk and its write permissions."
         )
 
 

@@ -25,21 +25,21 @@ _CHUNK_SIZE = 1 << 16
 
 
 class DeadlineExceeded(Exception):
-    """The deadline went by."""
+    """The deadline has passed."""
 
 
 class TransportError(Exception):
-    """The connection failed or the answer was cut off; asking again may help."""
+    """The connection failed or the response was truncated; a retry may succeed."""
 
 
 class _Deadline(threading.local):
     ends: float = 0.0
 
-    def remaining(self, timeout: float | None, late: type[Exception]) -> float:
-        left = self.ends - time.monotonic()
-        if left <= 0:
-            raise late("the deadline went by")
-        return left if timeout is None else min(left, timeout)
+    def remaining(self, timeout: float | None, timeout_error: type[Exception]) -> float:
+        seconds = self.ends - time.monotonic()
+        if seconds <= 0:
+            raise timeout_error("the deadline has passed")
+        return seconds if timeout is None else min(seconds, timeout)
 
 
 _DEADLINE = _Deadline()
@@ -63,8 +63,8 @@ class _DeadlineStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
-        return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left))
+        seconds = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
+        return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, seconds))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -79,31 +79,31 @@ class _DeadlineBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        failed = httpcore.ConnectError("the name has no address")
+        last_error = httpcore.ConnectError("the name has no address")
         for address in _resolve_addresses(host, port, _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)):
-            left = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
+            seconds = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
             try:
-                return _DeadlineStream(super().connect_tcp(address, port, left, local_address, socket_options))
-            except httpcore.ConnectError as refused:
-                failed = refused
-        raise failed
+                return _DeadlineStream(super().connect_tcp(address, port, seconds, local_address, socket_options))
+            except httpcore.ConnectError as error:
+                last_error = error
+        raise last_error
 
 
 def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
-    """The addresses of a host; DNS lookup has no timeout, so it runs in a thread that is abandoned when late."""
+    """The addresses of a host; DNS lookup has no timeout, so it runs in a thread that is abandoned at the deadline."""
     results: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
 
     def look_up() -> None:
         try:
-            results.put([str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
-        except (OSError, UnicodeError) as failed:
-            results.put(OSError(str(failed)))
+            results.put([str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
+        except (OSError, UnicodeError) as error:
+            results.put(OSError(str(error)))
 
     threading.Thread(target=look_up, daemon=True).start()
     try:
         result = results.get(timeout=seconds)
-    except queue.Empty as late:
-        raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from late
+    except queue.Empty as error:
+        raise httpcore.ConnectTimeout(f"the name {host} was not found in time") from error
     if isinstance(result, OSError):
         raise httpcore.ConnectError(str(result)) from result
     return result
@@ -111,11 +111,11 @@ def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
 
 @functools.cache
 def _connection_pool() -> httpcore.ConnectionPool:
-    # What the system trusts, a company's own authority in SSL_CERT_FILE included, and what browsers do.
-    trust = ssl.create_default_context()
-    trust.load_verify_locations(certifi.where())
+    # Certificates of the system (SSL_CERT_FILE may name a company's own authority) and those of browsers.
+    ssl_context = ssl.create_default_context()
+    ssl_context.load_verify_locations(certifi.where())
     pool = httpcore.ConnectionPool(
-        ssl_context=trust,
+        ssl_context=ssl_context,
         max_connections=None,
         max_keepalive_connections=20,
         keepalive_expiry=60.0,
@@ -125,12 +125,13 @@ def _connection_pool() -> httpcore.ConnectionPool:
     return pool
 
 
-def send_once(request: HttpRequest, headers: dict[str, str], ends: float, most_bytes: int) -> HttpResponse:
-    """Send once and read the whole answer, whatever its status, until `ends` (of time.monotonic).
+def send_once(request: HttpRequest, headers: dict[str, str], deadline: float, max_bytes: int) -> HttpResponse:
+    """Send the request once and return the complete response, whatever its status.
 
-    DeadlineExceeded after `ends`, TransportError if the connection fails, InvalidResponse if the body is too long.
+    DeadlineExceeded after `deadline` (of time.monotonic), TransportError if the connection fails, InvalidResponse if
+    the decompressed body has more than `max_bytes`.
     """
-    _DEADLINE.ends = ends
+    _DEADLINE.ends = deadline
     request_headers = [("Host", get_host(request.url)), *headers.items()]
     try:
         with _connection_pool().stream(
@@ -144,23 +145,23 @@ def send_once(request: HttpRequest, headers: dict[str, str], ends: float, most_b
                 name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
             }
             chunks = _decompress(response.iter_stream(), response_headers.get("content-encoding", "").strip().lower())
-            body = _read_body(chunks, request, most_bytes)
-    except httpcore.TimeoutException as late:
-        if time.monotonic() < ends:
-            raise TransportError("no connection could be made") from late
-        raise DeadlineExceeded from late
-    except (httpcore.NetworkError, httpcore.ProtocolError) as failed:
-        raise TransportError(str(failed) or "the connection was lost") from failed
+            body = _read_body(chunks, request, max_bytes)
+    except httpcore.TimeoutException as error:
+        if time.monotonic() < deadline:
+            raise TransportError("no connection could be made") from error
+        raise DeadlineExceeded from error
+    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+        raise TransportError(str(error) or "the connection was lost") from error
     return HttpResponse(request.url, response.status, response_headers, body, datetime.now(UTC))
 
 
-def _read_body(chunks: Iterator[bytes], request: HttpRequest, most_bytes: int) -> bytes:
+def _read_body(chunks: Iterator[bytes], request: HttpRequest, max_bytes: int) -> bytes:
     body = bytearray()
     for chunk in chunks:
         body += chunk
-        if len(body) > most_bytes:
+        if len(body) > max_bytes:
             raise InvalidResponse(
-                f"{get_host(request.url)} sends more than {most_bytes / 1e6:g} MB, which is not read; ask for less."
+                f"{get_host(request.url)} sent more than {max_bytes / 1e6:g} MB, the limit of a response; request less."
             )
         if time.monotonic() > _DEADLINE.ends:
             raise DeadlineExceeded
@@ -172,18 +173,18 @@ def _decompress(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
         yield from chunks
         return
     if encoding not in {"gzip", "x-gzip", "deflate"}:
-        raise TransportError(f"the answer is packed as {encoding!r}, which was not asked for")
-    unpacker = zlib.decompressobj(47)
+        raise TransportError(f"the response has the content encoding {encoding!r}, which was not requested")
+    decompressor = zlib.decompressobj(47)
     try:
         for chunk in chunks:
             rest = chunk
             while rest:
-                if unpacker.eof:
-                    # Some pack their answers in several parts, one after the other.
-                    unpacker = zlib.decompressobj(47)
-                yield unpacker.decompress(rest, _CHUNK_SIZE)
-                rest = unpacker.unused_data or unpacker.unconsumed_tail
-    except zlib.error as broken:
-        raise TransportError("the answer is packed wrongly") from broken
-    if not unpacker.eof:
-        raise TransportError("the answer was cut off")
+                if decompressor.eof:
+                    # Some servers send several compressed streams in sequence.
+                    decompressor = zlib.decompressobj(47)
+                yield decompressor.decompress(rest, _CHUNK_SIZE)
+                rest = decompressor.unused_data or decompressor.unconsumed_tail
+    except zlib.error as error:
+        raise TransportError("the response cannot be decompressed") from error
+    if not decompressor.eof:
+        raise TransportError("the response was truncated")

@@ -1,18 +1,85 @@
-"""Labels, aliases, descriptions and articles of many entities at once, from the graph itself."""
+"""Entities of an endpoint: their short ids, and labels, aliases, descriptions and articles of many at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import pyoxigraph as ox
+
 from worlds import terms
-from worlds.live.sparql.ids import EntityIdMapping
+from worlds.live.description import SparqlEndpoint
 from worlds.live.sparql.protocol import SparqlClient
+from worlds.live.sparql.tokens import tokenize_query
 from worlds.source import Entity
+
+_MAX_IRI_LENGTH = 2000
+"""Characters of an IRI."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityIdMapping:
+    """The namespaces of an endpoint's items and relations."""
+
+    entity: str = terms.ENTITY_NAMESPACE
+    property: str = terms.DIRECT_NAMESPACE
+
+    @classmethod
+    def from_endpoint(cls, endpoint: SparqlEndpoint) -> "EntityIdMapping":
+        """The namespaces of this endpoint."""
+        return cls(endpoint.entity, endpoint.property)
+
+    def id_of(self, iri: str) -> str:
+        """The short id of an item's or a relation's IRI, else the IRI itself."""
+        for namespace in (self.entity, self.property):
+            if iri.startswith(namespace) and _is_short_id(iri[len(namespace) :]):
+                return iri[len(namespace) :]
+        return iri
+
+    def is_entity(self, iri: str) -> bool:
+        """Whether the IRI has a short id."""
+        return self.id_of(iri) != iri
+
+    def iri_of(self, entity: str) -> str | None:
+        """The IRI of an id; None if it is neither an id nor an IRI."""
+        return self.entity + entity if _is_short_id(entity) else _validate_iri(entity)
+
+    def predicate_of(self, relation: str) -> str | None:
+        """The predicate IRI of a relation's id; None if it is neither an id nor an IRI."""
+        return self.property + relation if _is_short_id(relation) else _validate_iri(relation)
+
+
+def _is_short_id(text: str) -> bool:
+    return terms.expand_id(text) == terms.ENTITY_NAMESPACE + text
+
+
+def _validate_iri(text: str) -> str | None:
+    iri = terms.expand_id(text) if len(text) <= _MAX_IRI_LENGTH else None
+    try:
+        return ox.NamedNode(iri).value if iri is not None else None
+    except ValueError:
+        # An invalid IRI, such as x:%, for which a server would refuse the whole query.
+        return None
+
+
+def list_entities(sparql: str, endpoint: SparqlEndpoint) -> list[str]:
+    """The IRIs in the endpoint's namespace of entities that the query names, each once."""
+    query = tokenize_query(sparql)
+    prefixes = {**terms.PREFIXES, "wd": endpoint.entity, **endpoint.prefixes, **query.declared_prefixes}
+    iris = []
+    for token in query.tokens:
+        prefix, _, local = token.text.partition(":")
+        if token.kind == "iri":
+            iris.append(token.text[1:-1])
+        elif token.kind == "name" and prefix in prefixes:
+            iris.append(prefixes[prefix] + local)
+    ids = EntityIdMapping.from_endpoint(endpoint)
+    return [iri for iri in dict.fromkeys(iris) if iri.startswith(endpoint.entity) and ids.is_entity(iri)]
+
 
 _BATCH_SIZE = 50
 _UNNAMED_BATCH_SIZE = 20
 _MAX_NAMES = 2000
-"""Names in any language that are looked at for those that have none in ours."""
+"""Maximum labels read per query for entities without a label in the endpoint's language."""
 _MAX_ALIASES = 50
 _NAME_PREDICATES = (terms.RDFS_LABEL, terms.SKOS_ALT_LABEL, terms.SCHEMA_DESCRIPTION)
 
@@ -27,13 +94,13 @@ class _EntityDescription:
     names: dict[str, list[tuple[str, str]]] = field(
         default_factory=lambda: {predicate: [] for predicate in _NAME_PREDICATES}
     )
-    """Texts with their languages, by predicate."""
+    """Pairs of a text and its language, by predicate."""
     pages: list[str] = field(default_factory=list)
     exists: bool = False
 
 
 class SparqlEntityDescriber:
-    """The entities of an endpoint, described by its own triples."""
+    """Describes the entities of an endpoint from its own triples."""
 
     def __init__(self, protocol: SparqlClient) -> None:
         self._protocol = protocol
@@ -49,49 +116,51 @@ class SparqlEntityDescriber:
             unnamed = [iri for iri in part if not facts[iri].names[terms.RDFS_LABEL]]
             self._add_names_in_any_language({iri: facts[iri] for iri in unnamed})
             self._mark_existing({iri: facts[iri] for iri in unnamed if not facts[iri].exists})
-            entities |= {iri: self._build_entity(iri, one) for iri, one in facts.items() if one.exists}
+            entities |= {
+                iri: self._build_entity(iri, description) for iri, description in facts.items() if description.exists
+            }
         return entities
 
     def _add_names(self, facts: dict[str, _EntityDescription]) -> None:
-        languages = ", ".join(f'"{one}"' for one in self._languages)
+        languages = ", ".join(f'"{language}"' for language in self._languages)
         nodes = _format_iris(facts)
         predicates = _format_iris(_NAME_PREDICATES)
         articles = self._protocol.endpoint.articles
-        page = f'FILTER(STRSTARTS(STR(?o), "{articles}"))' if articles else ""
+        page_filter = f'FILTER(STRSTARTS(STR(?o), "{articles}"))' if articles else ""
         rows = self._protocol.select(
             f"SELECT ?s ?p ?o WHERE {{ {{ VALUES ?s {{ {nodes} }} VALUES ?p {{ {predicates} }} ?s ?p ?o "
             f"FILTER(LANG(?o) IN ({languages})) }} UNION "
-            f"{{ VALUES ?s {{ {nodes} }} ?o <{terms.SCHEMA_ABOUT}> ?s {page} }} }}"
+            f"{{ VALUES ?s {{ {nodes} }} ?o <{terms.SCHEMA_ABOUT}> ?s {page_filter} }} }}"
         ).rows
-        for one, predicate, value in rows:
-            if one is None or value is None or one.value not in facts:
+        for subject, predicate, value in rows:
+            if subject is None or value is None or subject.value not in facts:
                 continue
-            facts_of_iri = facts[one.value]
-            facts_of_iri.exists = True
+            description = facts[subject.value]
+            description.exists = True
             if predicate is None:
-                facts_of_iri.pages.append(value.value)
+                description.pages.append(value.value)
             elif value.kind == "literal":
-                facts_of_iri.names[predicate.value].append((value.value, value.language or ""))
+                description.names[predicate.value].append((value.value, value.language or ""))
 
     def _add_names_in_any_language(self, facts: dict[str, _EntityDescription]) -> None:
         if not facts:
             return
         query = f"SELECT ?s ?o WHERE {{ VALUES ?s {{ {_format_iris(facts)} }} ?s rdfs:label ?o }} LIMIT {_MAX_NAMES}"
-        for one, value in self._protocol.select(query).rows:
-            if one is not None and value is not None and one.value in facts and value.kind == "literal":
-                facts[one.value].names[terms.RDFS_LABEL].append((value.value, value.language or ""))
-                facts[one.value].exists = True
+        for subject, value in self._protocol.select(query).rows:
+            if subject is not None and value is not None and subject.value in facts and value.kind == "literal":
+                facts[subject.value].names[terms.RDFS_LABEL].append((value.value, value.language or ""))
+                facts[subject.value].exists = True
 
     def _mark_existing(self, facts: dict[str, _EntityDescription]) -> None:
         """Mark unnamed entities that occur in any triple."""
         iris = list(facts)
         for part in iter_batches(iris, _UNNAMED_BATCH_SIZE):
-            ways = " UNION ".join(
+            branches = " UNION ".join(
                 f"{{ SELECT ({iris.index(iri)} AS ?n) WHERE {{ {pattern} }} LIMIT 1 }}"
                 for iri in part
                 for pattern in self._usage_patterns(iri)
             )
-            for (number,) in self._protocol.select(f"SELECT ?n WHERE {{ {ways} }}").rows:
+            for (number,) in self._protocol.select(f"SELECT ?n WHERE {{ {branches} }}").rows:
                 if number is not None:
                     facts[iris[int(number.value)]].exists = True
 
@@ -113,7 +182,7 @@ class SparqlEntityDescriber:
         return Entity(short_id, label, description, tuple(aliases[:_MAX_ALIASES]), next(iter(titles), None))
 
     def _select_language(self, names: list[tuple[str, str]]) -> list[str]:
-        """Those in the language; without any, those that have none or all, else every one by its language."""
+        """The texts in the endpoint's language, else in "mul", else without a language, else all by language."""
         for preferred in self._languages:
             chosen = [text for text, language in names if language == preferred]
             if chosen:
@@ -121,20 +190,38 @@ class SparqlEntityDescriber:
         return [text for text, _ in sorted(names, key=lambda name: (name[1], name[0]))]
 
 
+def filter_subjects(protocol: SparqlClient, iris: Sequence[str]) -> set[str]:
+    """The IRIs that are the subject of a triple."""
+    subjects: set[str] = set()
+    for part in iter_batches(iris, _UNNAMED_BATCH_SIZE):
+        branches = " UNION ".join(
+            f"{{ SELECT ({number} AS ?n) WHERE {{ <{iri}> ?p ?o }} LIMIT 1 }}" for number, iri in enumerate(part)
+        )
+        rows = protocol.select(f"SELECT ?n WHERE {{ {branches} }}").rows
+        subjects |= {part[int(number.value)] for (number,) in rows if number is not None}
+    return subjects
+
+
 def filter_labelled(protocol: SparqlClient, iris: Sequence[str]) -> set[str]:
-    """Those of the IRIs that have a label, and so stand for something with a name."""
-    property_iris: set[str] = set()
+    """The IRIs that have a label."""
+    labelled: set[str] = set()
     for part in iter_batches(iris, _BATCH_SIZE):
         query = f"SELECT DISTINCT ?s WHERE {{ VALUES ?s {{ {_format_iris(part)} }} ?s rdfs:label ?o }}"
-        property_iris |= {one.value for (one,) in protocol.select(query).rows if one is not None}
-    return property_iris
+        labelled |= {subject.value for (subject,) in protocol.select(query).rows if subject is not None}
+    return labelled
 
 
 def _format_iris(iris: Sequence[str] | dict[str, _EntityDescription]) -> str:
     return " ".join(f"<{iri}>" for iri in iris)
 
 
+def quote_literal(text: str) -> str:
+    """The text as a literal of a query."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+
+
 def iter_batches(iris: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """The IRIs, so many at once."""
+    """The IRIs in batches of at most `size`."""
     for start in range(0, len(iris), size):
         yield iris[start : start + size]

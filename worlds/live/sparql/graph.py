@@ -1,165 +1,186 @@
-"""A graph source over a SPARQL 1.1 endpoint, Wikidata's or any other."""
+"""A graph source over a SPARQL 1.1 endpoint, Wikidata's or any other, and its search of entities by name."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from itertools import count
-from threading import Lock
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from worlds import terms
-from worlds.live.sparql.entities import EntityDescriber, SparqlEntityDescriber, filter_labelled, iter_batches
-from worlds.live.sparql.entity_search import EntityFinder, SparqlNameSearch
-from worlds.live.sparql.ids import EntityIdMapping
+from worlds.live.sparql.entities import (
+    EntityDescriber,
+    EntityIdMapping,
+    SparqlEntityDescriber,
+    filter_labelled,
+    filter_subjects,
+    list_entities,
+    quote_literal,
+)
 from worlds.live.sparql.protocol import SparqlClient
+from worlds.live.sparql.relations import SparqlRelations
 from worlds.live.sparql.rewrite import prepare_query
-from worlds.source import Cell, Entity, NotFound, Relation, Relations, Table
+from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceError, Table
+from worlds.text_normalization import normalize_name, replace_surrogates
 
-_MAX_INCOMING = 20_000
-"""What arrives at an entity is looked at so far; a country has millions of residents."""
-_SAMPLE_SIZE = 50
-"""Values of a relation that are looked at to tell what it leads to."""
-_SAMPLE_BATCH_SIZE = 20
-_PAGE_SIZE = 2000
-
-_PROPERTIES_QUERY = """
-SELECT ?s ?type ?label (GROUP_CONCAT(DISTINCT ?alias; separator="\\n") AS ?aliases) WHERE {{
-  {{ SELECT ?s ?type WHERE {{ ?s a wikibase:Property ; wikibase:propertyType ?type }}
-     ORDER BY ?s LIMIT {most} OFFSET {start} }}
-  OPTIONAL {{ ?s rdfs:label ?own FILTER(LANG(?own) = "{language}") }}
-  OPTIONAL {{ ?s rdfs:label ?any FILTER(LANG(?any) = "mul") }}
-  OPTIONAL {{ ?s skos:altLabel ?alias FILTER(LANG(?alias) = "{language}") }}
-  BIND(COALESCE(?own, ?any) AS ?label)
-}} GROUP BY ?s ?type ?label
-"""
+_MAX_MATCHES = 200
+"""Maximum names read per query, the shortest first."""
+_WORD = re.compile(r"\w+")
+_MAX_NAME_WORDS = 16
+_MAX_NAME_LENGTH = 500
+"""Maximum length of a name; longer text would not fit into a query."""
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Names do not contain them, and some servers end the query at the first NUL."""
+_MAX_PROPERTIES = 5
+"""Maximum properties that the wiki's search returns for a phrase."""
+_NAME_PREDICATES = ((terms.RDFS_LABEL, 0), (terms.SKOS_ALT_LABEL, 2))
 
 
-class SparqlRelations:
-    """The relations of an endpoint; each is described once and then remembered."""
+class EntityFinder(Protocol):
+    def find(self, name: str, k: int) -> list[str]:
+        """At most k IRIs by name, best match first."""
 
-    def __init__(self, protocol: SparqlClient, entities: EntityDescriber) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _NameMatch:
+    iri: str
+    text: str
+    kind: int
+
+
+class SparqlNameSearch:
+    """Finds IRIs by name: first by exact match, then by words, ignoring case."""
+
+    def __init__(self, protocol: SparqlClient) -> None:
         self._protocol = protocol
-        self._entities = entities
-        self._ids = EntityIdMapping.from_endpoint(protocol.endpoint)
-        self._language = protocol.endpoint.language
-        self._wikibase = protocol.endpoint.vocabulary == "wikibase"
-        self._known: dict[str, Relation] = {}
-        self._all: tuple[Relation, ...] | None = None
-        self._lock = Lock()
+        self._endpoint = protocol.endpoint
 
-    def find_entity_relations(self, iri: str) -> Relations:
-        """Those that leave it and those that arrive at it."""
-        space = f'FILTER(STRSTARTS(STR(?p), "{self._ids.property}"))' if self._wikibase else ""
-        outgoing = self._select_predicates(f"SELECT DISTINCT ?p WHERE {{ <{iri}> ?p ?o {space} }}")
-        incoming = self._select_predicates(
-            f"SELECT DISTINCT ?p WHERE {{ {{ SELECT ?p WHERE {{ ?s ?p <{iri}> {space} }} LIMIT {_MAX_INCOMING} }} }}"
+    def find(self, name: str, k: int) -> list[str]:
+        """At most k IRIs by name, best match first."""
+        name = _clean_name(name)
+        words = _WORD.findall(normalize_name(name))[:_MAX_NAME_WORDS]
+        if not name or k < 1:
+            return []
+        iris = dict.fromkeys(self._rank_matches(name, self._match_exactly(name)))
+        if len(iris) < k and words and self._endpoint.search == "scan":
+            iris |= dict.fromkeys(self._rank_matches(name, self._match_words(words)))
+        return list(iris)[:k]
+
+    def find_by_title(self, title: str) -> list[str]:
+        """The IRIs of the entities that the article with this title is about."""
+        title = _clean_name(title)
+        if not title:
+            return []
+        rows = self._select_rows(
+            f"SELECT ?s WHERE {{ VALUES ?page {{ {' '.join(self._page_iris(title))} }} ?page {_ABOUT_PREDICATE} ?s }}"
         )
-        self._describe_predicates([*outgoing, *incoming])
-        return Relations(*(tuple(self._sort_by_id(way)) for way in (outgoing, incoming)))
-
-    def list_relations(self) -> tuple[Relation, ...]:
-        """Every one of the graph, by id."""
-        with self._lock:
-            if self._all is None:
-                predicates = self._find_defined() if self._wikibase else self._find_used()
-                self._describe_predicates(predicates)
-                self._all = tuple(self._sort_by_id(predicates))
-            return self._all
-
-    def _sort_by_id(self, predicates: Iterable[str]) -> list[Relation]:
-        return sorted((self._known[iri] for iri in dict.fromkeys(predicates)), key=lambda relation: relation.id)
-
-    def _find_used(self) -> list[str]:
-        return self._select_predicates("SELECT DISTINCT ?p WHERE { ?s ?p ?o }")
-
-    def _find_defined(self) -> list[str]:
-        """Every property that the wiki defines, described, a page at a time; Wikidata has more than 12,000."""
-        labels: dict[str, None] = {}
-        for page in count():
-            rows = self._protocol.select(
-                _PROPERTIES_QUERY.format(language=self._language, most=_PAGE_SIZE, start=page * _PAGE_SIZE)
-            ).rows
-            for one, kind, label, aliases in rows:
-                if one is None or kind is None:
-                    continue
-                relation_id = self._ids.id_of(one.value)
-                names = [name for name in (aliases.value.split("\n") if aliases else []) if name]
-                iri = str(self._ids.predicate_of(relation_id))
-                labels[iri] = None
-                called = label.value if label else relation_id
-                leads = _declared_value_kind(kind.value.rpartition("#")[2])
-                self._known[iri] = Relation(relation_id, called, tuple(sorted(names)), leads)
-            if len(rows) < _PAGE_SIZE:
-                break
-        return list(labels)
-
-    def _select_predicates(self, sparql: str) -> list[str]:
-        iris = [one.value for (one,) in self._protocol.select(sparql).rows if one is not None]
-        return [iri for iri in iris if iri not in terms.NAMING_PREDICATES]
-
-    def _describe_predicates(self, predicates: Sequence[str]) -> None:
-        new = [iri for iri in dict.fromkeys(predicates) if iri not in self._known]
-        if not new:
-            return
-        # Wikidata labels the property's item, not the predicate that leads to a value.
-        items = {iri: str(self._ids.iri_of(self._ids.id_of(iri))) for iri in new}
-        described = self._entities.describe(list(dict.fromkeys(items.values())))
-        kinds = self._load_declared_kinds(items) if self._wikibase else self._sample_kinds(new)
-        for iri in new:
-            one = described.get(items[iri])
-            label = one.label if one is not None else terms.label_from_iri(iri)
-            aliases = one.aliases if one is not None else ()
-            self._known[iri] = Relation(self._ids.id_of(iri), label, aliases, kinds.get(iri, "entity"))
-
-    def _load_declared_kinds(self, items: dict[str, str]) -> dict[str, str]:
-        """What they lead to, as the wiki declares it."""
-        by_item = {item: iri for iri, item in items.items()}
-        labels: dict[str, str] = {}
-        for part in iter_batches(list(by_item), 10 * _SAMPLE_SIZE):
-            nodes = " ".join(f"<{item}>" for item in part)
-            query = f"SELECT ?s ?type WHERE {{ VALUES ?s {{ {nodes} }} ?s wikibase:propertyType ?type }}"
-            for one, kind in self._protocol.select(query).rows:
-                if one is not None and kind is not None:
-                    labels[by_item[one.value]] = _declared_value_kind(kind.value.rpartition("#")[2])
-        return labels
-
-    def _sample_kinds(self, predicates: Sequence[str]) -> dict[str, str]:
-        """What they lead to, by some of their values."""
-        counts: dict[str, Counter[str]] = {iri: Counter() for iri in predicates}
-        for part in iter_batches(list(predicates), _SAMPLE_BATCH_SIZE):
-            ways = " UNION ".join(
-                f"{{ SELECT ({number} AS ?n) ?o WHERE {{ ?s <{iri}> ?o }} LIMIT {_SAMPLE_SIZE} }}"
-                for number, iri in enumerate(part)
+        if not rows and self._endpoint.search == "scan":
+            suffix = quote_literal(
+                f"/wiki/{terms.page_iri_from_title(normalize_name(title)).removeprefix(terms.ARTICLE_NAMESPACE)}".casefold()
             )
-            for number, value in self._protocol.select(f"SELECT ?n ?o WHERE {{ {ways} }}").rows:
-                if number is not None and value is not None:
-                    counts[part[int(number.value)]][_cell_value_kind(value)] += 1
-        return {iri: count.most_common(1)[0][0] for iri, count in counts.items() if count}
+            rows = self._select_rows(
+                f"SELECT ?s WHERE {{ ?page {_ABOUT_PREDICATE} ?s "
+                f"FILTER(STRENDS(LCASE(STR(?page)), {suffix})) }} LIMIT 5"
+            )
+        return list(dict.fromkeys(row[0] for row in rows))
+
+    def find_by_label(self, name: str) -> list[str]:
+        """The IRIs with exactly this label."""
+        name = _clean_name(name)
+        matches = self._match_exactly(name) if name else []
+        return list(dict.fromkeys(match.iri for match in matches if match.kind == 0))
+
+    def _page_iris(self, title: str) -> Iterator[str]:
+        spaced = " ".join(title.replace("_", " ").split())
+        for variant in dict.fromkeys((spaced, spaced[:1].upper() + spaced[1:])):
+            name = terms.page_iri_from_title(variant).removeprefix(terms.ARTICLE_NAMESPACE)
+            yield f"<{self._endpoint.articles or terms.ARTICLE_NAMESPACE}{name}>"
+
+    def _match_exactly(self, name: str) -> list[_NameMatch]:
+        texts = " ".join(quote_literal(name) + tag for tag in self._language_tags())
+        branches = " UNION ".join(
+            f"{{ VALUES ?name {{ {texts} }} ?s <{predicate}> ?name BIND({kind} AS ?kind) }}"
+            for predicate, kind in _NAME_PREDICATES
+        )
+        pages = " ".join(self._page_iris(name))
+        title_branch = (
+            f"{{ VALUES ?page {{ {pages} }} ?page {_ABOUT_PREDICATE} ?s "
+            f"BIND({quote_literal(name)} AS ?name) BIND(1 AS ?kind) }}"
+        )
+        return self._select_names(
+            f"SELECT ?s ?name ?kind WHERE {{ {branches} UNION {title_branch} }} LIMIT {_MAX_MATCHES}"
+        )
+
+    def _language_tags(self) -> Iterator[str]:
+        for language in dict.fromkeys((self._endpoint.language, "mul", "")):
+            yield f"@{language}" if language else ""
+
+    def _match_words(self, words: list[str]) -> list[_NameMatch]:
+        conditions = " && ".join(f"CONTAINS(LCASE(STR(?name)), {quote_literal(word)})" for word in words)
+        branches = " UNION ".join(
+            f"{{ ?s <{predicate}> ?name BIND({kind} AS ?kind) }}" for predicate, kind in _NAME_PREDICATES
+        )
+        names = self._select_names(
+            f"SELECT ?s ?name ?kind WHERE {{ {branches} FILTER({conditions}) }} "
+            f"ORDER BY STRLEN(STR(?name)) LIMIT {_MAX_MATCHES}"
+        )
+        return [match for match in names if _contains_words(match.text, words)]
+
+    def _select_names(self, sparql: str) -> list[_NameMatch]:
+        return [_NameMatch(iri, name, int(kind)) for iri, name, kind in self._select_rows(sparql)]
+
+    def _select_rows(self, sparql: str) -> list[tuple[str, ...]]:
+        rows = self._protocol.select(sparql).rows
+        return [
+            tuple(cell.value for cell in row if cell is not None)
+            for row in rows
+            if row[0] is not None and row[0].kind == "iri" and None not in row
+        ]
+
+    def _rank_matches(self, name: str, matches: list[_NameMatch]) -> list[str]:
+        normalized = normalize_name(name)
+
+        def sort_key(match: _NameMatch) -> tuple[bool, bool, int, int, str]:
+            text = normalize_name(match.text)
+            return text != normalized, not text.startswith(normalized), match.kind, len(text), match.iri
+
+        return [match.iri for match in sorted(matches, key=sort_key)]
 
 
-def _cell_value_kind(value: Cell) -> str:
-    return terms.classify_datatype(value.datatype or "") if value.kind == "literal" else "entity"
+_ABOUT_PREDICATE = f"<{terms.SCHEMA_ABOUT}>"
 
 
-def _declared_value_kind(kind: str) -> str:
-    if kind == "Time":
-        return "date"
-    if kind == "Quantity":
-        return "number"
-    return "entity" if kind.startswith("Wikibase") else "text"
+def _clean_name(name: str) -> str:
+    """The name without control characters; "" if it is longer than _MAX_NAME_LENGTH."""
+    name = _CONTROL_CHARACTERS.sub(" ", replace_surrogates(name)).strip()
+    return name if len(name) <= _MAX_NAME_LENGTH else ""
+
+
+def _contains_words(text: str, words: list[str]) -> bool:
+    """Whether the text contains these words; the last one may be a prefix."""
+    text_words = _WORD.findall(normalize_name(text))
+    return set(words[:-1]) <= set(text_words) and any(word.startswith(words[-1]) for word in text_words)
+
+
+def _has_values(table: Table) -> bool:
+    """Whether the result says anything: a row with a value other than a count of 0, or yes."""
+    return bool(table.boolean) or any(cell.value != "0" for row in table.rows for cell in row if cell is not None)
 
 
 class ItemFinder(Protocol):
     def find_item(self, title: str) -> str | None:
-        """The entity id of the article of that title; None if the wiki has none, NotFound without an article."""
+        """The entity id of the article with this title; None if the wiki has none, NotFound without an article."""
 
 
 class WikiEntitySource(EntityDescriber, EntityFinder, Protocol):
-    """A wiki that knows its entities better than its graph does."""
+    """A wiki whose API describes and finds entities in place of the endpoint."""
+
+    host: str
+
+    def find_properties(self, name: str, k: int) -> list[str]:
+        """At most k IRIs of properties by name, best match first."""
 
 
 class SparqlGraph:
-    """The graph of an endpoint; safe to share between threads, each call within the endpoint's limits."""
+    """The graph of an endpoint; thread-safe, each call within the endpoint's limits."""
 
     def __init__(
         self, protocol: SparqlClient, articles: ItemFinder | None = None, wiki: WikiEntitySource | None = None
@@ -168,6 +189,7 @@ class SparqlGraph:
         self._protocol = protocol
         self._endpoint = endpoint
         self._articles = articles
+        self._wiki = wiki
         self._ids = EntityIdMapping.from_endpoint(endpoint)
         self._entities: EntityDescriber = wiki if wiki and endpoint.labels == "api" else SparqlEntityDescriber(protocol)
         self._names = SparqlNameSearch(protocol)
@@ -183,19 +205,49 @@ class SparqlGraph:
             entities |= filter_labelled(self._protocol, [iri for iri in iris if iri not in entities])
         cells = {iri: Cell("entity" if iri in entities else "iri", self._ids.id_of(iri)) for iri in iris}
         rows = (tuple(cells[c.value] if c and c.kind == "iri" else c for c in row) for row in table.rows)
-        return replace(table, rows=tuple(rows))
+        note = "" if _has_values(table) else self._explain_missing_triples(list_entities(sparql, self._endpoint))
+        return replace(table, rows=tuple(rows), note=note)
 
     def vocabulary(self) -> tuple[Relation, ...]:
-        """Every relation of the graph, by id; of Wikidata that takes a while, once."""
+        """Every relation of the graph, by id; Wikidata's takes several requests the first time."""
         return self._relations.list_relations()
 
+    @property
+    def has_large_vocabulary(self) -> bool:
+        """Whether the relations are those that a wiki defines, thousands on Wikidata, and not those in use."""
+        return self._endpoint.vocabulary == "wikibase"
+
+    def find_relations(self, names: Sequence[str], phrases: Sequence[str]) -> tuple[Relation, ...]:
+        """The relations with one of these names, and those that the wiki's search finds for the phrases, by id."""
+        wiki = self._wiki if self._endpoint.search == "api" else None
+        properties = [iri for phrase in phrases if wiki for iri in wiki.find_properties(phrase, _MAX_PROPERTIES)]
+        return self._relations.find_by_name(names, properties)
+
     def relations(self, entity: str) -> Relations:
-        """The relations that the entity really has; NotFound when the graph does not know it."""
+        """The relations that occur with the entity; NotFound if the graph does not know it."""
         iri = self._ids.iri_of(entity)
         relations = self._relations.find_entity_relations(iri) if iri is not None else Relations()
         if iri is None or not (relations.outgoing or relations.incoming or self._entities.describe([iri])):
             raise NotFound(f"This world's graph does not know {entity!r}; ids look like Q42, or are full IRIs.")
+        if relations == Relations() and (note := self._explain_missing_triples([iri])):
+            raise NotFound(note)
         return relations
+
+    def _explain_missing_triples(self, iris: Sequence[str]) -> str:
+        """One sentence about those that the wiki has and the endpoint does not, as parts of Wikidata; "" for none."""
+        if self._wiki is None or not iris:
+            return ""
+        try:
+            present = filter_subjects(self._protocol, iris)
+            entities = self._wiki.describe([iri for iri in iris if iri not in present])
+        except SourceError:
+            # The result is right without its explanation.
+            return ""
+        if not entities:
+            return ""
+        names = ", ".join(f"{entity.label} ({entity.id})" for entity in entities.values())
+        reason = f": {self._endpoint.left_out}" if self._endpoint.left_out else ""
+        return f"{self._wiki.host} has {names}, but the graph of {self._protocol.host} has no triples of it{reason}."
 
     def entities(self, ids: Sequence[str]) -> list[Entity]:
         """The entities or properties of these ids, in their order; unknown ones are left out."""
@@ -206,14 +258,14 @@ class SparqlGraph:
         return [entities[iris[entity]] for entity in ids if entity in iris and iris[entity] in entities]
 
     def entity_of(self, title: str) -> Entity:
-        """The entity that the article of that title is about; NotFound when there is none."""
+        """The entity that the article with this title is about; NotFound if there is none."""
         missing: NotFound | None = None
         candidates: list[str] = []
         if self._articles is not None:
             try:
                 item = self._articles.find_item(title)
-            except NotFound as none:
-                missing = none
+            except NotFound as error:
+                missing = error
             else:
                 candidates = [item] if item is not None else []
         candidates = candidates or [self._ids.id_of(iri) for iri in self._find_by_article(title)]
@@ -231,9 +283,9 @@ class SparqlGraph:
         return [described[iri] for iri in iris if iri in described]
 
     def _find_by_article(self, title: str) -> list[str]:
-        """The IRIs of what an article of that title is about, else of the one thing that has it as its label."""
-        titled = self._names.find_by_title(title)
-        if titled:
-            return titled
-        called = self._names.find_by_label(title)
-        return called if len(called) == 1 else []
+        """The IRIs of the entities that the article is about, else of the only entity with the title as its label."""
+        by_title = self._names.find_by_title(title)
+        if by_title:
+            return by_title
+        by_label = self._names.find_by_label(title)
+        return by_label if len(by_label) == 1 else []

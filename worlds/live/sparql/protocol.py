@@ -1,20 +1,16 @@
-"""Query a SPARQL endpoint: SPARQLWrapper builds the request, the HTTP client sends it, the response becomes a table.
-
-Error replies of the usual servers become one sentence that helps to repair the query.
-"""
+"""Query a SPARQL endpoint: SPARQLWrapper builds the request, the HTTP client sends it, the response becomes a table."""
 
 import json
-import re
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from SPARQLWrapper import GET, JSON, POST, POSTDIRECTLY, URLENCODED, SPARQLWrapper
 
-from worlds.embedded.sparql_guard import shorten_parser_message
+from worlds.live.description import SparqlEndpoint
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.endpoint import SparqlEndpoint
 from worlds.live.http.request import (
     RETRY_STATUSES,
     HttpRequest,
@@ -23,162 +19,212 @@ from worlds.live.http.request import (
     InvalidResponse,
     get_host,
 )
-from worlds.live.sparql.results import drop_internal_columns, merge_rows, parse_results
-from worlds.live.sparql.rewrite import PreparedQuery, prepare_query
+from worlds.live.sparql.error_reply import is_stopped_query, map_failure
+from worlds.live.sparql.rewrite import INTERNAL_PREFIX, PreparedQuery, prepare_query
 from worlds.live.sparql.tokens import tokenize_query
-from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable, Table
+from worlds.source import Cell, SourceUnavailable, Table
+from worlds.text_normalization import replace_unstorable
 
-_MAX_MESSAGE_LENGTH = 400
-_MAX_BODY_LENGTH = 4000
-"""Characters of a message that are looked at."""
-_TIMEOUT_PATTERN = re.compile(
-    r"time[d-]?[ -]?out|S1TAT|S1T00|time limit|exceeds? the limit of .* seconds", re.IGNORECASE
-)
-_SYNTAX_ERROR_PATTERN = re.compile(
-    r"SPARQL compiler|MalformedQuery|ParseException|syntax error|Invalid SPARQL", re.IGNORECASE
-)
-_QUERY_ECHO_PATTERN = re.compile(
-    r"\n\s*(?:SPARQL query:|Was expecting|at [\w.$]+\()|SPARQL-QUERY:.*?(?=\w+Exception)", re.DOTALL
-)
-_JAVA_EXCEPTION_PATTERN = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
-_POSITION_PATTERN = re.compile(r"\d+:\d+")
-_HTML_TAG_PATTERN = re.compile(r"<[^<>]{0,200}>")
+_XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+_RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+_VIRTUOSO_ASK = "__ASK_RETVAL"
+_EXCERPT_LENGTH = 120
 
 
-def map_failure(status: int, body: bytes, host: str, query: PreparedQuery) -> SourceError:
-    """The error for the query's author, from the error status and body."""
-    raw = body.decode("utf-8", "replace")
-    message = query.restore_line_numbers(_extract_message(raw))
-    if status not in {401, 403, 404, 407} and _TIMEOUT_PATTERN.search(raw):
-        return SourceTimeout(
-            f"{host} stopped the query at its limit of time; ask for less, for example with more conditions or "
-            "without sorting."
-        )
-    if status == 400 or (status == 500 and _SYNTAX_ERROR_PATTERN.search(raw)):
-        return QueryRefused(
-            f"The query is no valid SELECT or ASK: {message or 'the server does not say why'}"
-            f"{' (line:column)' if _POSITION_PATTERN.search(message) else ''}. Mend it there and run it again."
-        )
-    if status in {413, 414}:
-        return QueryRefused(f"{host} takes no query as long as this one; ask in smaller parts.")
-    if status in {401, 403, 407}:
-        return SourceUnavailable(
-            f"{host} does not let us ask (status {status}{_format_detail(message)}); "
-            "check the headers of the graph in the world's description and SHOWHOW_CONTACT."
-        )
-    if status == 404:
-        return SourceUnavailable(f"{host} has no such address (status 404); check the graph's url in the description.")
-    return SourceUnavailable(
-        f"{host} could not answer (status {status}{_format_detail(message)}); ask otherwise or try later."
-    )
+def parse_results(body: bytes, host: str) -> Table:
+    """The table in a server's JSON; SourceUnavailable if the JSON is truncated or not a query result.
 
-
-def _format_detail(message: str) -> str:
-    return f": {message}" if message else ""
-
-
-def _extract_message(raw: str) -> str:
-    """The message itself, without the query repeated, Java's traces and mark-up."""
+    IRIs become cells of kind "iri" with the full IRI, also those of entities.
+    """
+    document = _parse_json_object(body, host)
     try:
-        document = json.loads(raw)
-    except ValueError:
-        document = None
-    if isinstance(document, dict):
-        raw = str(document.get("exception") or document.get("message") or document.get("error") or raw)
-        where = document.get("metadata")
-        if isinstance(where, dict) and "line" in where:
-            raw = f"at {where['line']}:{where.get('positionInLine', 0)}: {raw}"
-    # Blazegraph repeats the whole query before it says what is wrong with it.
-    raw = raw.rpartition("MalformedQueryException: ")[2][:_MAX_BODY_LENGTH]
-    text = _JAVA_EXCEPTION_PATTERN.sub("", _HTML_TAG_PATTERN.sub(" ", _QUERY_ECHO_PATTERN.split(raw)[0] or raw))
-    text = " ".join(shorten_parser_message(text).split()).rstrip(".")
-    return text if len(text) <= _MAX_MESSAGE_LENGTH else f"{text[:_MAX_MESSAGE_LENGTH]} ..."
+        if isinstance(document.get("boolean"), bool):
+            return Table(boolean=document["boolean"])
+        columns = _parse_columns(document["head"])
+        bindings = document["results"]["bindings"]
+        if columns == (_VIRTUOSO_ASK,):
+            # False is an empty result, or a row with 0.
+            return Table(boolean=any(row[_VIRTUOSO_ASK]["value"] in {"1", "true"} for row in bindings))
+        rows = tuple(tuple(_parse_cell(binding.get(column)) for column in columns) for binding in bindings)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SourceUnavailable(
+            f"{host} answered with JSON that is not a query result ({_format_excerpt(body)}); "
+            "check the graph's url in the world's description."
+        ) from error
+    return Table(columns, rows)
+
+
+def drop_internal_columns(table: Table) -> Table:
+    """The table without the helper columns that SELECT * returns."""
+    positions = [n for n, column in enumerate(table.columns) if not column.startswith(INTERNAL_PREFIX)]
+    if len(positions) == len(table.columns):
+        return table
+    columns = tuple(table.columns[n] for n in positions)
+    return replace(table, columns=columns, rows=tuple(tuple(row[n] for n in positions) for row in table.rows))
+
+
+def merge_rows(table: Table, columns: Sequence[str]) -> Table:
+    """Merge rows that differ in these columns only; the merged cell lists their values, separated by commas."""
+    merged_columns = [table.columns.index(column) for column in columns]
+    groups: dict[object, list[tuple[Cell | None, ...]]] = {}
+    for number, row in enumerate(table.rows):
+        shared_cells = tuple(cell for n, cell in enumerate(row) if n not in merged_columns)
+        has_value = any(row[n] is not None for n in merged_columns)
+        groups.setdefault(shared_cells if has_value else number, []).append(row)
+    return replace(table, rows=tuple(_merge_group(group, merged_columns) for group in groups.values()))
+
+
+def _merge_group(rows: Sequence[tuple[Cell | None, ...]], merged_columns: Sequence[int]) -> tuple[Cell | None, ...]:
+    merged = list(rows[0])
+    for n in merged_columns:
+        cells = list(dict.fromkeys(cell for row in rows if (cell := row[n]) is not None))
+        if cells:
+            merged[n] = replace(cells[0], value=", ".join(cell.value for cell in cells))
+    return tuple(merged)
+
+
+def _parse_columns(head: dict[str, Any]) -> tuple[str, ...]:
+    names = head.get("vars") or []
+    if not isinstance(names, list):
+        raise TypeError("the columns are not a list")
+    return tuple(map(str, names))
+
+
+def _parse_json_object(body: bytes, host: str) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except RecursionError as error:
+        raise SourceUnavailable(
+            f"{host} answered with JSON that is nested too deeply for a query result; "
+            "check the graph's url in the world's description."
+        ) from error
+    except ValueError as error:
+        # A server that stops in the middle of a result has already sent status 200.
+        if body.lstrip()[:1] == b"{":
+            raise SourceUnavailable(
+                f"The response of {host} ends after {len(body):,} bytes: the server stopped the query, "
+                "probably at its time limit; narrow the query or run it again."
+            ) from error
+        raise SourceUnavailable(
+            f"{host} did not answer with a query result ({_format_excerpt(body)}); "
+            "check the graph's url in the world's description."
+        ) from error
+    if not isinstance(document, dict):
+        raise SourceUnavailable(f"{host} answered with JSON that is not a query result ({_format_excerpt(body)}).")
+    return document
+
+
+def _format_excerpt(body: bytes) -> str:
+    text = " ".join(body[: 4 * _EXCERPT_LENGTH].decode("utf-8", "replace").split())
+    return f"it begins {text[:_EXCERPT_LENGTH]!r}" if text else "it is empty"
+
+
+def _parse_cell(value: dict[str, Any] | None) -> Cell | None:
+    if value is None:
+        return None
+    text = replace_unstorable(str(value["value"]))
+    match value["type"]:
+        case "uri":
+            # Virtuoso writes blank nodes as IRIs with its own scheme.
+            return Cell("blank", text.removeprefix("nodeID://")) if text.startswith("nodeID://") else Cell("iri", text)
+        case "bnode":
+            return Cell("blank", text.removeprefix("nodeID://").removeprefix("_:"))
+        case "literal" | "typed-literal":
+            language = value.get("xml:lang") or None
+            datatype = _RDF_LANG_STRING if language else value.get("datatype") or _XSD_STRING
+            return Cell("literal", text, str(datatype), language)
+        case other:
+            return Cell("literal", f"{other} {text}")
 
 
 _MAX_URL_LENGTH = 4000
-"""Longer ones are refused by some server or by something before it."""
+"""Some servers and proxies refuse longer URLs."""
 _ACCEPTED_TYPES = ("application/sparql-results+json", "application/json", "text/json")
 _QUERY_RETRY_STATUSES = RETRY_STATUSES - {500}
-"""A server that fails at a query with 500 fails at it once more."""
+"""A query that fails with 500 usually fails again."""
 _RECORDED_ERROR_STATUSES = frozenset({400})
-"""A query that a server cannot read stays one, and a replay offline is to tell so."""
+"""Refusals of invalid queries are recorded, so that a replay offline raises the same error."""
 _WRAPPER_METHODS = {"GET": (GET, URLENCODED), "POST form": (POST, URLENCODED), "POST direct": (POST, POSTDIRECTLY)}
 
 
 class SparqlClient:
     """Client of one endpoint; thread-safe."""
 
-    def __init__(self, door: RecordingHttpClient, endpoint: SparqlEndpoint) -> None:
-        self._door = door
+    def __init__(self, http_client: RecordingHttpClient, endpoint: SparqlEndpoint) -> None:
+        self._http_client = http_client
         self.endpoint = endpoint
         self.host = get_host(endpoint.url)
 
     def select(self, sparql: str) -> Table:
-        """The result of a query of our own; QueryRefused, SourceTimeout and SourceUnavailable say what went wrong."""
-        # Rows of our own queries are bounded where they are written, and their columns are counted on.
+        """The result of a query that Showhow wrote; its columns are checked, and its rows are not cut."""
+        # These queries have their own LIMIT.
         query = prepare_query(sparql, replace(self.endpoint, rows=1_000_000))
         return self._execute_checked(query, partial(self._validate_response, query, tokenize_query(sparql).columns))
 
     def execute(self, query: PreparedQuery) -> Table:
-        """The result of a prepared query, IRIs as they are, cut at its limit."""
+        """The result of a prepared query with full IRIs, cut at the endpoint's rows.
+
+        QueryRefused, SourceTimeout or SourceUnavailable if the query fails.
+        """
         return self._execute_checked(query, partial(self._validate_response, query, ()))
 
     def _execute_checked(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> Table:
         try:
-            answer = self._door.send(self._build_request(query, check))
-        except HttpStatusError as failed:
-            raise map_failure(failed.status, failed.body, self.host, query) from failed
-        table = drop_internal_columns(parse_results(answer.body, self.host))
-        # Virtuoso tells of its own limit in a header and nowhere else.
-        most = answer.headers.get("x-sparql-maxrows", "")
-        if most.isdigit() and len(table.rows) >= int(most):
+            response = self._http_client.send(self._build_request(query, check))
+        except HttpStatusError as error:
+            raise map_failure(error.status, error.body, self.host, query) from error
+        table = drop_internal_columns(parse_results(response.body, self.host))
+        # Virtuoso reports its own limit in a header only.
+        max_rows = response.headers.get("x-sparql-maxrows", "")
+        if max_rows.isdigit() and len(table.rows) >= int(max_rows):
             table = replace(table, truncated=True)
         if query.limit_added and len(table.rows) > self.endpoint.rows:
             table = replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
         return merge_rows(table, query.alias_columns) if query.alias_columns else table
 
     def _build_request(self, query: PreparedQuery, check: Callable[[HttpResponse], None]) -> HttpRequest:
-        made = self._encode_query(query, self.endpoint.method)
-        if len(made.full_url) > _MAX_URL_LENGTH and made.data is None:
-            made = self._encode_query(query, "POST form")
-        headers = {name: value for name, value in made.header_items() if name.lower() in {"accept", "content-type"}}
-        content = made.data if isinstance(made.data, bytes) else b""
+        encoded = self._encode_query(query, self.endpoint.method)
+        if len(encoded.full_url) > _MAX_URL_LENGTH and encoded.data is None:
+            encoded = self._encode_query(query, "POST form")
+        headers = {name: value for name, value in encoded.header_items() if name.lower() in {"accept", "content-type"}}
+        content = encoded.data if isinstance(encoded.data, bytes) else b""
         return HttpRequest(
-            made.full_url,
-            made.get_method(),
+            encoded.full_url,
+            encoded.get_method(),
             headers,
             content,
             _ACCEPTED_TYPES,
             check,
             _QUERY_RETRY_STATUSES,
             _RECORDED_ERROR_STATUSES,
+            partial(is_stopped_query, query.text),
         )
 
     def _encode_query(self, query: PreparedQuery, method: str) -> urllib.request.Request:
         wrapper = _RequestBuilder(self.endpoint.url)
         wrapper.setReturnFormat(JSON)
         wrapper.setOnlyConneg(True)
-        way, how = _WRAPPER_METHODS[method]
-        wrapper.setMethod(way)
-        wrapper.setRequestMethod(how)
+        http_method, request_method = _WRAPPER_METHODS[method]
+        wrapper.setMethod(http_method)
+        wrapper.setRequestMethod(request_method)
         if self.endpoint.default_graph:
             wrapper.addParameter("default-graph-uri", self.endpoint.default_graph)
-        # Set as they are: setQuery would guess the form, and send what it takes for an update as one.
+        # Set directly, because setQuery would guess the form, possibly as an update.
         wrapper.queryString, wrapper.queryType = query.text, query.form
         return wrapper.build_request()
 
-    def _validate_response(self, query: PreparedQuery, columns: Sequence[str], answer: HttpResponse) -> None:
-        table = parse_results(answer.body, self.host)
+    def _validate_response(self, query: PreparedQuery, columns: Sequence[str], response: HttpResponse) -> None:
+        table = parse_results(response.body, self.host)
         if (table.boolean is None) != (query.form == "SELECT") or (columns and table.columns != tuple(columns)):
             raise InvalidResponse(
-                f"{self.host} answered something other than it was asked; check the graph's url in the world's "
+                f"{self.host} answered with the result of another query; check the graph's url in the world's "
                 "description."
             )
 
 
 class _RequestBuilder(SPARQLWrapper):
-    """SPARQLWrapper that hands out the request instead of sending it without deadline, limit and record."""
+    """SPARQLWrapper that returns the request, so that RecordingHttpClient sends it."""
 
     def build_request(self) -> urllib.request.Request:
-        made: urllib.request.Request = self._createRequest()
-        return made
+        request: urllib.request.Request = self._createRequest()
+        return request

@@ -27,7 +27,7 @@ _OPENING_BRACKETS, _CLOSING_BRACKETS = "{([", "})]"
 
 @dataclass(frozen=True, slots=True)
 class SparqlToken:
-    """A piece of a query with its place; `depth` counts the brackets around it."""
+    """A token of a query; `start` and `end` are positions in the text, `depth` counts the enclosing brackets."""
 
     kind: str
     text: str
@@ -36,25 +36,25 @@ class SparqlToken:
     depth: int
 
     def is_keyword(self, word: str) -> bool:
-        """Whether it is that keyword, case aside."""
+        """Whether it is this keyword, ignoring case; `word` is in lower case."""
         return self.kind == "word" and self.text.casefold() == word
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedQuery:
-    """A SELECT or ASK as text, with what stands where in it."""
+    """The text of a SELECT or ASK with its tokens."""
 
     text: str
     tokens: tuple[SparqlToken, ...]
-    """Without spaces and comments."""
+    """Without whitespace and comments."""
     form: str
     """SELECT or ASK."""
     declared_prefixes: dict[str, str]
-    """The prefixes that it declares, with their IRIs."""
+    """The IRIs of the declared prefixes."""
 
     @property
     def where_span(self) -> tuple[int, int] | None:
-        """The numbers of the tokens that open and close its WHERE; None where it is not whole."""
+        """The indexes of the tokens that open and close its WHERE; None if a bracket is missing."""
         first = next((n for n, t in enumerate(self.tokens) if t.text == "{" and t.depth == 0), None)
         if first is None:
             return None
@@ -63,35 +63,35 @@ class TokenizedQuery:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that a SELECT names; () of one that takes all there are."""
+        """The columns that a SELECT lists; () for SELECT *."""
         first = next(n for n, token in enumerate(self.tokens) if token.is_keyword(self.form.casefold()))
         head = list(takewhile(lambda token: token.text != "{", self.tokens[first:]))
-        named = (t for before, t in pairwise(head) if t.depth == 0 or (t.depth == 1 and before.is_keyword("as")))
-        return tuple(token.text[1:] for token in named if token.kind == "variable")
+        listed = (t for before, t in pairwise(head) if t.depth == 0 or (t.depth == 1 and before.is_keyword("as")))
+        return tuple(token.text[1:] for token in listed if token.kind == "variable")
 
 
 def tokenize_query(sparql: str) -> TokenizedQuery:
-    """The query's pieces; QueryRefused for anything that does not begin as a SELECT or an ASK does."""
+    """Tokenize a query; QueryRefused unless it begins as a SELECT or an ASK."""
     tokens = tuple(_iter_tokens(sparql))
-    declared: dict[str, str] = {}
-    place = 0
-    while place < len(tokens):
-        token, *then = tokens[place : place + 3]
-        if token.is_keyword("base") and [t.kind for t in then[:1]] == ["iri"]:
-            place += 2
-        elif token.is_keyword("prefix") and [t.kind for t in then] == ["name", "iri"]:
-            declared[then[0].text.removesuffix(":")] = then[1].text[1:-1]
-            place += 3
+    declared_prefixes: dict[str, str] = {}
+    index = 0
+    while index < len(tokens):
+        token, *following = tokens[index : index + 3]
+        if token.is_keyword("base") and [t.kind for t in following[:1]] == ["iri"]:
+            index += 2
+        elif token.is_keyword("prefix") and [t.kind for t in following] == ["name", "iri"]:
+            declared_prefixes[following[0].text.removesuffix(":")] = following[1].text[1:-1]
+            index += 3
         else:
             break
-    form = tokens[place].text.upper() if place < len(tokens) else ""
+    form = tokens[index].text.upper() if index < len(tokens) else ""
     if form not in {"SELECT", "ASK"}:
         raise QueryRefused(_unsupported_form_message(form))
-    return TokenizedQuery(sparql, tokens, form, declared)
+    return TokenizedQuery(sparql, tokens, form, declared_prefixes)
 
 
 def decode_escapes(sparql: str) -> str:
-    r"""The query with \u0041 and its like written out, which some servers do before they look for anything in it."""
+    r"""The query with escapes such as \u0041 decoded, as some servers do before they parse it."""
 
     def character(match: re.Match[str]) -> str:
         number = int(match[1] or match[2], 16)
@@ -115,8 +115,8 @@ def _unsupported_form_message(form: str) -> str:
     if form in {"CONSTRUCT", "DESCRIBE"}:
         return "Only SELECT and ASK are answered; CONSTRUCT and DESCRIBE are not; SELECT the values instead."
     if not form:
-        return "The query is no valid SELECT or ASK: it is empty; write one that begins with SELECT or ASK."
+        return "The query is not a valid SELECT or ASK: it is empty; write one that begins with SELECT or ASK."
     return (
-        f"The query is no valid SELECT or ASK: it begins with {form[:40]!r} (1:1, line:column). "
-        "Let it begin with SELECT or ASK, after BASE and PREFIX if there are any."
+        f"The query is not a valid SELECT or ASK: it begins with {form[:40]!r} (1:1, line:column). "
+        "Begin it with SELECT or ASK, after BASE and PREFIX if there are any."
     )

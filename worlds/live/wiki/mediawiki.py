@@ -1,6 +1,6 @@
 """The articles of Wikipedia, or of any MediaWiki, as a text source.
 
-A question becomes search words, since search engines match every word and know no grammar.
+A question is reduced to search words, since the wiki's search requires every word and ignores grammar.
 """
 
 import functools
@@ -9,8 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from worlds.importers.articles import split_sentences
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.wiki.api import MAX_TITLE_BYTES, WikiApi, WikiPageProperties, WikiSearchHit
-from worlds.live.wiki.api_replies import ParsedWikiPage, ParseResponse
+from worlds.live.wiki.api import (
+    MAX_TITLE_BYTES,
+    ParsedWikiPage,
+    ParseResponse,
+    WikiApi,
+    WikiPageProperties,
+    WikiSearchHit,
+)
 from worlds.live.wiki.page import DisambiguationChoice, WikiPage, parse_page
 from worlds.source import AmbiguousTitle, Article, NotFound, SearchHit
 from worlds.text_normalization import STOP_WORDS, replace_surrogates
@@ -25,20 +31,20 @@ _TOKEN_PATTERN = re.compile(r"\b[A-Z]\.|\w+(?:['’.-]\w+)*|[^\w\s]")
 _QUOTED_PATTERN = re.compile(r"[\"“„«]([^\"“”„«»]{2,100})[\"”“»]")
 _POSSESSIVE_SUFFIX = re.compile(r"['’]s$")
 _CONNECTIVES = frozenset("of the de la le von van der den du di da del and & in on at for to a".split())
-"""Small words that stand inside names."""
+"""Words in lower case that may occur inside names."""
 _ARTICLES = frozenset({"The", "A", "An"})
 
 
 def extract_words(text: str) -> list[str]:
-    """The words of a text in their order, each once, without what engines take for operators."""
+    """The distinct words of a text in their order; AND, OR and NOT in lower case, so that they are no operators."""
     words = (_POSSESSIVE_SUFFIX.sub("", word) for word in _WORD_PATTERN.findall(text))
-    short = (word for word in words if len(word) <= _MAX_WORD_LENGTH)
-    seen = dict.fromkeys(word.lower() if word in {"AND", "OR", "NOT"} else word for word in short)
-    return list(seen)[:_MAX_WORDS]
+    short_words = (word for word in words if len(word) <= _MAX_WORD_LENGTH)
+    distinct = dict.fromkeys(word.lower() if word in {"AND", "OR", "NOT"} else word for word in short_words)
+    return list(distinct)[:_MAX_WORDS]
 
 
 def extract_names(query: str) -> list[str]:
-    """What a query may name, most telling first: what stands in quotes, runs of capitals, a short query itself."""
+    """The names that a query may contain: quoted texts, a short query itself, then capitalized runs, longest first."""
     names = [" ".join(quoted.split()) for quoted in _QUOTED_PATTERN.findall(query)]
     bare = " ".join(query.split()).strip(" ?!.\"“”'")
     if bare and len(bare.split()) <= _MAX_TITLE_WORDS and not _is_question(bare):
@@ -49,47 +55,52 @@ def extract_names(query: str) -> list[str]:
 
 
 def relax_query(query: str) -> list[tuple[str, ...]]:
-    """Sets of words to search for, one after the other: all telling ones, those of names, then the most telling."""
+    """Word sets to search for in turn: all content words, those of names, then ever fewer of the most specific."""
     words = extract_words(query)
-    telling = [word for word in words if word.lower() not in STOP_WORDS] or words
-    names = [{word.lower() for word in extract_words(name)} for name in extract_names(query)]
-    # A short query that is no question counts as a name, but says nothing of its words.
-    named = [name for name in names if not name.issuperset(word.lower() for word in telling)]
-    of_names = frozenset[str]().union(*named)
-    ranked = sorted(telling, key=lambda word: (word.lower() not in of_names, not word[0].isdigit(), -len(word)))
+    content_words = [word for word in words if word.lower() not in STOP_WORDS] or words
+    all_names = [{word.lower() for word in extract_words(name)} for name in extract_names(query)]
+    # A name that is the whole query does not rank its words.
+    names = [name for name in all_names if not name.issuperset(word.lower() for word in content_words)]
+    name_words = frozenset[str]().union(*names)
+    ranked = sorted(content_words, key=lambda word: (word.lower() not in name_words, not word[0].isdigit(), -len(word)))
     halves = [frozenset(ranked[: len(ranked) >> times]) for times in range(1, len(ranked).bit_length())]
     word_sets = [
-        frozenset(telling),
-        *(frozenset(w for w in telling if w.lower() in some) for some in (of_names, *named)),
+        frozenset(content_words),
+        *(frozenset(w for w in content_words if w.lower() in subset) for subset in (name_words, *names)),
     ]
-    queries = [tuple(word for word in telling if word in some) for some in (*word_sets, *halves)]
+    queries = [tuple(word for word in content_words if word in subset) for subset in (*word_sets, *halves)]
     return [query for query in dict.fromkeys(queries) if query][:MAX_QUERIES]
 
 
 def _is_question(text: str) -> bool:
-    """Whether a text reads as a question; titles such as In Heaven have capitals only."""
+    """Whether a text reads as a question: a capitalized stop word with words in lower case after it.
+
+    A title such as In Heaven has none.
+    """
     first, *others = text.split()
-    begins = first.lower() in STOP_WORDS and first.lower() not in {"a", "the", "all", "my"} and text[:1].isupper()
-    return begins and any(word[:1].islower() and word not in _CONNECTIVES for word in others)
+    has_question_start = (
+        first.lower() in STOP_WORDS and first.lower() not in {"a", "the", "all", "my"} and text[:1].isupper()
+    )
+    return has_question_start and any(word[:1].islower() and word not in _CONNECTIVES for word in others)
 
 
 def _extract_capitalized_runs(query: str) -> Iterator[str]:
-    """Runs of words with capitals, small words inside them allowed; with those also the parts between them."""
+    """Runs of capitalized words, which may include connectives, and the parts between the connectives."""
     run: list[str] = []
-    before = "."
-    for part in [*_TOKEN_PATTERN.findall(query), ","]:
-        word = _POSSESSIVE_SUFFIX.sub("", part)
-        capital = word[:1].isupper() or (word[:1].isdigit() and bool(run))
-        # Within a sentence even a small word with a capital begins a name: the film In Heaven.
-        within = before not in {".", "?", "!"} and word != "I"
-        begins = capital and (word.lower() not in STOP_WORDS or word in _ARTICLES or within)
-        before = part
-        if begins or (run and (capital or word in _CONNECTIVES)):
+    previous = "."
+    for token in [*_TOKEN_PATTERN.findall(query), ","]:
+        word = _POSSESSIVE_SUFFIX.sub("", token)
+        is_capitalized = word[:1].isupper() or (word[:1].isdigit() and bool(run))
+        # Inside a sentence a capitalized stop word also starts a name, such as In Heaven.
+        is_inside_sentence = previous not in {".", "?", "!"} and word != "I"
+        starts_name = is_capitalized and (word.lower() not in STOP_WORDS or word in _ARTICLES or is_inside_sentence)
+        previous = token
+        if starts_name or (run and (is_capitalized or word in _CONNECTIVES)):
             run.append(word)
         else:
             yield from _name_variants(run)
             run = []
-        if part != word:
+        if token != word:
             yield from _name_variants(run)
             run = []
 
@@ -97,11 +108,11 @@ def _extract_capitalized_runs(query: str) -> Iterator[str]:
 def _name_variants(run: list[str]) -> Iterator[str]:
     while run and run[-1] in _CONNECTIVES:
         run = run[:-1]
-    without = run[1:] if run and run[0] in _ARTICLES else run
-    if not without:
+    without_article = run[1:] if run and run[0] in _ARTICLES else run
+    if not without_article:
         return
     yield " ".join(run)
-    yield " ".join(without)
+    yield " ".join(without_article)
     parts = re.split(r" (?:and|in|at|for|on|to) ", " ".join(run))
     if len(parts) > 1:
         yield from parts
@@ -114,71 +125,72 @@ _MAX_CHOICES = 20
 
 
 class MediaWikiText:
-    """A wiki behind its api.php; safe to share between threads."""
+    """The articles of a wiki, through its api.php; thread-safe."""
 
-    def __init__(self, api: str, language: str, door: RecordingHttpClient) -> None:
-        self._door = door
-        self._api = WikiApi(api, language, door)
+    def __init__(self, api: str, language: str, http_client: RecordingHttpClient) -> None:
+        self._http_client = http_client
+        self._api = WikiApi(api, language, http_client)
         self._language = language
 
     def search(self, query: str, k: int) -> list[SearchHit]:
-        """The k best articles: of exactly a name in the query, then with all its words, then with ever fewer."""
+        """The k best articles: titles equal to a name in the query, then matches of all its words, then of fewer."""
         query = replace_surrogates(query)
         if k < 1 or not extract_words(query):
             return []
-        with self._door.shared_deadline():
+        with self._http_client.shared_deadline():
             return self._search(query, k)
 
     def _search(self, query: str, k: int) -> list[SearchHit]:
         ranking = _SearchRanking()
         names = extract_names(query)
-        named = self._api.load_properties([spelling for name in names for spelling in _title_variants(name)])
-        ranking.add([WikiSearchHit(page.title, "") for page in named.values()][:_MAX_NAME_MATCHES], complete=False)
+        pages_by_name = self._api.load_properties([variant for name in names for variant in _title_variants(name)])
+        exact_matches = [WikiSearchHit(page.title, "") for page in pages_by_name.values()][:_MAX_NAME_MATCHES]
+        ranking.add(exact_matches, complete=False)
         for number, words in enumerate(relax_query(query)):
             if number == 1:
                 self._add_title_matches(ranking, names, k)
-            # A single common word finds anything; it is asked for where nothing else was found.
+            # A single common word matches anything; it is searched only if there are no other results.
             if len(ranking.titles) >= k or (ranking.titles and len(words) == 1 and words[0] not in names):
                 break
             ranking.add(self._api.search(" ".join(words), "text", k), complete=number == 0)
-        pages = {page.title: page for page in named.values()}
+        pages = {page.title: page for page in pages_by_name.values()}
         pages |= self._api.load_properties([title for title in ranking.titles if title not in pages])
         return ranking.hits(pages)[:k]
 
     def article(self, title: str) -> Article:
-        """The article of that title, redirects followed; AmbiguousTitle for a disambiguation page."""
-        with self._door.shared_deadline():
+        """The article with this title, redirects followed; AmbiguousTitle for a disambiguation page."""
+        with self._http_client.shared_deadline():
             return self._load_article(replace_surrogates(title).strip())
 
     def _load_article(self, title: str) -> Article:
         parsed = self._fetch_page(title) or self._fetch_nearest_page(title)
         if parsed is None:
-            near = ", ".join(repr(hit.title) for hit in self.search(title, 3))
-            advice = f"; the nearest are {near}" if near else ""
+            nearest = ", ".join(repr(hit.title) for hit in self.search(title, 3))
+            advice = f"; the nearest are {nearest}" if nearest else ""
             raise NotFound(f"There is no article titled {_truncate(title, MAX_TITLE_BYTES)!r}{advice}.")
         resolved_title, properties = parsed.title, parsed.properties
         page = parse_page(parsed.text, self._language)
-        # What no extension works out while a page is rendered, only the table of properties knows.
+        # Properties that are not computed while the page is rendered are in the wiki's table of properties only.
         page_properties = (
             self._api.load_properties([resolved_title]).get(resolved_title)
             if "wikibase_item" not in properties
             else None
         )
-        lists_names = (
+        is_disambiguation = (
             page.is_disambiguation
             or "disambiguation" in properties
             or bool(page_properties and page_properties.is_disambiguation)
         )
         item = page_properties.item if page_properties else properties.get("wikibase_item")
-        if lists_names and page.choices:
+        if is_disambiguation and page.choices:
             raise AmbiguousTitle(resolved_title, self._list_choices(page))
-        redirected = next((step.source for step in parsed.redirects), None)
+        redirected = next((redirect.source for redirect in parsed.redirects), None)
         return Article(resolved_title, page.sentences, item, page.sections, redirected=redirected)
 
     def find_item(self, title: str) -> str | None:
-        """The entity id of the article; None if the wiki has none, NotFound without an article."""
+        """The entity id of the article; None if the wiki has none, NotFound if there is no article."""
         title = replace_surrogates(title).strip()
-        with self._door.shared_deadline():
+        with self._http_client.shared_deadline():
             page = self._api.load_properties([title]).get(title)
             if page is None or page.is_disambiguation:
                 return self._load_article(title).entity
@@ -202,13 +214,13 @@ class MediaWikiText:
 
     def _fetch_nearest_page(self, title: str) -> ParsedWikiPage | None:
         """The page whose title differs in case only."""
-        spelled = " ".join(title.replace("_", " ").split())
-        if not extract_words(spelled) or len(spelled.encode()) > MAX_TITLE_BYTES:
+        spaced = " ".join(title.replace("_", " ").split())
+        if not extract_words(spaced) or len(spaced.encode()) > MAX_TITLE_BYTES:
             return None
-        # The wiki tries each word with a capital, but not a whole title in capitals with fewer of them.
-        for spelling in dict.fromkeys((spelled, spelled.lower())):
-            if near := self._api.search(spelling, "nearmatch", 1):
-                return self._fetch_page(near[0].title)
+        # The wiki tries to capitalize each word, but does not lower a title in capitals.
+        for variant in dict.fromkeys((spaced, spaced.lower())):
+            if hits := self._api.search(variant, "nearmatch", 1):
+                return self._fetch_page(hits[0].title)
         return None
 
     def _list_choices(self, page: WikiPage) -> list[SearchHit]:
@@ -233,7 +245,7 @@ class MediaWikiText:
         return self._api.has_title_search()
 
     def _add_title_matches(self, ranking: "_SearchRanking", names: Sequence[str], k: int) -> None:
-        """Articles with a name of the query in their titles."""
+        """Add articles whose titles contain a name of the query."""
         if not self._has_title_search:
             return
         for name in names[:2]:
@@ -241,7 +253,7 @@ class MediaWikiText:
 
 
 class _SearchRanking:
-    """The titles found so far, best first, and which of them have every word."""
+    """The titles of all results so far, best first, and which of them contain every word."""
 
     def __init__(self) -> None:
         self._snippets: dict[str, str] = {}
@@ -252,14 +264,14 @@ class _SearchRanking:
         return list(self._snippets)
 
     def add(self, hits: Iterable[WikiSearchHit], *, complete: bool) -> None:
-        """Put what was found after the rest; `complete` when it has every word of the query."""
+        """Append results; `complete` if they contain every word of the query."""
         for hit in hits:
             self._snippets[hit.title] = self._snippets.get(hit.title) or hit.snippet
             if complete:
                 self._complete.add(hit.title)
 
     def hits(self, pages: Mapping[str, WikiPageProperties]) -> list[SearchHit]:
-        """One hit a page: a redirect that was found stands for the page that it leads to."""
+        """One hit per page; a redirect counts as its target."""
         hits: dict[str, SearchHit] = {}
         for title, snippet in self._snippets.items():
             page = pages.get(title) or WikiPageProperties(title)
@@ -277,9 +289,9 @@ class _SearchRanking:
 
 
 def _describe_page(page: WikiPageProperties, snippet: str) -> str | None:
-    """What the page is about: as the wiki describes it, else its first sentence unless that is shown already."""
+    """The wiki's description of the page, else its first sentence unless the snippet shows it."""
     if page.is_disambiguation:
-        return "several things are called so"
+        return "several meanings of this title"
     if page.description or not page.extract or not snippet:
         return page.description
     first = split_sentences(page.extract)[0]
@@ -287,9 +299,9 @@ def _describe_page(page: WikiPageProperties, snippet: str) -> str | None:
 
 
 def _title_variants(name: str) -> list[str]:
-    """The ways in which a title of that name may be written."""
+    """The name as a title; a name in lower case also with capitals."""
     return [name] if name != name.lower() else [name, name.title()]
 
 
-def _truncate(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+def _truncate(text: str, max_length: int) -> str:
+    return text if len(text) <= max_length else text[: max_length - 1].rstrip() + "…"

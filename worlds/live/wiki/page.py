@@ -1,6 +1,7 @@
-"""Parse a rendered wiki page to plain text: sentences, table rows and sections, without notes, boxes and hidden parts.
+"""Parse a rendered wiki page to plain text: sentences, table rows and sections.
 
-Each row of a table or infobox becomes one line with every value after its header.
+References, navigation boxes and hidden elements are dropped. Each row of a table or infobox becomes one line, with
+each value after its header.
 """
 
 import functools
@@ -13,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from worlds.importers.articles import split_sentences
 
 CellReader = Callable[[LexborNode, str], str]
-"""Reads a cell's text in one line, its parts set apart by the second argument."""
+"""Returns a cell's text in one line, its parts separated by the second argument."""
 _SEPARATOR = "; "
 _MAX_COLUMNS = 100
 _BULLETS = "•·–—-"
@@ -22,13 +23,13 @@ _BULLETS = "•·–—-"
 @dataclass(frozen=True, slots=True)
 class _TableCell:
     cell_index: int
-    """Of the cell in the table, so that one over several columns or rows is known to be one."""
+    """Number of the cell in the table, which identifies a cell that spans columns or rows."""
     text: str
     is_header: bool
 
 
 def format_table_rows(table: LexborNode, read: CellReader) -> list[str]:
-    """The caption, then each row as `Head: value; Head: value`; without heads the values alone."""
+    """The caption, then each row as `Header: value; Header: value`; without headers the values alone."""
     caption = next((child for child in table.iter() if child.tag == "caption"), None)
     lines = [read(caption, " ")] if caption is not None else []
     rows = _build_grid(table, read)
@@ -38,7 +39,7 @@ def format_table_rows(table: LexborNode, read: CellReader) -> list[str]:
 
 
 def format_infobox_rows(table: LexborNode, read: CellReader) -> list[str]:
-    """Each fact of an infobox as `Label: value`, a part of a group as `Group, label: value`."""
+    """Each row of an infobox as `Label: value`, a row of a group as `Group, label: value`."""
     lines = []
     group = ""
     for row in _build_grid(table, read):
@@ -47,53 +48,53 @@ def format_infobox_rows(table: LexborNode, read: CellReader) -> list[str]:
         if not texts:
             continue
         if len(texts) == 1 and heads:
-            # The first heading over the whole width is the title itself; the others head groups.
+            # A header over the whole width names the group of the rows below; the first one is the title.
             group = texts[0]
         elif len(texts) > 1:
             label, value = texts[0], _SEPARATOR.join(texts[1:])
-            part = label[0] in _BULLETS
+            is_bulleted = label[0] in _BULLETS
             label = label.lstrip(_BULLETS).strip()
-            lines.append(f"{group}, {label}: {value}" if part and group else f"{label}: {value}")
-            group = group if part else texts[0]
+            lines.append(f"{group}, {label}: {value}" if is_bulleted and group else f"{label}: {value}")
+            group = group if is_bulleted else texts[0]
         else:
             lines.append(texts[0])
     return lines
 
 
 def _build_grid(table: LexborNode, read: CellReader) -> list[list[_TableCell]]:
-    """The rows with every cell at each place that it covers."""
+    """The rows of the table, with every cell at each position that it spans."""
     grid: list[list[_TableCell]] = []
-    hanging: dict[int, tuple[_TableCell, int]] = {}
-    place = 0
+    spanning: dict[int, tuple[_TableCell, int]] = {}
+    cell_index = 0
     for tr in _iter_own_rows(table):
         row: list[_TableCell] = []
-        waiting = [cell for cell in tr.iter() if cell.tag in {"td", "th"}]
-        while waiting or any(column >= len(row) for column in hanging):
+        nodes = [cell for cell in tr.iter() if cell.tag in {"td", "th"}]
+        while nodes or any(column >= len(row) for column in spanning):
             column = len(row)
-            if column in hanging:
-                cell, left = hanging.pop(column)
+            if column in spanning:
+                cell, remaining_rows = spanning.pop(column)
                 row.append(cell)
-                if left > 1:
-                    hanging[column] = (cell, left - 1)
+                if remaining_rows > 1:
+                    spanning[column] = (cell, remaining_rows - 1)
                 continue
-            if not waiting:
+            if not nodes:
                 row.append(_TableCell(-1, "", is_header=False))
                 continue
-            node = waiting.pop(0)
-            head = node.tag == "th"
-            cell = _TableCell(place, read(node, " " if head else _SEPARATOR), head)
-            place += 1
-            down = _parse_span(node, "rowspan")
-            for over in range(min(_parse_span(node, "colspan"), _MAX_COLUMNS)):
-                if down > 1:
-                    hanging[column + over] = (cell, down - 1)
+            node = nodes.pop(0)
+            is_header = node.tag == "th"
+            cell = _TableCell(cell_index, read(node, " " if is_header else _SEPARATOR), is_header)
+            cell_index += 1
+            rowspan = _parse_span(node, "rowspan")
+            for offset in range(min(_parse_span(node, "colspan"), _MAX_COLUMNS)):
+                if rowspan > 1:
+                    spanning[column + offset] = (cell, rowspan - 1)
                 row.append(cell)
         grid.append(row)
     return grid
 
 
 def _iter_own_rows(table: LexborNode) -> Iterator[LexborNode]:
-    """The rows of the table itself, not of one inside it."""
+    """The rows of the table itself, without those of nested tables."""
     for child in table.iter():
         if child.tag == "tr":
             yield child
@@ -107,7 +108,7 @@ def _parse_span(node: LexborNode, name: str) -> int:
 
 
 def _split_headers(rows: list[list[_TableCell]]) -> tuple[list[str], list[list[_TableCell]]]:
-    """What heads each column, from the first rows that hold nothing but heads; and the rows after those."""
+    """The header of each column, from the leading rows that contain headers only, and the remaining rows."""
     count = 0
     while count < len(rows) and rows[count] and all(cell.is_header or not cell.text for cell in rows[count]):
         count += 1
@@ -116,8 +117,8 @@ def _split_headers(rows: list[list[_TableCell]]) -> tuple[list[str], list[list[_
     width = max((len(row) for row in rows[:count]), default=0)
     heads = []
     for column in range(width):
-        over = {row[column].cell_index: row[column].text for row in rows[:count] if column < len(row)}
-        heads.append(" ".join(text for text in over.values() if text))
+        texts = {row[column].cell_index: row[column].text for row in rows[:count] if column < len(row)}
+        heads.append(" ".join(text for text in texts.values() if text))
     return heads, rows[count:]
 
 
@@ -144,7 +145,7 @@ _IGNORED_SELECTOR = ", ".join(
     "[hidden] [aria-hidden=true] [role=navigation]".split()
 )
 _FORMULA_SELECTOR = ".mwe-math-mathml-inline, .mwe-math-mathml-display, .mwe-math-mathml-a11y"
-"""Hidden from those who see, who are shown a picture of it."""
+"""MathML, which pages hide behind an image of the formula."""
 _TEX_STYLE_PATTERN = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
 _INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 """Invisible typesetting characters, which are removed."""
@@ -160,7 +161,7 @@ INFOBOX_HEADING = "Infobox"
 
 @dataclass(frozen=True, slots=True)
 class DisambiguationChoice:
-    """One line of a page that lists what a name may mean."""
+    """One entry of a disambiguation page."""
 
     title: str
     description: str
@@ -168,19 +169,19 @@ class DisambiguationChoice:
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """What a reader sees of a page."""
+    """The visible content of a page."""
 
     sentences: tuple[str, ...]
     sections: tuple[tuple[str, int], ...]
     choices: tuple[DisambiguationChoice, ...]
-    """The first link of each point of a list, of use on a page that only lists what else is called so."""
+    """The first link of each list item; the choices, if it is a disambiguation page."""
     is_disambiguation: bool
-    """Whether the page itself says that this is all it does."""
+    """Whether the page has a disambiguation box."""
 
 
 @functools.lru_cache(maxsize=64)
 def parse_page(html: str, language: str) -> WikiPage:
-    """The page that MediaWiki rendered; remembered, because a page is mostly read several times in a row."""
+    """Parse a page rendered by MediaWiki; cached, because a page is often read several times in a row."""
     tree = LexborHTMLParser(html)
     root = tree.css_first(".mw-parser-output") or tree.body
     if root is None:
@@ -192,10 +193,8 @@ def parse_page(html: str, language: str) -> WikiPage:
     reader = _WikiPageParser(skipped - {node.mem_id for node in root.css(_FORMULA_SELECTOR)}, language)
     reader.read_node(root)
     reader.finish()
-    lists_names = tree.css_first("#disambigbox, .dmbox, .disambigbox, #setindexbox") is not None
-    return WikiPage(
-        tuple(reader.sentences), reader.nonempty_sections(), tuple(reader.choices), is_disambiguation=lists_names
-    )
+    is_disambiguation = tree.css_first("#disambigbox, .dmbox, .disambigbox, #setindexbox") is not None
+    return WikiPage(tuple(reader.sentences), reader.nonempty_sections(), tuple(reader.choices), is_disambiguation)
 
 
 class _WikiPageParser:
@@ -238,7 +237,7 @@ class _WikiPageParser:
         self._flush_text()
 
     def inline_text(self, node: LexborNode, depth: int, gap: str = " ") -> str:
-        """All text inside a node; blocks in it are set apart by `gap`."""
+        """All text inside a node; blocks in it are separated by `gap`."""
         if depth > _MAX_DEPTH:
             return node.text()
         parts = []
@@ -256,18 +255,18 @@ class _WikiPageParser:
         return "".join(parts)
 
     def cell_text(self, node: LexborNode, gap: str) -> str:
-        """The text of a table's cell in one line, its parts set apart."""
+        """The text of a table cell in one line, its parts separated by `gap`."""
         parts = (" ".join(part.split()) for part in self.inline_text(node, 0, gap).split(gap))
         return gap.join(part for part in parts if part)
 
     def finish(self) -> None:
-        """Finish the last sentence."""
+        """Add the remaining text and infobox."""
         self._flush_text()
         self._flush_infobox()
 
     def nonempty_sections(self) -> tuple[tuple[str, int], ...]:
-        """The headings that have something under them."""
-        starts = [*(place for _, place in self._sections), len(self.sentences)]
+        """The headings with at least one sentence, each with the index of its first one."""
+        starts = [*(start for _, start in self._sections), len(self.sentences)]
         return tuple(section for section, end in zip(self._sections, starts[1:], strict=True) if section[1] < end)
 
     def _flush_text(self) -> None:
@@ -282,7 +281,7 @@ class _WikiPageParser:
         self._sections.append((" ".join(text.split()), len(self.sentences)))
 
     def _flush_infobox(self) -> None:
-        """What stands in the infobox comes after the introduction, as a section of its own."""
+        """Add the infobox as a section after the introduction."""
         if self._boxes:
             self._sections.append((INFOBOX_HEADING, len(self.sentences)))
             self.sentences += self._boxes
@@ -301,21 +300,21 @@ class _WikiPageParser:
 
     def _add_choice(self, node: LexborNode, depth: int) -> None:
         link = next((a for a in node.css("a[title]") if _is_page_link(a)), None)
-        if link is None or (outer := link.attributes.get("title")) is None:
+        if link is None or (title := link.attributes.get("title")) is None:
             return
         link_text = " ".join(self.inline_text(link, depth).split())
         line = " ".join(self.inline_text(node, depth, "\n").strip().split("\n")[0].split())
         description = line.removeprefix(link_text).lstrip(" ,:;–—-").strip()
-        self.choices.append(DisambiguationChoice(outer, description))
+        self.choices.append(DisambiguationChoice(title, description))
 
 
 def _node_text(node: LexborNode) -> str:
-    """The words of a text, or a formula as its author wrote it."""
+    """The characters of a text node, or the TeX source of a formula."""
     if node.is_text_node:
         return _INVISIBLE_CHARACTERS.sub("", node.text_content or "")
-    written = node.attributes.get("alttext") or node.text()
-    styled = _TEX_STYLE_PATTERN.fullmatch(written.strip())
-    return styled[1].strip() if styled else written
+    source = node.attributes.get("alttext") or node.text()
+    styled = _TEX_STYLE_PATTERN.fullmatch(source.strip())
+    return styled[1].strip() if styled else source
 
 
 def _is_page_link(link: LexborNode) -> bool:

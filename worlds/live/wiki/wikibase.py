@@ -1,15 +1,15 @@
-"""Names and labels from the api.php of the wiki behind a graph, which is faster than Wikidata's SPARQL endpoint."""
+"""Entity labels and name search through the wiki's api.php, which is faster than Wikidata's SPARQL endpoint."""
 
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 from worlds import terms
+from worlds.live.description import SparqlEndpoint
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.endpoint import SparqlEndpoint
-from worlds.live.http.request import HttpRequest
-from worlds.live.sparql.entities import iter_batches
-from worlds.live.sparql.ids import EntityIdMapping
-from worlds.live.wiki.api_replies import (
+from worlds.live.http.request import HttpRequest, get_host
+from worlds.live.sparql.entities import EntityIdMapping, iter_batches
+from worlds.live.wiki.api import (
     ResponseT,
     WikibaseEntitiesResponse,
     WikibaseEntityRecord,
@@ -21,27 +21,57 @@ from worlds.live.wiki.api_replies import (
 from worlds.source import Entity
 
 _BATCH_SIZE = 50
-"""Entities in one request; the wiki takes no more of those who are not logged in."""
+"""Entities in one request; the API's limit for anonymous clients."""
 _MAX_ALIASES = 50
 _MAX_ITEM_NUMBER = 2_147_483_647
 
 
-class WikibaseApi:
-    """Entities by id and by name; safe to share between threads."""
+_ARTICLES_PATTERN = re.compile(r"https://([a-z0-9-]+\.[a-z]+)\.org/wiki/")
+_PROJECTS = {"wikipedia": "wiki"} | {
+    project: project
+    for project in ("wiktionary", "wikibooks", "wikinews", "wikiquote", "wikisource", "wikiversity", "wikivoyage")
+}
+_OTHER_SITES = {
+    "be-tarask.wikipedia": "be_x_oldwiki",
+    "nb.wikipedia": "nowiki",
+    "commons.wikimedia": "commonswiki",
+    "meta.wikimedia": "metawiki",
+    "species.wikimedia": "specieswiki",
+    "www.mediawiki": "mediawikiwiki",
+    "www.wikidata": "wikidatawiki",
+    "www.wikifunctions": "wikifunctionswiki",
+}
 
-    def __init__(self, door: RecordingHttpClient, endpoint: SparqlEndpoint) -> None:
-        self._door = door
+
+def find_wikimedia_site(articles: str) -> str:
+    """The site id of the Wikimedia wiki with this prefix of articles, such as enwiki; "" for any other."""
+    match = _ARTICLES_PATTERN.fullmatch(articles)
+    if match is None or match[1] in _OTHER_SITES:
+        return _OTHER_SITES[match[1]] if match else ""
+    language, _, project = match[1].partition(".")
+    return language.replace("-", "_") + _PROJECTS[project] if project in _PROJECTS else ""
+
+
+class WikibaseApi:
+    """Describes and finds entities; thread-safe."""
+
+    def __init__(self, http_client: RecordingHttpClient, endpoint: SparqlEndpoint) -> None:
+        self._http_client = http_client
         self._api = str(endpoint.api)
+        self.host = get_host(self._api)
         self._articles = endpoint.articles
+        self._site = endpoint.site or find_wikimedia_site(endpoint.articles)
         self._language = endpoint.language
         self._ids = EntityIdMapping.from_endpoint(endpoint)
 
     def describe(self, iris: Sequence[str]) -> dict[str, Entity]:
-        """The entities of these IRIs by IRI; those that are no ids of the wiki, or that it lacks, are left out."""
+        """The entities of these IRIs by IRI; unknown ones and IRIs outside the wiki's namespaces are left out."""
         ids = {self._ids.id_of(iri): iri for iri in iris if self._ids.is_entity(iri)}
-        # For one id beyond its numbers the wiki would refuse all of them.
+        # The wiki refuses the whole request for one id out of range.
         valid_ids = {entity: iri for entity, iri in ids.items() if int(entity[1:]) <= _MAX_ITEM_NUMBER}
         entities: dict[str, Entity] = {}
+        # A well-known item has links to 300 sites: 50 items without a filter are megabytes.
+        site_filter = {"sitefilter": self._site} if self._site else {}
         for part in iter_batches(list(valid_ids), _BATCH_SIZE):
             reply = self._request(
                 WikibaseEntitiesResponse,
@@ -50,55 +80,66 @@ class WikibaseApi:
                 props="labels|aliases|descriptions|sitelinks/urls",
                 languages=f"{self._language}|mul",
                 languagefallback="1",
+                **site_filter,
             )
             for entity, facts in reply.entities.items():
-                # What was merged into another item comes with that one's facts, and stays what was asked for.
-                meant = facts.redirects.source if facts.redirects else entity
-                if meant in valid_ids and facts.missing is None:
-                    entities[valid_ids[meant]] = self._build_entity(meant, facts)
+                # An entity merged into another has the other's facts and keeps the requested id.
+                requested = facts.redirects.source if facts.redirects else entity
+                if requested in valid_ids and facts.missing is None:
+                    entities[valid_ids[requested]] = self._build_entity(requested, facts)
         return entities
 
     def find(self, name: str, k: int) -> list[str]:
         """At most k IRIs of items by name, best match first: by prefix, else by words."""
-        language = self._language
-        items = self._request(
-            WikibaseSearchResponse,
-            action="wbsearchentities",
-            search=name,
-            language=language,
-            uselang=language,
-            type="item",
-            limit=str(k),
-        )
-        ids = [hit.id for hit in items.search]
+        ids = self._search("item", name, k)
         if not ids:
             reply = self._request(
                 WikiSearchResponse, action="query", list="search", srsearch=name, srlimit=str(k), srprop=""
             )
             ids = [hit.title.rpartition(":")[2] for hit in reply.query.search]
-        return [iri for one in ids if (iri := self._ids.iri_of(one))][:k]
+        return [iri for entity in ids if (iri := self._ids.iri_of(entity))][:k]
+
+    def find_properties(self, name: str, k: int) -> list[str]:
+        """At most k IRIs of properties whose label or alias begins with this name, best match first."""
+        return [iri for entity in self._search("property", name, k) if (iri := self._ids.iri_of(entity))][:k]
+
+    def _search(self, kind: str, name: str, k: int) -> list[str]:
+        response = self._request(
+            WikibaseSearchResponse,
+            action="wbsearchentities",
+            search=name,
+            language=self._language,
+            uselang=self._language,
+            type=kind,
+            limit=str(k),
+        )
+        return [match.id for match in response.search]
 
     def _build_entity(self, entity: str, facts: WikibaseEntityRecord) -> Entity:
         labels = {language: text.value for language, text in facts.labels.items()}
         descriptions = {language: text.value for language, text in facts.descriptions.items()}
         label = self._select_text(labels) or entity
-        aliases = [one.value for language in (self._language, "mul") for one in facts.aliases.get(language, [])]
-        own = [name for name in dict.fromkeys(aliases) if name != label]
+        names = [alias.value for language in (self._language, "mul") for alias in facts.aliases.get(language, [])]
+        aliases = [name for name in dict.fromkeys(names) if name != label]
         return Entity(
-            entity, label, self._select_text(descriptions), tuple(own[:_MAX_ALIASES]), self._article_title(facts)
+            entity, label, self._select_text(descriptions), tuple(aliases[:_MAX_ALIASES]), self._article_title(facts)
         )
 
     def _select_text(self, texts: Mapping[str, str]) -> str | None:
         return texts.get(self._language) or texts.get("mul") or next(iter(texts.values()), None)
 
     def _article_title(self, facts: WikibaseEntityRecord) -> str | None:
-        own = (link.url for link in sorted(facts.sitelinks.values(), key=lambda link: link.url))
-        pages = (address for address in own if address.startswith(self._articles))
+        if self._site in facts.sitelinks and facts.sitelinks[self._site].title:
+            return facts.sitelinks[self._site].title
+        urls = sorted(link.url for link in facts.sitelinks.values())
+        pages = (url for url in urls if url.startswith(self._articles))
         return next((title for page in pages if (title := terms.title_from_page_iri(page))), None)
 
     def _request(self, response_type: type[ResponseT], **parameters: str) -> ResponseT:
         query = urlencode({**parameters, "format": "json", "formatversion": "2"})
         return parse_response(
-            self._door.send(HttpRequest(f"{self._api}?{query}", validate_response=response_validator(response_type))),
+            self._http_client.send(
+                HttpRequest(f"{self._api}?{query}", validate_response=response_validator(response_type))
+            ),
             response_type,
         )

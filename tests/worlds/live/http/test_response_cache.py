@@ -1,4 +1,4 @@
-"""The record of answers: round trips, versions, two processes, a file that cannot be used."""
+"""The response cache: round trips, versions, two processes, and unusable files."""
 
 import sqlite3
 import subprocess
@@ -25,12 +25,12 @@ from pathlib import Path
 from worlds.live.http.response_cache import ResponseCache
 from worlds.live.http.request import HttpResponse
 file, name = Path(sys.argv[1]), sys.argv[2]
-answers = ResponseCache(file)
+cache = ResponseCache(file)
 for n in range(150):
     body = f"{name} {n}".encode() * 50
-    answers.store(f"{name} {n}", HttpResponse("http://a/", 200, {}, body, datetime(2026, 1, 1, tzinfo=UTC)))
-    answers.store("shared", HttpResponse("http://a/", 200, {}, body, datetime.now(UTC)))
-    assert answers.get_latest(f"{name} {n}").body == body
+    cache.store(f"{name} {n}", HttpResponse("http://a/", 200, {}, body, datetime(2026, 1, 1, tzinfo=UTC)))
+    cache.store("shared", HttpResponse("http://a/", 200, {}, body, datetime.now(UTC)))
+    assert cache.get_latest(f"{name} {n}").body == body
 """
 
 
@@ -41,23 +41,23 @@ def answer(body: bytes, moment: datetime = START) -> HttpResponse:
 
 
 @given(requests=st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=200), st.integers(0, 50)), max_size=30))
-def test_any_moment_gives_the_last_answer_before_it(
+def test_any_time_selects_the_latest_response_before_it(
     requests: list[tuple[str, bytes, int]], tmp_path_factory: pytest.TempPathFactory
 ):
-    answers = ResponseCache(tmp_path_factory.mktemp("answers") / RESPONSE_CACHE_FILE)
+    cache = ResponseCache(tmp_path_factory.mktemp("answers") / RESPONSE_CACHE_FILE)
     stored: dict[tuple[str, int], bytes] = {}
     for key, body, minute in requests:
-        answers.store(key, answer(body, START + timedelta(minutes=minute)))
+        cache.store(key, answer(body, START + timedelta(minutes=minute)))
         stored.setdefault((key, minute), body)
     for key in "abc":
         for until in range(-1, 52, 4):
             before = [minute for stored_key, minute in stored if stored_key == key and minute <= until]
-            response = answers.get_latest(key, START + timedelta(minutes=until))
+            response = cache.get_latest(key, START + timedelta(minutes=until))
             assert (response.body if response else None) == (stored[key, max(before)] if before else None)
-    answers.close()
+    cache.close()
 
 
-def test_an_answer_comes_back_as_it_was(tmp_path: Path):
+def test_a_response_is_read_back_unchanged(tmp_path: Path):
     given_answer = answer("naïve 😀".encode() * 1000)
     first = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     first.store("GET http://wiki.example/api?q=1", given_answer)
@@ -65,26 +65,26 @@ def test_an_answer_comes_back_as_it_was(tmp_path: Path):
     assert ResponseCache(tmp_path / RESPONSE_CACHE_FILE).get_latest("GET http://wiki.example/api?q=1") == given_answer
 
 
-def test_only_what_describes_an_answer_is_kept_of_its_headers(tmp_path: Path):
-    answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
+def test_only_headers_that_describe_the_body_are_stored(tmp_path: Path):
+    cache = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     headers = {
         "content-type": "text/plain",
         "set-cookie": "session=secret",
         "www-authenticate": "Bearer",
         "date": "today",
     }
-    answers.store("k", HttpResponse("http://a/", 200, headers, b"", START))
-    response = answers.get_latest("k")
+    cache.store("k", HttpResponse("http://a/", 200, headers, b"", START))
+    response = cache.get_latest("k")
     assert response is not None
     assert response.headers == {"content-type": "text/plain"}
 
 
-def test_equal_bodies_take_their_place_once(tmp_path: Path):
-    answers = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
+def test_equal_bodies_are_stored_once(tmp_path: Path):
+    cache = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     body = bytes(range(256)) * 2000
     for n in range(50):
-        answers.store("k", answer(body, START + timedelta(days=n)))
-    answers.close()
+        cache.store("k", answer(body, START + timedelta(days=n)))
+    cache.close()
     assert (tmp_path / RESPONSE_CACHE_FILE).stat().st_size < 2 * len(body)
 
 
@@ -116,10 +116,18 @@ def test_a_file_that_is_no_response_cache_is_an_error(tmp_path: Path):
 @pytest.mark.parametrize("damage", ["update bodies set packed = x'00'", "update answers set headers = '{'"])
 def test_a_damaged_response_cache_is_an_error(damage: str, tmp_path: Path):
     file = tmp_path / RESPONSE_CACHE_FILE
-    answers = ResponseCache(file)
-    answers.store("a question", HttpResponse("http://h.example/", 200, {}, b"{}", datetime.now(UTC)))
+    cache = ResponseCache(file)
+    cache.store("a question", HttpResponse("http://h.example/", 200, {}, b"{}", datetime.now(UTC)))
     with closing(sqlite3.connect(file)) as other, other:
         other.execute(damage)
-    with pytest.raises(SourceUnavailable, match=r"The record of answers .* cannot be read"):
-        answers.get_latest("a question")
-    answers.close()
+    with pytest.raises(SourceUnavailable, match=r"The response cache .* cannot be read"):
+        cache.get_latest("a question")
+    cache.close()
+
+
+def test_a_new_cache_is_opened_by_many_at_once(tmp_path: Path):
+    for number in range(30):
+        file = tmp_path / f"{number}.sqlite"
+        with ThreadPoolExecutor(6) as pool:
+            caches = list(pool.map(ResponseCache, [file] * 6))
+        assert {cache.get_latest("any") for cache in caches} == {None}

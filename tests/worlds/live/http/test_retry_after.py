@@ -23,11 +23,11 @@ FAR = "Wed, 21 Oct 2030 07:28:00 +99999999999999"
         (FAR, None),
     ],
 )
-def test_seconds_are_read_and_nonsense_says_nothing(header: str | None, seconds: float | None):
+def test_seconds_are_parsed_and_invalid_values_are_none(header: str | None, seconds: float | None):
     assert parse_retry_after(header) == seconds
 
 
-def test_a_date_is_as_many_seconds_away_and_a_past_one_none():
+def test_a_date_is_converted_to_seconds_from_now():
     then = datetime.now(UTC) + timedelta(seconds=90)
     seconds = parse_retry_after(format_datetime(then, usegmt=True))
     assert seconds is not None

@@ -1,4 +1,4 @@
-"""Queries made fit for an endpoint; rdflib's parser, which shares nothing with ours, is the second route."""
+"""Queries prepared for an endpoint, checked with rdflib's parser, an independent implementation."""
 
 import json
 import string
@@ -11,7 +11,7 @@ from rdflib.plugins.sparql.parser import parseQuery
 
 from tests.examples import examples
 from worlds import terms
-from worlds.live.http.endpoint import SparqlEndpoint
+from worlds.live.description import SparqlEndpoint
 from worlds.live.sparql.rewrite import prepare_query
 from worlds.live.sparql.tokens import tokenize_query
 from worlds.source import QueryRefused
@@ -28,7 +28,7 @@ OWN = SparqlEndpoint(
 FEW = settings(
     max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
-"""The second parser takes its time."""
+"""Few examples, because rdflib's parser is slow."""
 
 VARIABLES = st.sampled_from(["?x", "?y", "$z", "?limit", "?service"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12).map(
@@ -65,7 +65,7 @@ HEADS = st.sampled_from(["?x", "DISTINCT ?x", "(?x AS ?limits)", "(COUNT(*) AS ?
 
 @st.composite
 def selects(draw: st.DrawFn) -> tuple[str, int | None]:
-    """A SELECT with everything that could be taken for its limit, and its limit."""
+    """A SELECT that contains texts like a limit in other places, and its limit."""
     limit = draw(LIMITS)
     written = (
         "" if limit is None else draw(st.sampled_from([" LIMIT {}", "\nlimit {}", " LIMIT#how many\n{}"])).format(limit)
@@ -88,7 +88,7 @@ def parses(sparql: str) -> bool:
 
 @given(selects())
 @FEW
-def test_a_select_gets_a_limit_of_one_row_more_and_stays_what_it_is(made):
+def test_a_select_is_limited_to_one_row_more_and_otherwise_unchanged(made):
     sparql, limit = made
     assume(parses(declared(sparql)))
     prepared = prepare_query(sparql, PLAIN)
@@ -96,7 +96,7 @@ def test_a_select_gets_a_limit_of_one_row_more_and_stays_what_it_is(made):
     parsed = parseQuery(prepared.text)[1]
     assert int(parsed.limitoffset.limit) == expected
     assert prepared.limit_added is (limit is None or limit > 100)
-    # With the same limit written by hand, the two mean the same.
+    # With the same limit written by hand, both parse to the same algebra.
     original = parseQuery(declared(sparql))[1]
     for one in (parsed, original):
         one.pop("limitoffset", None)
@@ -105,7 +105,7 @@ def test_a_select_gets_a_limit_of_one_row_more_and_stays_what_it_is(made):
 
 @given(selects())
 @FEW
-def test_prefixes_are_added_that_the_parser_needs_and_none_twice(made):
+def test_missing_prefixes_are_added_once(made):
     sparql, _ = made
     assume(parses(declared(sparql)))
     prepared = prepare_query(sparql, PLAIN)
@@ -121,7 +121,7 @@ def test_any_text_is_refused_or_is_a_select_or_ask(before, after):
     except QueryRefused:
         return
     assert prepared.form in {"SELECT", "ASK"}
-    # What got through holds the call as a text, an IRI or a comment, where it calls nobody.
+    # An accepted query has the call in a text, an IRI or a comment only.
     bare = " ".join(token.text for token in tokenize_query(prepared.text).tokens if token.kind in {"word", "name"})
     assert "service" not in bare.casefold()
 

@@ -1,4 +1,4 @@
-"""Rendered pages as plain text: tables against their own tilings, and what has to go."""
+"""Rendered pages as plain text: table cells compared with generated tilings, and removed elements."""
 
 from html import escape
 
@@ -15,7 +15,7 @@ def page(body: str) -> tuple[str, ...]:
 
 
 Tile = tuple[int, int, int, int]
-"""Row, column, rows and columns of one cell."""
+"""Row, column, rowspan and colspan of one cell."""
 
 
 @st.composite
@@ -92,7 +92,7 @@ def test_any_cell_content_becomes_plain_text(cells: list[list[str]]):
         '<table class="wikitable"><tr><td><span style="display:none">SECRET</span>open</td></tr></table>',
     ],
 )
-def test_what_a_reader_does_not_see_or_need_is_left_out(hidden: str):
+def test_hidden_elements_and_navigation_are_left_out(hidden: str):
     lines = page(f"<p>Before.</p>{hidden}<p>After.</p>")
     assert "SECRET" not in " ".join(lines)
     assert lines[0] == "Before."
@@ -153,7 +153,7 @@ def test_a_formula_is_read_as_it_was_written(style: str):
     assert page.sentences == ("Then E=mc^{2} holds.",)
 
 
-def test_a_table_in_a_table_and_odd_spans_do_no_harm():
+def test_nested_tables_and_invalid_spans_are_parsed():
     lines = page(
         '<table><tr><th>A</th><th>B</th></tr><tr><td rowspan="0" colspan="x">1</td>'
         "<td><table><tr><td>in</td><td>side</td></tr></table></td></tr><tr></tr>"
@@ -162,6 +162,6 @@ def test_a_table_in_a_table_and_odd_spans_do_no_harm():
     assert lines == ("A: 1; B: in; side", "A: 2")
 
 
-def test_a_page_of_endless_nesting_is_read_all_the_same():
+def test_a_deeply_nested_page_is_parsed():
     assert page("<div>" * 3000 + "deep" + "</div>" * 3000) == ("deep",)
     assert page("<b>" * 3000 + "deep" + "</b>" * 3000) == ("deep",)

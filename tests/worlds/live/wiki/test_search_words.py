@@ -1,4 +1,4 @@
-"""From questions to words for a search engine."""
+"""Search words extracted from questions."""
 
 import string
 
@@ -18,7 +18,7 @@ ANYTHING = st.one_of(
 
 
 @given(query=ANYTHING)
-def test_words_only_become_fewer_and_no_query_is_asked_twice(query: str):
+def test_relaxed_queries_have_fewer_words_and_no_duplicates(query: str):
     queries = relax_query(query)
     assert len(queries) <= MAX_QUERIES
     assert len(set(queries)) == len(queries)
@@ -30,12 +30,12 @@ def test_words_only_become_fewer_and_no_query_is_asked_twice(query: str):
     assert list(first) == (telling or extract_words(query))
     for later in queries[1:]:
         assert 0 < len(later) < len(first)
-        # The words keep their order, as phrases live by it.
+        # The words keep their order, on which phrases depend.
         assert list(later) == [word for word in first if word in later]
 
 
 @given(query=ANYTHING)
-def test_nothing_that_an_engine_takes_for_an_operator_is_left(query: str):
+def test_search_operators_are_removed(query: str):
     for word in extract_words(query):
         assert word not in {"AND", "OR", "NOT"}
         assert not set(word) & set('"*~:!?()[]{}|<>+&^\\')
@@ -43,7 +43,7 @@ def test_nothing_that_an_engine_takes_for_an_operator_is_left(query: str):
 
 
 @given(query=ANYTHING)
-def test_names_are_made_of_what_was_asked(query: str):
+def test_extracted_names_consist_of_words_of_the_query(query: str):
     for name in extract_names(query):
         assert set(extract_words(name)) <= {
             form for word in extract_words(query) for form in (word, word.lower(), word.upper())
@@ -69,13 +69,13 @@ def test_names_are_found(query: str, names: list[str]):
     assert set(names) <= set(extract_names(query))
 
 
-def test_what_asks_is_no_name():
+def test_question_words_are_not_names():
     assert extract_names("Who is it?") == []
     assert extract_names("In which year did she die?") == []
     assert extract_names("Did I die? And why was it so?") == []
 
 
-def test_names_are_kept_longest():
+def test_the_words_of_names_are_dropped_last():
     queries = relax_query("Which city was the mayor of when Charles Mathew wrote his famous letter about harbours?")
     assert all({"Charles", "Mathew"} & set(query) for query in queries)
     assert ("Charles", "Mathew") in queries

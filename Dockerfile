@@ -1,0 +1,17 @@
+# Showhow in a container, from the same files and commands as a checkout: `make install`, and what `make run` ends with.
+FROM python:3.11-slim
+
+RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -rf /var/lib/apt/lists/*
+# The server's user owns the data only, not the program.
+RUN useradd --create-home --uid 10001 showhow && install --directory --owner showhow --mode 700 /data
+
+WORKDIR /showhow
+COPY . .
+RUN make install
+
+ENV PATH=/showhow/.venv/bin:$PATH SHOWHOW_HOME=/data
+USER showhow
+VOLUME /data
+EXPOSE 8501
+HEALTHCHECK --interval=30s --timeout=5s --start-period=120s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/healthz', timeout=4)"]
+CMD ["showhow", "run", "--address", "0.0.0.0"]

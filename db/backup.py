@@ -1,0 +1,100 @@
+"""Backups: a whole database in one new file, made while others read and write it."""
+
+import os
+import re
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import psutil
+
+from db.database import Database, StoreError, StoreUnavailable
+from db.postgresql_programs import run_client_program
+from db.sqlite_files import open_readonly
+
+
+def back_up_database(database: Database, path: Path) -> None:
+    """Copy the whole database into a new file: a SQLite database, or a dump in the custom format of pg_dump.
+
+    The file appears under its name once it is complete, and never replaces another one.
+    """
+    if path.exists():
+        raise _exists_error(path)
+    if not path.parent.is_dir():
+        raise StoreError(f"there is no folder {path.parent}; create it, or name another file for the backup")
+    # Two backups at once, even to the same name, do not disturb each other.
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        _remove_abandoned(path)
+        if database.is_sqlite:
+            copy_sqlite(Path(database.url.database or ""), partial)
+        else:
+            run_client_program("pg_dump", ["--format=custom", f"--file={partial}"], database.url)
+        flush_to_disk(partial)
+        _publish(partial, path)
+    except OSError as error:
+        raise StoreUnavailable(f"the backup to {path} cannot be written ({error}); name another file") from error
+    finally:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what a killed backup to this file left."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)-[0-9a-f]+\.part")
+    for partial in path.parent.iterdir():
+        match = pattern.fullmatch(partial.name)
+        if match is not None and not psutil.pid_exists(int(match[1])):
+            partial.unlink(missing_ok=True)
+
+
+def copy_sqlite(source_path: Path, target: Path, *, idle: bool = False) -> None:
+    """Copy a SQLite database, with what its -wal holds, into a new file, and check the copy.
+
+    `idle` says that nobody has the database open; then its folder may be read-only, and nothing is left in it.
+    """
+    if not source_path.is_file():
+        raise StoreUnavailable(f"there is no database at {source_path}; run `showhow setup` first")
+    try:
+        without_wal = idle and not source_path.with_name(f"{source_path.name}-wal").exists()
+        with (
+            closing(open_readonly(source_path, without_wal=without_wal)) as source,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            source.backup(copy)
+            # Without a log of its own, the copy is one file that can be moved.
+            copy.execute("PRAGMA journal_mode = DELETE")
+            check = copy.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.Error as error:
+        raise StoreUnavailable(
+            f"{source_path} cannot be copied to {target.parent} ({error}); check the free space, and `showhow db check`"
+        ) from error
+    if check != "ok":
+        raise StoreUnavailable(f"the copy of {source_path} is damaged ({check}); run `showhow db check`")
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until the file or folder is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _publish(partial: Path, path: Path) -> None:
+    try:
+        # Unlike a renaming, a link never replaces a file that another process made meanwhile.
+        path.hardlink_to(partial)
+    except FileExistsError as error:
+        raise _exists_error(path) from error
+    except OSError:
+        # A file system without links.
+        partial.rename(path)
+    with suppress(OSError):
+        flush_to_disk(path.parent)
+
+
+def _exists_error(path: Path) -> StoreError:
+    return StoreError(f"{path} already exists; name a new file for the backup")

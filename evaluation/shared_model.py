@@ -1,0 +1,299 @@
+"""The model of many questions that are answered in parallel: one budget for all, and errors of its server.
+
+An error of the server, such as a rate limit that outlasted every retry, says nothing about the question: the question
+stays unfinished and is asked again.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from threading import Event, Lock, Timer
+from typing import TypeVar
+
+from db.database import Conflict
+from llm.client import ChatClient
+from llm.errors import (
+    MAX_ATTEMPTS,
+    ChatAuthenticationError,
+    ChatError,
+    ChatInterrupted,
+    ChatModelNotFound,
+    ChatQuotaExceeded,
+    ChatRateLimited,
+    ChatServerError,
+    ChatTimeout,
+    ChatUnavailable,
+    ChatUnreachable,
+)
+from llm.token_bounds import DEFAULT_REPLY_BOUND, bound_prompt_tokens, bound_reply_tokens
+from llm.types import ChatModel, ChatReply, ChatRequest
+from llm.usage import Usage
+from runs.runner import RunStopped
+
+PERMANENT_ERRORS = (ChatUnavailable, ChatAuthenticationError, ChatQuotaExceeded, ChatModelNotFound)
+"""Errors that every question would meet."""
+SERVER_ERRORS = (*PERMANENT_ERRORS, ChatRateLimited, ChatServerError, ChatUnreachable, ChatTimeout, ChatInterrupted)
+"""Errors of the model's server or its account, not of the question."""
+_DEADLINE_MARGIN = 1.0
+"""Seconds by which a request ends before the time limit of its question, so that its error is known at the limit."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
+"""Seconds between two rounds over the unfinished questions."""
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
+def ignore_note(_note: str) -> None:
+    """The default callback, which does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalLimits:
+    """The limits of all questions together; None for no limit."""
+
+    money: float | None = None
+    """US dollars."""
+    tokens: int | None = None
+    """Input and output tokens of all model calls."""
+    seconds: float | None = None
+    """Seconds since the work was started or continued; until then unfinished questions are asked again."""
+
+
+class SharedModel:
+    """Guards the model of all questions; thread-safe.
+
+    Once a limit is reached, or the model is not available, no request is sent. Requests that are under way are
+    completed, so at most one for each question in parallel exceeds a limit.
+    """
+
+    def __init__(
+        self,
+        chat: ChatClient | None,
+        limits: TotalLimits,
+        stop: Event,
+        *,
+        used: Iterable[Usage] = (),
+        on_note: Callable[[str], None] = ignore_note,
+    ) -> None:
+        """`used` is the usage of earlier requests, which the limits include; Conflict if a cost cannot be limited."""
+        self._chat = chat
+        self._limits = limits
+        self._stop = stop
+        self._on_note = on_note
+        self._lock = Lock()
+        if limits.money is not None and chat is not None and chat.price is None:
+            raise Conflict(
+                f"the price of {chat.name} is unknown, so the cost cannot be limited; set SHOWHOW_MODEL_PRICE"
+            )
+        self.used = sum((self._bound_earlier(usage) for usage in used if usage.calls), Usage())
+        self.error: str | None = None
+        """Why the model is not available for any question; None while it is."""
+        self.server_errors: Counter[str] = Counter()
+        """The errors for which questions stayed unfinished in this round."""
+        self._successive_errors = 0
+        self._is_pausing = False
+        self._deadline: float | None = None
+
+    def guard(self, question: str) -> ChatClient:
+        """The client for one question, which raises RunStopped where the question has to be asked again later."""
+        if self._chat is None:
+            raise ValueError("there is no model to guard")
+        seconds = self._chat.seconds
+        return self._chat.with_model_wrapper(lambda model: _GuardedModel(model, self, question, seconds))
+
+    @property
+    def reached_limit(self) -> str | None:
+        """The limit that is reached, as a sentence; None if there is none."""
+        money, tokens = self._limits.money, self._limits.tokens
+        unreported = self.used.unreported_calls
+        after = f"after {self.used.calls:,} requests" + (
+            f", {unreported:,} without reported tokens" if unreported else ""
+        )
+        if money is not None and (self.used.max_cost or 0.0) >= money:
+            return f"the limit of ${money:g} for all questions is reached {after}"
+        if tokens is not None and (self.used.max_tokens or 0) >= tokens:
+            return f"the limit of {tokens:,} tokens for all questions is reached {after}"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return f"the limit of {self._limits.seconds:g} seconds for all questions is reached"
+        return None
+
+    @property
+    def reason_for_stopping(self) -> str | None:
+        """Why questions are unfinished, as a sentence: a limit, or the errors of the server; None if it is neither."""
+        if self.reached_limit is not None:
+            return self.reached_limit
+        return f"questions stayed unfinished: {format_errors(self.server_errors)}" if self.server_errors else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further request is sent."""
+        return self._stop.is_set() or self.error is not None or self.reached_limit is not None
+
+    @property
+    def accepts_requests(self) -> bool:
+        """Whether a request is sent now; between two rounds over the questions none is."""
+        return not self._is_pausing and not self.is_closed
+
+    @contextmanager
+    def time_limit(self) -> Iterator[None]:
+        """Stop all questions when the time limit is reached."""
+        if self._limits.seconds is None:
+            yield
+            return
+        self._deadline = time.monotonic() + self._limits.seconds
+        timer = Timer(self._limits.seconds, self._stop.set)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def pause_before_retry(self, rounds: int) -> bool:
+        """Wait before unfinished questions are asked again; False if that is not to be done.
+
+        Without a time limit the caller starts it again, since each question was retried up to its own time limit.
+        """
+        if not self.server_errors or self.is_closed or self._deadline is None:
+            return False
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**rounds)
+        if time.monotonic() + pause >= self._deadline:
+            return False
+        self._on_note(f"{format_errors(self.server_errors)}; the unfinished questions are asked again in {pause:.0f} s")
+        self._stop.wait(pause)
+        with self._lock:
+            self.server_errors.clear()
+            self._successive_errors, self._is_pausing = 0, False
+        return not self.is_closed
+
+    def count_reply(self, request: ChatRequest, reply: ChatReply, question: str) -> None:
+        """Count the usage of a reply."""
+        with self._lock:
+            self._successive_errors = 0
+        self._count(request, reply.usage, reply, question)
+
+    def count_error(self, request: ChatRequest, error: ChatError, question: str) -> None:
+        """Count what a failed request may have used."""
+        attempts = error.unreported_attempts + error.usage_unknown
+        if attempts:
+            self._count(request, Usage("", 1, 0, 0, unreported_calls=attempts), None, question)
+
+    def register_server_error(self, error: ChatError) -> None:
+        """Note an error for which a question stays unfinished; the round ends if every question would meet it."""
+        with self._lock:
+            self.server_errors[str(error)] += 1
+            self._successive_errors += 1
+            is_for_all = self._successive_errors >= MAX_ATTEMPTS
+            if isinstance(error, PERMANENT_ERRORS) or (is_for_all and self._deadline is None):
+                self.error = self.error or str(error)
+                self._stop.set()
+            self._is_pausing |= is_for_all
+
+    def _count(self, request: ChatRequest, usage: Usage, reply: ChatReply | None, question: str) -> None:
+        price = self._chat.price if self._chat else None
+        name = self._chat.name if self._chat else ""
+        counted = replace(usage, model=name, calls=1, cost=price.cost_of(usage) if price else None)
+        is_unreported = reply is not None and usage.max_tokens is None
+        if unreported := usage.unreported_calls + is_unreported:
+            prompt = bound_prompt_tokens(request)
+            limit = (self._chat.parameters.get("reply_limit") if self._chat else None) or DEFAULT_REPLY_BOUND
+            tokens_in, tokens_out = usage.unreported_calls * prompt, usage.unreported_calls * limit
+            if is_unreported and reply is not None:
+                tokens_in, tokens_out = tokens_in + prompt, tokens_out + bound_reply_tokens(reply)
+            bound = price.max_cost_of(tokens_in, tokens_out) if price else None
+            counted = replace(
+                counted,
+                unreported_calls=unreported,
+                token_bound=(usage.max_tokens or 0) + tokens_in + tokens_out,
+                cost_bound=None if bound is None else (counted.cost or 0.0) + bound,
+            )
+            most = f"{tokens_in + tokens_out:,} tokens" + ("" if bound is None else f" and ${bound:.4g}")
+            self._on_note(f"{name} reported no tokens for a request of {question!r}; it counts as at most {most}")
+        with self._lock:
+            self.used += counted
+
+    def _bound_earlier(self, usage: Usage) -> Usage:
+        """The usage of earlier requests with its bounds; of a request that reported nothing, the largest possible."""
+        price = self._chat.price if self._chat else None
+        tokens = usage.max_tokens
+        if tokens is None:
+            tokens = usage.calls * DEFAULT_REPLY_BOUND * 2
+            usage = replace(usage, unreported_calls=usage.unreported_calls or usage.calls, token_bound=tokens)
+        if usage.max_cost is None and price is not None:
+            cost = price.cost_of(usage)
+            usage = replace(usage, cost_bound=price.max_cost_of(tokens // 2, tokens // 2) if cost is None else cost)
+        return usage
+
+
+class _GuardedModel:
+    """A model of one question that tells errors of the server from those of the question."""
+
+    def __init__(self, model: ChatModel, shared: SharedModel, question: str, full_seconds: float) -> None:
+        self._model = model
+        self._shared = shared
+        self._question = question
+        self._full_seconds = full_seconds
+
+    def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
+        """Return the model's reply; RunStopped if the question has to be asked again later."""
+        if not self._shared.accepts_requests:
+            raise RunStopped
+        try:
+            reply = self._model.reply(request, seconds - min(_DEADLINE_MARGIN, 0.1 * seconds))
+        except ChatError as error:
+            self._shared.count_error(request, error, self._question)
+            # A request that got less time than it usually has met the time limit of its question.
+            is_own_limit = isinstance(error, ChatTimeout) and seconds < self._full_seconds
+            if not isinstance(error, SERVER_ERRORS) or is_own_limit:
+                raise
+            self._shared.register_server_error(error)
+            raise RunStopped from error
+        self._shared.count_reply(request, reply, self._question)
+        return reply
+
+
+def answer_in_parallel(
+    items: Sequence[ItemT],
+    answer: Callable[[ItemT], ResultT | None],
+    shared: SharedModel,
+    concurrency: int,
+    stop: Event,
+) -> Iterator[ResultT]:
+    """Yield the results as they come; an item without a result is tried again until the time limit of all.
+
+    An exception of `answer`, or one in the caller, stops the running items and cancels the queued ones.
+    """
+    pending = list(range(len(items)))
+    with shared.time_limit():
+        for rounds in count():
+            unfinished: set[int] = set()
+            with ThreadPoolExecutor(concurrency) as pool:
+                futures = {pool.submit(answer, items[index]): index for index in pending}
+                for future in _iterate_completed(list(futures), stop):
+                    result = future.result()
+                    if result is None:
+                        unfinished.add(futures[future])
+                    else:
+                        yield result
+            pending = sorted(unfinished)
+            if not pending or not shared.pause_before_retry(rounds):
+                return
+
+
+def _iterate_completed(futures: list[Future[ResultT]], stop: Event) -> Iterator[Future[ResultT]]:
+    try:
+        yield from as_completed(futures)
+    finally:
+        if any(not future.done() for future in futures):
+            stop.set()
+            for future in futures:
+                future.cancel()
+
+
+def format_errors(errors: Counter[str]) -> str:
+    """The most frequent errors with their numbers, in one line."""
+    return "; ".join(f"{message.rstrip('.')} ({number:,}x)" for message, number in errors.most_common(3))

@@ -1,0 +1,121 @@
+"""OpenAI's chat model for all servers that speak its API: also reads what other servers add to replies.
+
+OpenAI's client transforms every field of every message, which LangChain's messages never need. For a prompt of fifty
+messages this takes four times as long as everything else. PassthroughCompletions passes messages and tools as an extra
+request body, which is sent unchanged.
+"""
+
+import atexit
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+import httpx2
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+from llm.errors import ChatInvalidReply
+
+_PASSTHROUGH_FIELDS = ("messages", "tools")
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+MAX_REPLY_BYTES = 16_000_000
+HEADER_LISTENER: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("header_listener", default=None)
+"""Called with the headers of the responses to the requests of this thread."""
+
+
+class PassthroughCompletions:
+    """OpenAI's chat completions without the transformation of messages and tools."""
+
+    def __init__(self, completions: Any) -> None:
+        self._completions = completions
+
+    @property
+    def with_raw_response(self) -> "PassthroughCompletions":
+        """The variant whose results have the headers of the response."""
+        return PassthroughCompletions(self._completions.with_raw_response)
+
+    def create(self, **options: Any) -> Any:
+        """Request a completion."""
+        body = {name: options.pop(name) for name in _PASSTHROUGH_FIELDS if name in options}
+        extra_body = {**(options.pop("extra_body", None) or {}), **body}
+        return self._completions.create(messages=[], extra_body=extra_body, **options)
+
+
+class CompatibleChatOpenAI(ChatOpenAI):
+    """ChatOpenAI that keeps the reasoning and refusals of replies, and calls without an index, of all servers."""
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        choices = chunk.get("choices") or []
+        delta = (choices[0].get("delta") if choices else None) or {}
+        for call in delta.get("tool_calls") or ():
+            # LangChain drops all calls of a chunk if one has no index.
+            call.setdefault("index", None)
+        generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if generation is not None:
+            generation.message.additional_kwargs.update(_extra_fields(delta))
+        return generation
+
+    def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
+        result = super()._create_chat_result(response, generation_info)
+        choices = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
+        for choice, generation in zip(choices or (), result.generations, strict=False):
+            message: Any = choice["message"] if isinstance(choice, dict) else choice.message
+            fields = message if isinstance(message, dict) else {**vars(message), **(message.model_extra or {})}
+            generation.message.additional_kwargs.update(_extra_fields(fields))
+        return result
+
+
+def _extra_fields(message: Mapping[str, Any]) -> dict[str, str]:
+    """The reasoning, under its usual name, and the refusal of a message or a part of one."""
+    reasoning = next((value for name in _REASONING_FIELDS if isinstance(value := message.get(name), str)), "")
+    refusal = message.get("refusal")
+    values = {"reasoning_content": reasoning, "refusal": refusal if isinstance(refusal, str) else ""}
+    return {name: value for name, value in values.items() if value}
+
+
+@cache
+def http_client() -> httpx2.Client:
+    """The connection pool of this process for all OpenAI-compatible servers."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+    client = httpx2.Client(limits=limits, event_hooks={"response": [_check_response]})
+    atexit.register(client.close)
+    return client
+
+
+class _BoundedReplyStream(httpx2.SyncByteStream):
+    """A response body that fails if it exceeds the size limit of a reply."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, address: str) -> None:
+        self._stream = stream
+        self._address = address
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for chunk in self._stream:
+            size += len(chunk)
+            if size > MAX_REPLY_BYTES:
+                raise ChatInvalidReply(
+                    f"{self._address} sends more than {MAX_REPLY_BYTES / 1e6:g} MB, the limit of a reply."
+                )
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _check_response(response: httpx2.Response) -> None:
+    """Report the headers; refuse responses that are no reply, or too long."""
+    listener = HEADER_LISTENER.get()
+    if listener is not None:
+        listener({name.lower(): value for name, value in response.headers.items()})
+    address = response.request.url.netloc.decode()
+    kind = response.headers.get("content-type", "").partition(";")[0].strip()
+    if response.is_success and kind not in ("application/json", "text/event-stream"):
+        raise ChatInvalidReply(
+            f"{address} responded with {kind or 'content of no type'} instead of a reply; check SHOWHOW_MODEL_BASE_URL."
+        )
+    if isinstance(response.stream, httpx2.SyncByteStream):
+        response.stream = _BoundedReplyStream(response.stream, address)

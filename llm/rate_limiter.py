@@ -1,0 +1,316 @@
+"""Rate limiter of each model, shared by all threads, and by all processes of one home through an SQLite file.
+
+Servers state their limit in headers, or only by refusing requests (429). From refusals the limiter learns the rate: all
+requests that were accepted between two refusals, divided by the time between the moments that the server named. It then
+starts requests at even distances slightly below that rate, and looks for a higher one between a rate that held and one
+that was refused.
+"""
+
+import json
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from llm.errors import ChatRateLimited, ChatUnavailable
+from llm.retry_hints import RateBudget
+
+RATE_LIMITS_FILE_NAME = "model_limits.sqlite"
+_SAFETY = 0.96
+"""The part of a measured rate that is used, since requests do not arrive at exactly even distances."""
+_GROWTH = 1.25
+_REPLIES_BEFORE_GROWTH = 4
+_FULLY_USED = 0.95
+_ENOUGH_TO_MEASURE = 20
+_CLOSE_TO_REFUSED = 0.92
+"""A rate is not raised beyond this part of a rate that was refused."""
+_FORGET_REFUSED_SECONDS = 300.0
+_IDLE_SECONDS, _IDLE_STARTS = 60.0, 4
+"""Without a request for so long, or for so many distances at a known rate, requests are counted anew."""
+_UNLIMITED_RATE = 500.0
+_MAX_BUDGET_RESET = 120.0
+"""Requests are not spread over longer periods, such as a day."""
+_MIN_WAIT = 0.01
+_INITIAL_BACKOFF, _MAX_BACKOFF = 0.5, 8.0
+"""Seconds to wait after refusals that name no time."""
+_MAX_SLEEP = 1.0
+"""Seconds after which a waiting request looks again, since another process may have learnt something."""
+
+
+@dataclass(slots=True)
+class LimitState:
+    """What is known about one limit, as stored; moments are seconds since 1970."""
+
+    started: int = 0
+    """The number of requests started so far; the serial number of the last one."""
+    last_start: float = 0.0
+    next_start: float = 0.0
+    paused_until: float = 0.0
+    rate: float | None = None
+    """Requests per second; None if no limit is known."""
+    rate_serial: int = 0
+    """Requests up to this one were started at an earlier rate."""
+    held_rate: float = 0.0
+    refused_rate: float | None = None
+    refused_at: float = 0.0
+    counted_from: float = 0.0
+    counted_rate: float | None = None
+    """The rate at `counted_from`; None if requests were started more slowly since then."""
+    accepted: int = 0
+    """The requests started since `counted_from`, without refused ones."""
+    futile_waits: int = 0
+    """Successive refusals without an accepted request between them."""
+    replies: int = 0
+    """The replies at the present rate."""
+    refusal_serial: int = 0
+    """Refusals of requests up to this one belong to the last refusal."""
+    refusal_accepted: int = 0
+    refusal_span: float = 1.0
+    refusal_rate: float | None = None
+    budget_serial: int = 0
+    budget_spacing: float = 0.0
+    budget_next: float = 0.0
+    budget_until: float = 0.0
+
+    def try_start(self, now: float, max_rate: float | None) -> float:
+        """Start a request and return 0, or return the seconds until one can be started."""
+        budgeted = now < self.budget_until
+        earliest = max(self.paused_until, self.next_start, self.budget_next if budgeted else 0.0)
+        if now < earliest:
+            return earliest - now
+        rates = [rate for rate in (self.rate, max_rate) if rate is not None]
+        spacing = 1 / min(rates) if rates else 0.0
+        idle_limit = _IDLE_SECONDS if self.rate is None else max(1.0, _IDLE_STARTS * spacing)
+        if now - max(self.last_start, earliest) > idle_limit:
+            self.counted_from, self.accepted, self.counted_rate = now, 0, None
+        # A thread that wakes a little late does not slow down those behind it.
+        is_paced = now - earliest < spacing
+        self.next_start = (earliest if is_paced else now) + spacing
+        self.budget_next = max(self.budget_next, now - self.budget_spacing) + self.budget_spacing
+        self.started += 1
+        self.accepted += 1
+        self.last_start = now
+        if not is_paced:
+            # Demand is below the rate, so replies say nothing about it.
+            self.replies, self.rate_serial, self.counted_rate = 0, self.started, None
+        return 0.0
+
+    def refuse(self, serial: int, now: float, wait: float | None) -> None:
+        """Learn from the refusal of a request; `wait` are the seconds that the server names, None if it names none."""
+        if serial <= self.refusal_serial:
+            self.refusal_accepted -= 1
+        else:
+            is_futile = self.accepted <= 1 and self.rate is not None
+            self.futile_waits = self.futile_waits + 1 if is_futile else 0
+            wait = self._backoff() if wait is None else max(wait, _MIN_WAIT)
+            span = max(now + wait - self.counted_from, _MIN_WAIT)
+            if is_futile:
+                # The wait before was too short.
+                self.refusal_span += span
+            else:
+                self._note_refused_rate(now)
+                self.refusal_accepted, self.refusal_span = self.accepted - 1, span
+                self.refusal_rate = self.counted_rate
+            self.refusal_serial = self.started
+            self.accepted, self.counted_from = 0, now + wait
+        self.paused_until = max(self.paused_until, now + (wait or 0.0))
+        self.rate = self.counted_rate = self._estimate_rate()
+        self.replies, self.rate_serial = 0, self.started
+
+    def _backoff(self) -> float:
+        return min(_MAX_BACKOFF, _INITIAL_BACKOFF * 2.0**self.futile_waits)
+
+    def _note_refused_rate(self, now: float) -> None:
+        if self.rate is not None:
+            self.refused_rate, self.refused_at = self.rate, now
+            # A large budget accepts too high a rate for a while.
+            self.held_rate = self.held_rate if self.held_rate < self.rate else 0.0
+
+    def _estimate_rate(self) -> float:
+        measured = max(self.refusal_accepted, 1) / self.refusal_span
+        if self.refusal_accepted >= _ENOUGH_TO_MEASURE and measured <= (self.refusal_rate or 0.0) / _FULLY_USED:
+            # All that the server allowed was used all the time, so the measured rate is its limit.
+            self.refused_rate = min(self.refused_rate or measured / _SAFETY, measured / _SAFETY)
+            self.held_rate = min(self.held_rate, _SAFETY * measured)
+        rate = max(_SAFETY * measured, self.held_rate)
+        return rate if self.refused_rate is None else min(rate, _SAFETY * self.refused_rate)
+
+    def confirm(self, serial: int, now: float) -> None:
+        """Learn from a request that was accepted."""
+        if self.rate is None or serial <= self.rate_serial:
+            return
+        self.replies += 1
+        if self.replies < _REPLIES_BEFORE_GROWTH:
+            return
+        self.held_rate = max(self.held_rate, self.rate)
+        if self.refused_rate is not None and now - self.refused_at > _FORGET_REFUSED_SECONDS:
+            self.refused_rate = None
+        if self.refused_rate is None:
+            self.rate *= _GROWTH
+        elif self.rate < _CLOSE_TO_REFUSED * self.refused_rate:
+            self.rate = min(_GROWTH * self.rate, (self.rate + self.refused_rate) / 2)
+        self.rate = self.rate if self.rate < _UNLIMITED_RATE else None
+        self.replies, self.rate_serial = 0, self.started
+
+    def observe_budgets(self, request: "StartedRequest", budgets: Sequence[RateBudget], now: float) -> None:
+        """Spread requests evenly over what is left of the server's budgets."""
+        if request.serial < self.budget_serial:
+            return
+        spacings = [
+            budget.reset_seconds
+            / ((budget.remaining / request.tokens if budget.counts_tokens else budget.remaining) + 1)
+            for budget in budgets
+            if budget.reset_seconds <= _MAX_BUDGET_RESET
+        ]
+        self.budget_serial = request.serial
+        self.budget_spacing = max(spacings, default=0.0)
+        # Requests started since then have used their share.
+        self.budget_next = request.started_at + self.budget_spacing * (self.started - request.serial + 1)
+        self.budget_until = now + _MAX_BUDGET_RESET
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRequest:
+    """A request that the limiter allowed: its number, its start, and its estimated tokens."""
+
+    serial: int
+    started_at: float
+    tokens: int
+
+
+class LimitStore:
+    """The states of all limits: in a file that the processes of a home share, or in memory. Thread-safe."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._lock = threading.Lock()
+        self._name = str(file or ":memory:")
+        with self._convert_errors():
+            if file is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self._name, timeout=30, check_same_thread=False, isolation_level=None)
+            # The file may be lost in a power failure: limits are then learnt again. No -wal: while one process switches
+            # a new file to it, the others get an error at once instead of waiting.
+            self._connection.execute("PRAGMA synchronous = OFF")
+            self._connection.executescript(
+                "BEGIN IMMEDIATE; "
+                "CREATE TABLE IF NOT EXISTS model_limit (name TEXT PRIMARY KEY, state TEXT NOT NULL); "
+                "COMMIT;"
+            )
+
+    @contextmanager
+    def update(self, name: str) -> Iterator[LimitState]:
+        """Change the state of a limit; no other thread or process changes it meanwhile."""
+        with self._lock, self._convert_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                row = self._connection.execute("SELECT state FROM model_limit WHERE name = ?", (name,)).fetchone()
+                state = _parse_state(row[0]) if row else LimitState()
+                yield state
+                written = json.dumps(asdict(state))
+                self._connection.execute("INSERT OR REPLACE INTO model_limit VALUES (?, ?)", (name, written))
+                self._connection.execute("COMMIT")
+            # After every exception, also KeyboardInterrupt, the lock on the file is released.
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _convert_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise ChatUnavailable(
+                f"The limits of models cannot be shared in {self._name} ({error}); make it writable, or delete it."
+            ) from error
+
+
+def _parse_state(text: str) -> LimitState:
+    """The stored state; other versions of the program may store other fields."""
+    values = json.loads(text)
+    names = {field.name for field in fields(LimitState)}
+    return LimitState(**{name: value for name, value in values.items() if name in names})
+
+
+class _WaitingLine:
+    """Admits one thread at a time, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._tickets: deque[object] = deque()
+
+    @contextmanager
+    def turn(self, deadline: float) -> Iterator[bool]:
+        """Yield whether this thread is first in line before the deadline (of time.monotonic)."""
+        ticket = object()
+        with self._changed:
+            self._tickets.append(ticket)
+        try:
+            with self._changed:
+                seconds = max(0.0, deadline - time.monotonic())
+                is_first = self._changed.wait_for(lambda: self._tickets[0] is ticket, seconds)
+            yield is_first
+        finally:
+            with self._changed:
+                self._tickets.remove(ticket)
+                self._changed.notify_all()
+
+
+class ModelRateLimiter:
+    """Limits the requests to one model of one provider or address. Thread-safe."""
+
+    def __init__(self, model: str, store: LimitStore) -> None:
+        self._model = model
+        self._store = store
+        self._line = _WaitingLine()
+
+    def acquire(self, tokens: int, max_rate: float | None, deadline: float) -> StartedRequest:
+        """Wait until a request can be started; ChatRateLimited if that is after the deadline (of time.monotonic)."""
+        with self._line.turn(deadline) as is_first:
+            while is_first:
+                now = time.time()
+                with self._store.update(self._model) as state:
+                    delay = state.try_start(now, max_rate)
+                    serial = state.started
+                if not delay:
+                    return StartedRequest(serial, now, max(tokens, 1))
+                if time.monotonic() + delay > deadline:
+                    raise ChatRateLimited(
+                        f"{self._model} accepts no requests for another {delay:.0f} s; try again then."
+                    )
+                time.sleep(min(delay, _MAX_SLEEP))
+        raise ChatRateLimited(f"{self._model} accepts fewer requests than are waiting; ask for fewer at once.")
+
+    def confirm(self, request: StartedRequest) -> None:
+        """Report that the server accepted the request."""
+        with self._store.update(self._model) as state:
+            state.confirm(request.serial, time.time())
+
+    def refuse(self, request: StartedRequest, wait: float | None) -> None:
+        """Report that the server refused the request because of its limit, and the seconds to wait that it names."""
+        with self._store.update(self._model) as state:
+            state.refuse(request.serial, time.time(), wait)
+
+    def observe_budgets(self, request: StartedRequest, budgets: Sequence[RateBudget]) -> None:
+        """Report what the server says is left of its budgets."""
+        if budgets:
+            with self._store.update(self._model) as state:
+                state.observe_budgets(request, budgets, time.time())
+
+
+_LIMITERS: dict[tuple[Path | None, str], ModelRateLimiter] = {}
+_STORES: dict[Path | None, LimitStore] = {}
+_REGISTRY_LOCK = threading.Lock()
+
+
+def get_rate_limiter_of_model(model: str, home: Path | None) -> ModelRateLimiter:
+    """The limiter of a model in this process; processes with the same home share what it knows."""
+    with _REGISTRY_LOCK:
+        if home not in _STORES:
+            _STORES[home] = LimitStore(home / RATE_LIMITS_FILE_NAME if home is not None else None)
+        if (home, model) not in _LIMITERS:
+            _LIMITERS[home, model] = ModelRateLimiter(model, _STORES[home])
+        return _LIMITERS[home, model]

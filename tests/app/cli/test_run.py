@@ -1,0 +1,61 @@
+"""The start of `showhow run`: what killed processes left is cleared away, one line each, and nothing of living ones."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from app.cli.run import clear_leftovers
+from runs.services import Services
+from settings import Settings
+
+ROOT = Path(__file__).resolve().parents[3]
+# A process that uploads, builds and asks, and is killed or stays.
+WORK = """
+import sys
+from pathlib import Path
+from app.uploads import create_upload_folder
+from runs.process import current_worker_id
+from runs.services import Services
+from settings import Settings
+from tests.runs.test_interrupted_runs import begun
+from worlds.build import create_world_folder
+services = Services(Settings.from_env({"SHOWHOW_HOME": sys.argv[1]}))
+upload = create_upload_folder(services.settings.uploads_folder, "mine")
+(upload.path / "articles.jsonl").write_text("{}")
+with create_world_folder(services.settings.worlds_folder, "mine") as folder:
+    (folder / "part").write_text("half")
+    begun(services.database, current_worker_id())
+    print("working", flush=True)
+    input()
+"""
+
+
+def test_leftovers_of_a_killed_process_are_cleared_and_those_of_a_living_one_stay(tmp_path: Path):
+    command = [sys.executable, "-c", WORK, str(tmp_path)]
+    services = Services(Settings.from_env({"SHOWHOW_HOME": str(tmp_path)}))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "working\n"
+        before = [*(tmp_path / "uploads").rglob("*"), *(tmp_path / "worlds").rglob("*")]
+        assert clear_leftovers(services) == []
+        assert [path for path in before if not path.exists()] == []
+        process.send_signal(signal.SIGKILL)
+    assert clear_leftovers(services) == [
+        "Removed the half-built world mine: the process that built it was killed.",
+        "Removed the files that were uploaded for the world mine: its import was killed.",
+        "Ended the run on 'Who?', whose process was killed; continue it on the Ask page.",
+    ]
+    assert [*(tmp_path / "uploads").iterdir(), *(tmp_path / "worlds").iterdir()] == []
+    assert clear_leftovers(services) == []
+    services.close()
+
+
+def test_a_leftover_that_cannot_be_removed_is_reported_and_does_not_stop_the_start(tmp_path: Path):
+    services = Services(Settings.from_env({"SHOWHOW_HOME": str(tmp_path)}))
+    # A folder where the lock of a killed build should be cannot be opened for writing.
+    (tmp_path / "worlds" / ".building-1a2b.lock").mkdir(parents=True)
+    assert clear_leftovers(services) == [
+        f"What killed processes left in {tmp_path / 'worlds'} could not be removed (Is a directory)."
+    ]
+    services.close()

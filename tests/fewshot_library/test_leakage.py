@@ -1,0 +1,44 @@
+"""Leakage detection and the library card: demonstrations that are questions of a test split."""
+
+from uuid import uuid4
+
+import pytest
+
+from db.libraries import DemonstrationFilter
+from fewshot_library.leakage import LeakageError, find_leaks
+from fewshot_library.library import FreezeOptions, build_card
+
+
+@pytest.fixture(scope="module")
+def split_questions(demonstrations):
+    """Two questions of the library, by id and by text, a paraphrase of a third, and an unrelated question."""
+    return [
+        (demonstrations[0].question_id, "under another wording altogether"),
+        (uuid4(), demonstrations[1].question.upper() + " "),
+        (uuid4(), "What is the highest mountain in Alaska?"),
+        (uuid4(), "Who painted the ceiling of the harbour office?"),
+    ]
+
+
+def test_leaks_are_found_by_id_by_text_and_by_similarity(demonstrations, split_questions, encoder):
+    alaska = next(demonstration for demonstration in demonstrations if "alaska" in demonstration.question)
+    leaks = find_leaks(demonstrations, split_questions, encoder)
+    assert {leak.demonstration.trace_id for leak in leaks} == {
+        demonstrations[0].trace_id,
+        demonstrations[1].trace_id,
+        alaska.trace_id,
+    }
+    assert {leak.cosine for leak in leaks if leak.demonstration is not alaska} == {1.0}
+
+
+def test_no_demonstrations_or_no_test_questions_have_no_leaks(demonstrations, split_questions, encoder):
+    assert find_leaks(demonstrations, [], encoder) == find_leaks([], split_questions, encoder) == []
+
+
+def test_a_card_is_refused_for_leaks_unless_forced(demonstrations, split_questions, encoder):
+    leaks = find_leaks(demonstrations, split_questions, encoder)
+    with pytest.raises(LeakageError, match="3 demonstrations leak questions of the split 'test'"):
+        build_card(demonstrations, DemonstrationFilter(), FreezeOptions(by="ada"), leaks)
+    card = build_card(demonstrations, DemonstrationFilter(kind="simple"), FreezeOptions(by="ada", force=True), leaks)
+    assert len(card["leaks"]) == 3
+    assert card["conditions"] == {"kind": "simple"}

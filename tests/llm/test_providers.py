@@ -1,0 +1,203 @@
+"""Anthropic, Gemini and Ollama through their own packages: what each fault comes to, whole and streamed."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from langchain_anthropic import _client_utils
+
+from llm.errors import (
+    ChatAuthenticationError,
+    ChatBadRequest,
+    ChatContextTooLong,
+    ChatError,
+    ChatInterrupted,
+    ChatModelNotFound,
+    ChatQuotaExceeded,
+    ChatRateLimited,
+    ChatReplyFiltered,
+    ChatServerError,
+)
+from llm.types import Message, ModelToolCall
+from llm.usage import TokenPrice
+from tests.servers.model import Breaks, Cut, Fails, Reply, Says
+from tests.servers.provider_models import AnthropicFormat, GeminiFormat, OllamaFormat, ProviderServer, WireFormat
+from tools.registry import BUILT_IN_TOOLS
+
+# Anthropic's and Ollama's clients leave connections to the garbage collector after an error.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+ASKED = [Message("system", "Be brief."), Message("user", "Which city?")]
+FORMATS = [AnthropicFormat(), GeminiFormat(), OllamaFormat()]
+PARIS = {"title": "Paris", "question": "Where is it, and who was born there?"}
+
+streamed = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+providers = pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: wire.model.partition(":")[0])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def closed_connections() -> Iterator[None]:
+    """Collects the connections here, so that no later test is blamed for them."""
+    yield
+    _client_utils._get_default_httpx_client.cache_clear()
+    gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short waits between attempts."""
+    monkeypatch.setattr("llm.retries._INITIAL_BACKOFF_SECONDS", 0.001)
+
+
+@streamed
+@providers
+def test_text_usage_and_finish_reason(wire: WireFormat, streamed: bool) -> None:  # noqa: FBT001 - a case
+    pieces: list[str] = []
+    with ProviderServer(wire, [Says("The capital is Zürich.", usage=(20, 9), piece=3)]) as server:
+        reply = server.chat(price=TokenPrice(1.0, 1.0)).ask(ASKED, on_text=pieces.append if streamed else None)
+    assert (reply.text, reply.stopped, reply.calls) == ("The capital is Zürich.", "stop", ())
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (20, 9)
+    assert "".join(pieces) == (reply.text if streamed else "")
+
+
+@streamed
+@providers
+def test_parallel_calls_with_thoughts(wire: WireFormat, streamed: bool) -> None:  # noqa: FBT001 - a case
+    said = Says("", calls=[("read", PARIS), ("read", {"title": "Lyon"})], extra={"reasoning_content": "I need both."})
+    with ProviderServer(wire, [said, Says("Paris.")]) as server:
+        chat = server.chat()
+        on_text = str.strip if streamed else None
+        reply = chat.ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=on_text)
+        assert [(call.name, call.arguments) for call in reply.calls] == [("read", PARIS), ("read", {"title": "Lyon"})]
+        assert reply.thoughts == "I need both."
+        results = [Message("tool", f"found {call.arguments}", answers=call.id) for call in reply.calls]
+        history = [
+            *ASKED,
+            Message("assistant", "", tuple(ModelToolCall(c.id, c.name, c.arguments) for c in reply.calls)),
+        ]
+        assert chat.ask([*history, *results], tools=[BUILT_IN_TOOLS["read"]], on_text=on_text).text == "Paris."
+
+
+@streamed
+@pytest.mark.parametrize(
+    ("wire", "reason"),
+    [
+        (AnthropicFormat(), "max_tokens"),
+        (AnthropicFormat(), "model_context_window_exceeded"),
+        (GeminiFormat(), "MAX_TOKENS"),
+        (OllamaFormat(), "length"),
+    ],
+)
+def test_a_cut_reply_is_known_as_one(wire: WireFormat, reason: str, streamed: bool) -> None:  # noqa: FBT001 - a case
+    with ProviderServer(wire, [Says("Half an", reason=reason)]) as server:
+        reply = server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+    assert (reply.text, reply.stopped) == ("Half an", "length")
+
+
+@pytest.mark.parametrize(
+    "fault", [Cut("The answer is Par"), Says("The answer is Par", unfinished=True)], ids=["closed", "no final event"]
+)
+@providers
+def test_a_stream_that_ends_early_is_an_error(wire: WireFormat, fault: Reply) -> None:
+    with ProviderServer(wire, [fault]) as server, pytest.raises(ChatInterrupted, match="broke off"):
+        server.chat().ask(ASKED, on_text=str.strip)
+
+
+OVERLOADED = {"type": "overloaded_error", "message": "Overloaded", "code": 503, "status": "UNAVAILABLE"}
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+FAULTS: list[tuple[WireFormat, Fails | Says, type[ChatError], str]] = [
+    (AnthropicFormat(), Fails(401, "invalid x-api-key", code="authentication_error"), ChatAuthenticationError, "key"),
+    (
+        AnthropicFormat(),
+        Fails(400, "Your credit balance is too low to access the Anthropic API."),
+        ChatQuotaExceeded,
+        "credit",
+    ),
+    (AnthropicFormat(), Fails(400, "prompt is too long: 210000 tokens > 200000 maximum"), ChatContextTooLong, "210000"),
+    (AnthropicFormat(), Fails(404, "model: scripted", code="not_found_error"), ChatModelNotFound, "has no model"),
+    (AnthropicFormat(), Fails(400, "temperature: Extra inputs are not permitted"), ChatBadRequest, "Extra inputs"),
+    (
+        AnthropicFormat(),
+        Fails(429, "slow down", {"retry-after": "900"}, "rate_limit_error"),
+        ChatRateLimited,
+        "another 900 s",
+    ),
+    (AnthropicFormat(), Says("No", reason="refusal"), ChatReplyFiltered, "refused to reply"),
+    (
+        GeminiFormat(),
+        Fails(400, "API key not valid. Please pass a valid API key."),
+        ChatAuthenticationError,
+        "refuses the key",
+    ),
+    (
+        GeminiFormat(),
+        Fails(400, "The input token count (1200000) exceeds the maximum of tokens allowed."),
+        ChatContextTooLong,
+        "1200000",
+    ),
+    (
+        GeminiFormat(),
+        Fails(404, "models/scripted is not found for API version v1beta", code="NOT_FOUND"),
+        ChatModelNotFound,
+        "no model",
+    ),
+    (GeminiFormat(), Fails(400, 'Invalid JSON payload received. Unknown name "seed"'), ChatBadRequest, "Unknown name"),
+    (GeminiFormat(), Fails(429, QUOTA, {"Retry-After": "900"}, "RESOURCE_EXHAUSTED"), ChatRateLimited, "another 900 s"),
+    (GeminiFormat(), Fails(429, QUOTA, {}, "RESOURCE_EXHAUSTED"), ChatQuotaExceeded, "billing"),
+    (GeminiFormat(), Says("No", reason="SAFETY"), ChatReplyFiltered, "SAFETY"),
+    (GeminiFormat(), Says("", reason="PROHIBITED_CONTENT"), ChatReplyFiltered, "PROHIBITED_CONTENT"),
+    (OllamaFormat(), Fails(404, "model 'scripted' not found"), ChatModelNotFound, "has no model"),
+    (OllamaFormat(), Fails(400, "scripted does not support tools"), ChatBadRequest, "does not support tools"),
+    (OllamaFormat(), Fails(400, "input length exceeds the context length"), ChatContextTooLong, "exceeds the context"),
+]
+
+
+@streamed
+@pytest.mark.parametrize("case", FAULTS, ids=lambda case: f"{case[0].model}: {case[2].__name__}")
+def test_a_permanent_fault_is_one_sentence_and_not_retried(
+    case: tuple[WireFormat, Fails | Says, type[ChatError], str],
+    streamed: bool,  # noqa: FBT001 - a case
+) -> None:
+    wire, fault, kind, words = case
+    with ProviderServer(wire, [fault] * 3) as server:
+        with pytest.raises(kind) as failed:
+            server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+        assert len(server.requests) == 1
+    assert words in str(failed.value)
+    assert "\n" not in str(failed.value)
+    assert "planted-key" not in repr(vars(failed.value)) + str(failed.value)
+
+
+@streamed
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fails(429, "slow down. Please retry in 0.01s", code="rate_limit_error"),
+        Fails(500, "oops", code="api_error"),
+        Fails(529, "Overloaded", code="overloaded_error"),
+        Fails(503, "The model is overloaded.", code="UNAVAILABLE"),
+    ],
+    ids=lambda fault: str(fault.status),
+)
+@providers
+def test_a_transient_fault_is_retried(wire: WireFormat, fault: Reply, streamed: bool) -> None:  # noqa: FBT001 - a case
+    with ProviderServer(wire, [*[fault] * 5, Says("Paris.")]) as server:
+        assert server.chat().ask(ASKED, on_text=str.strip if streamed else None).text == "Paris."
+
+
+@providers
+def test_an_overloaded_server_in_mid_stream_is_asked_again_unless_words_were_shown(wire: WireFormat) -> None:
+    with ProviderServer(wire, [Breaks("", OVERLOADED), Says("Paris.")]) as server:
+        assert server.chat().ask(ASKED, on_text=str.strip).text == "Paris."
+    with ProviderServer(wire, [Breaks("The answer", OVERLOADED), Says("Paris.")]) as server:
+        with pytest.raises(ChatServerError, match="Overloaded"):
+            server.chat().ask(ASKED, on_text=str.strip)
+        assert len(server.requests) == 1
+
+
+@streamed
+def test_anthropic_counts_tokens_of_its_cache(streamed: bool) -> None:  # noqa: FBT001 - a case
+    details = {"cache_read_input_tokens": 600, "cache_creation_input_tokens": 100}
+    with ProviderServer(AnthropicFormat(), [Says("Paris.", usage=(300, 10), details=details)]) as server:
+        usage = server.chat().ask(ASKED, on_text=str.strip if streamed else None).usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.cache_written_tokens) == (1000, 600, 100)

@@ -1,0 +1,299 @@
+"""Starts the process that runs users' functions (functions/process.py), sends it work, and reads its replies.
+
+No module of a user is ever imported in this process.
+"""
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tools.errors import ToolError
+from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
+from tools.external.functions.protocol import (
+    LOAD_TIMEOUT_SECONDS,
+    MAX_PROCESSES,
+    MAX_REPLY_BYTES,
+    CallArguments,
+    ForkEnd,
+    Reply,
+    WorkOrder,
+)
+from tools.external.output import MIN_SECRET_LENGTH, redact, written_forms
+from worlds.model_keys import is_credential
+from worlds.source import ErrorKind
+
+DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+"""What every program needs of the environment; the rest has to be named."""
+MAX_PRINTED_BYTES = 100_000
+"""What is passed on of the output that functions print."""
+_PATIENCE_SECONDS = 10.0
+"""Seconds past a limit after which a process that has not killed its fork is killed itself."""
+_CLOSE_TIMEOUT_SECONDS = 2.0
+_SEND_TIMEOUT_SECONDS = 5.0
+_SOCKET_BYTES = 16_384
+"""What every socket holds before anybody reads it."""
+
+
+class FunctionHost:
+    """One process for the functions of one file that get the same environment variables.
+
+    It is started by the first order, and again by the next one after it ended.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        variables: tuple[str, ...],
+        environ: Mapping[str, str],
+        load_seconds: float = LOAD_TIMEOUT_SECONDS,
+    ) -> None:
+        self.folder = folder
+        self._load_seconds = load_seconds
+        self._missing = [name for name in variables if name not in environ]
+        self._environment = {
+            name: environ[name] for name in (*DEFAULT_VARIABLES, *variables) if environ.get(name) is not None
+        }
+        keys = [environ[name] for name in environ if name in variables or is_credential(name)]
+        self.secrets = written_forms(key for key in keys if len(key) >= MIN_SECRET_LENGTH)
+        """The written forms of values that no text of a function may contain."""
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._keeper: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._last_load = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None while none runs."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def describe(self, name: str, place: str, megabytes: int) -> Reply:
+        """Import the tool and describe it; ToolError if that fails or does not end in time."""
+        if self._missing:
+            raise ToolError(
+                f"The tool {name} cannot be loaded: the environment variable {self._missing[0]} of its configuration "
+                "is not set; set it and start Showhow again.",
+                ErrorKind.UNAVAILABLE,
+            )
+        self._last_load = time.monotonic()
+        order = WorkOrder(task="describe", name=name, place=place, seconds=self._load_seconds, megabytes=megabytes)
+        return self._run(order, b"")
+
+    def call(self, order: WorkOrder, arguments: CallArguments) -> Reply:
+        """Call the tool; ToolError if it does not end in time, or ends without a reply."""
+        return self._run(order, arguments.model_dump_json().encode("utf-8", "replace") + b"\n")
+
+    def close(self) -> None:
+        """End the process and everything that it started."""
+        with self._lock:
+            control, self._control, keeper = self._control, None, self._keeper
+        if control is None or keeper is None:
+            return
+        control.close()
+        keeper.join(_CLOSE_TIMEOUT_SECONDS)
+        if keeper.is_alive():
+            self._kill()
+
+    def _run(self, order: WorkOrder, arguments: bytes) -> Reply:
+        for _ in range(2):
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                self._send(order, theirs)
+                theirs.close()
+                if len(arguments) <= _SOCKET_BYTES:
+                    _send_quietly(ours, arguments)
+                else:
+                    # They are longer than what the socket holds, so they are sent while the fork reads them.
+                    threading.Thread(target=_send_quietly, args=(ours, arguments), daemon=True).start()
+                if (reply := self._wait(order, ours)) is not None:
+                    return reply
+        raise _process_ended(order)
+
+    def _wait(self, order: WorkOrder, ours: socket.socket) -> Reply | None:
+        """The reply to an order; None if the process ended before it began."""
+        is_begun = False
+        for line in self._read_lines(order, ours):
+            is_begun = True
+            if not line:
+                continue
+            try:
+                reply = Reply.model_validate_json(line)
+            except ValidationError:
+                # A part of a reply, whose writer ended.
+                continue
+            if reply.end is not None:
+                raise self._describe_end(order, reply.end)
+            return reply
+        if is_begun:
+            raise _process_ended(order)
+        return None
+
+    def _read_lines(self, order: WorkOrder, ours: socket.socket) -> Iterator[bytes]:
+        deadline = time.monotonic() + order.seconds + _PATIENCE_SECONDS
+        unread, size = b"", 0
+        parts: list[bytes] = []
+        while True:
+            ours.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                part = ours.recv(1 << 20)
+            except TimeoutError:
+                self._kill_unless_loading()
+                raise time_limit_error(order) from None
+            except OSError:
+                part = b""
+            size += len(part)
+            if size > MAX_REPLY_BYTES:
+                raise ToolError(f"{order.name} sent more than {MAX_REPLY_BYTES:,} bytes; request less.")
+            parts.append(part)
+            if b"\n" in part or not part:
+                *lines, unread = b"".join(parts).split(b"\n")
+                parts = [unread]
+                yield from lines
+            if not part:
+                return
+
+    def _describe_end(self, order: WorkOrder, end: ForkEnd) -> ToolError:
+        if end.limit == "seconds":
+            return time_limit_error(order)
+        if end.limit == "processes":
+            return ToolError(
+                f"{order.name} was ended because it started more than {MAX_PROCESSES} processes; use another tool."
+            )
+        how = f"was ended by signal {-end.status}" if end.status < 0 else f"ended its process with status {end.status}"
+        if order.task == "describe":
+            return ToolError(
+                f"The tool {order.name} cannot be loaded: {order.place} {how}; correct the module.",
+                ErrorKind.UNAVAILABLE,
+            )
+        return ToolError(
+            f"{order.name} {how}, without a result; try other arguments, or another tool. It may use "
+            f"{order.megabytes:,} MB of memory."
+        )
+
+    def _send(self, order: WorkOrder, theirs: socket.socket) -> None:
+        """Send the order with its socket; the process is started first if it does not run."""
+        line = order.model_dump_json().encode() + b"\n"
+        with self._lock:
+            for is_retry in (False, True):
+                if self._control is None:
+                    self._control = self._start()
+                try:
+                    socket.send_fds(self._control, [line], [theirs.fileno()])
+                except OSError as error:
+                    self._control.close()
+                    self._control = None
+                    if is_retry:
+                        raise ToolError(
+                            f"The process that runs {order.name} cannot be reached ({error}); call it again.",
+                            ErrorKind.UNAVAILABLE,
+                        ) from error
+                else:
+                    return
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        ours.settimeout(_SEND_TIMEOUT_SECONDS)
+        command = [sys.executable, "-u", "-P", "-m", "tools.external.functions.process", str(theirs.fileno())]
+        command.append(str(self.folder or ""))
+        if sys.platform == "linux":
+            command = [sys.executable, "-I", DIE_WITH_PARENT_SCRIPT, *command]
+        if self._process is None:
+            atexit.register(self.close)
+        started: Future[subprocess.Popen[bytes]] = Future()
+        # The process ends with the thread that started it, so this thread lives as long as the process.
+        self._keeper = threading.Thread(
+            target=_keep, args=(command, self._environment, theirs, self.secrets, started), daemon=True
+        )
+        self._keeper.start()
+        self._last_load = time.monotonic()
+        try:
+            self._process = started.result()
+        except ToolError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ours
+
+    def _kill_unless_loading(self) -> None:
+        """Kill a process that ignores orders, unless it may be importing a module, which has a limit of its own."""
+        if time.monotonic() - self._last_load > 2 * LOAD_TIMEOUT_SECONDS:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def time_limit_error(order: WorkOrder) -> ToolError:
+    """The error of a tool that was ended at its limit."""
+    if order.task == "describe":
+        return ToolError(
+            f"The tool {order.name} cannot be loaded: importing {order.place} did not end within {order.seconds:g} s; "
+            "correct the module.",
+            ErrorKind.UNAVAILABLE,
+        )
+    return ToolError(
+        f"{order.name} did not answer within its limit of {order.seconds:g} s; request less, or use another tool.",
+        ErrorKind.TIME_LIMIT,
+    )
+
+
+def _process_ended(order: WorkOrder) -> ToolError:
+    return ToolError(
+        f"The process that runs {order.name} has ended; call it again to start it anew.", ErrorKind.UNAVAILABLE
+    )
+
+
+def _send_quietly(ours: socket.socket, arguments: bytes) -> None:
+    try:
+        ours.sendall(arguments)
+    except OSError:
+        # The fork has ended, which the reader reports.
+        return
+
+
+def _keep(
+    command: list[str],
+    environment: Mapping[str, str],
+    theirs: socket.socket,
+    secrets: tuple[str, ...],
+    started: "Future[subprocess.Popen[bytes]]",
+) -> None:
+    """Start the process, pass on what it prints, and wait for its end."""
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**environment, "PYTHONPATH": path},
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    except OSError as error:
+        started.set_exception(
+            ToolError(f"The process for functions cannot be started ({error}).", ErrorKind.UNAVAILABLE)
+        )
+        return
+    started.set_result(process)
+    with process:
+        assert process.stdout is not None  # noqa: S101 - it is piped
+        remaining = MAX_PRINTED_BYTES
+        while part := os.read(process.stdout.fileno(), 65_536):
+            if remaining > 0:
+                sys.stderr.write(redact(part[:remaining].decode("utf-8", "replace"), secrets))
+                sys.stderr.flush()
+            remaining -= len(part)

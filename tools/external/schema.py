@@ -1,0 +1,86 @@
+"""The JSON Schema of an external tool's arguments: checked once, and used to validate the arguments of each call.
+
+The process that runs functions imports this module, so it imports neither LangChain nor numpy.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend, validator_for
+from pydantic import BaseModel, ConfigDict, field_validator
+from referencing import Registry
+
+from tools.errors import ToolError
+from worlds.source import ErrorKind
+
+JsonObject = dict[str, Any]
+MAX_DESCRIPTION_CHARACTERS = 100_000
+"""Maximum length of a tool's description and schema together; they are part of every prompt."""
+
+
+class ToolDescription(BaseModel):
+    """The description and the argument schema of an external tool."""
+
+    model_config = ConfigDict(frozen=True)
+
+    description: str
+    arguments: JsonObject
+
+    @field_validator("arguments")
+    @classmethod
+    def _check_parts(cls, schema: JsonObject) -> JsonObject:
+        if not isinstance(schema.setdefault("properties", {}), dict) or not isinstance(
+            schema.get("required", []), list
+        ):
+            raise ValueError("not the schema of an object")  # noqa: TRY004 - pydantic reports ValueError only
+        return schema
+
+
+def check_schema(schema: Mapping[str, Any], tool: str) -> JsonObject:
+    """The schema without title and description; ToolError if no form can be made from it."""
+    try:
+        validator_for(schema).check_schema(schema)
+    except SchemaError as error:
+        raise ToolError(f"{tool} has no valid schema: {error.message[:300]}.", ErrorKind.UNAVAILABLE) from error
+    if schema.get("type", "object") != "object" or _has_external_reference(schema):
+        raise ToolError(
+            f"{tool} has a schema that is not an object or refers to another document.", ErrorKind.UNAVAILABLE
+        )
+    return {key: value for key, value in schema.items() if key not in ("title", "description")} | {
+        "properties": schema.get("properties", {})
+    }
+
+
+def _has_external_reference(schema: Any) -> bool:
+    """Whether the schema refers to another document; references are never fetched."""
+    if isinstance(schema, Mapping):
+        reference = schema.get("$ref", "#")
+        return not str(reference).startswith("#") or any(map(_has_external_reference, schema.values()))
+    return isinstance(schema, list) and any(map(_has_external_reference, schema))
+
+
+def make_validator(schema: JsonObject, *, with_patterns: bool) -> Validator:
+    """A validator of arguments; without patterns where a slow regular expression would stop every other thread."""
+    kind = validator_for(schema)
+    if not with_patterns:
+        kind = extend(kind, {"pattern": _accept_everything, "patternProperties": _accept_everything})
+    return kind(schema, registry=Registry())
+
+
+def _accept_everything(*_arguments: Any) -> None:
+    return None
+
+
+def check_arguments(name: str, validator: Validator, arguments: JsonObject) -> None:
+    """Validate the typed arguments of a call; ToolError names the wrong one."""
+    if (violation := best_match(validator.iter_errors(arguments))) is not None:
+        path = ".".join(map(str, violation.absolute_path)) or "arguments"
+        usage = describe_usage(validator.schema["properties"])
+        raise ToolError(f"{name} cannot run: {path}: {violation.message[:300]}. {usage}", ErrorKind.WRONG_ARGUMENTS)
+
+
+def describe_usage(names: Mapping[str, Any]) -> str:
+    """A sentence with the names of the arguments."""
+    return f"It takes {', '.join(names)}." if names else "It takes no arguments."

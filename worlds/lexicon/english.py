@@ -1,0 +1,239 @@
+"""English knowledge of relations, read from english.toml, and the words of a text as they are compared."""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+MALE, FEMALE = "male", "female"
+POSSESSIVE_SUFFIX = "'s"
+_MIN_COMPOUND_PLURAL = 5
+"""Letters of an irregular plural that also ends compounds: grandchildren, but not specimen."""
+
+# The possessive, whether 's or the bare apostrophe of a plural; runs of letters and digits; the marks that separate.
+_WORD = re.compile(r"(?P<own>['’]s\b|(?<=s)['’](?=\s))|(?P<word>[^\W_]+)|(?P<mark>[,?;:()\"])", re.IGNORECASE)
+
+PhraseKey = tuple[str, ...]
+"""A phrase as the stems of its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWord:
+    """One word of a text: as compared (`folded`, and `stem` without plural) and where it stands."""
+
+    folded: str
+    stem: str
+    start: int
+    end: int
+    capitalized: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelationTerm:
+    """One relation, followed forwards or backwards."""
+
+    relation: str
+    inverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PathSegment:
+    """One step of a path: any of these relations, to people of a gender (male, female) if one is stated."""
+
+    terms: tuple[RelationTerm, ...]
+    gender: str | None = None
+
+    @property
+    def relation(self) -> str | None:
+        """The only relation of the segment; None if it has several, or follows it backwards."""
+        return self.terms[0].relation if len(self.terms) == 1 and not self.terms[0].inverse else None
+
+
+@dataclass(frozen=True, slots=True)
+class PathExpression:
+    """One reading of a word: segments to follow one after the other."""
+
+    segments: tuple[PathSegment, ...]
+    excludes_start: bool = False
+    """Whether the end must differ from the start."""
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that each by itself state a path of one step without gender; else empty."""
+        if len(self.segments) > 1 or self.segments[0].gender:
+            return ()
+        return tuple(term.relation for term in self.segments[0].terms if not term.inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEntry:
+    """A word of the lexicon: its forms, and the paths that it leads to."""
+
+    forms: tuple[str, ...]
+    default_paths: tuple[PathExpression, ...]
+    paths_by_question_word: dict[str, tuple[PathExpression, ...]] = field(default_factory=dict)
+    at_most: int | None = None
+    """How many a person can have; None for any number."""
+
+    @property
+    def label(self) -> str:
+        """The first form of the word."""
+        return self.forms[0]
+
+    def paths_for(self, question_word: str | None) -> tuple[PathExpression, ...]:
+        """The paths for a question that begins with where, when, why or who, or with none of them."""
+        return self.paths_by_question_word.get(question_word or "", self.default_paths)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationNames:
+    """Other names of a relation in graphs."""
+
+    aliases: tuple[str, ...] = ()
+    """Names that generated graphs list, too."""
+    synonyms: tuple[str, ...] = ()
+    """Names that only other graphs have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison: the end of the order it wants, and the relations it compares when the question names none.
+
+    `span` names two dates whose distance is compared; `counts` says that it may compare how many there are.
+    """
+
+    most: bool
+    measures: tuple[str, ...]
+    date_span: tuple[str, ...]
+    can_count: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EnglishLexicon:
+    """The whole file, by phrase."""
+
+    titles: Mapping[str, str]
+    """Titles before a name (Mr, Ms), with the gender that they state."""
+    relations: Mapping[PhraseKey, RelationNames]
+    words: Mapping[PhraseKey, LexicalEntry]
+    comparisons: Mapping[PhraseKey, Comparison]
+
+    def other_names(self, key: PhraseKey) -> tuple[str, ...]:
+        """What graphs call the relation beside its label."""
+        names = self.relations.get(key, RelationNames())
+        return (*names.aliases, *names.synonyms)
+
+
+def split_words(text: str) -> list[QuestionWord]:
+    """The words and separating marks of a text, in order; hyphens part words."""
+    keys = []
+    for match in _WORD.finditer(text):
+        folded = POSSESSIVE_SUFFIX if match["own"] else fold_text(match[0])
+        keys.append(QuestionWord(folded, stem_word(folded), match.start(), match.end(), match[0][:1].isupper()))
+    return keys
+
+
+def fold_text(text: str) -> str:
+    """The text without accents and case."""
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
+
+
+def stem_word(word: str) -> str:
+    """The singular of an English noun, near enough to compare by."""
+    for plural, singular in _read_irregular_plurals().items():
+        if word == plural or (word.endswith(plural) and len(plural) >= _MIN_COMPOUND_PLURAL):
+            return word.removesuffix(plural) + singular
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "ches", "shes", "xes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def pluralize(noun: str) -> str:
+    """The plural of a relation between people: great-aunts, sisters-in-law, grandchildren."""
+    for modifier in ("-in-law", " once removed"):
+        if noun.endswith(modifier):
+            return pluralize(noun.removesuffix(modifier)) + modifier
+    for plural, singular in _read_irregular_plurals().items():
+        if noun == singular or (noun.endswith(singular) and len(plural) >= _MIN_COMPOUND_PLURAL):
+            return noun.removesuffix(singular) + plural
+    return f"{noun}s"
+
+
+def takes_article_an(word: str) -> bool:
+    """Whether the word takes "an" instead of "a"."""
+    lower = word.lower()
+    if lower.startswith(("uni", "uro", "use", "ute", "eu", "one")):
+        return False
+    return lower.startswith(("a", "e", "i", "o", "u", "hour", "honest", "honorary", "heir"))
+
+
+@cache
+def title_for(*, female: bool) -> str:
+    """The title before a name that states the gender: Ms or Mr."""
+    gender = FEMALE if female else MALE
+    return next(title for title, stated in load_lexicon().titles.items() if stated == gender)
+
+
+def phrase_key(text: str) -> PhraseKey:
+    """A phrase as the stems of its words, marks left out."""
+    return tuple(word.stem for word in split_words(text) if word.folded.isalnum() or word.folded == POSSESSIVE_SUFFIX)
+
+
+def parse_path(notation: str) -> PathExpression:
+    """Parse a path in the notation of english.toml: parent/child!, child|^parent, spouse:male."""
+    return PathExpression(
+        tuple(_parse_segment(segment) for segment in notation.rstrip("!").split("/")), notation.endswith("!")
+    )
+
+
+@cache
+def load_lexicon() -> EnglishLexicon:
+    """The lexicon, read once."""
+    table = _read_table()
+    words: dict[PhraseKey, LexicalEntry] = {}
+    for row in table["word"]:
+        by_question = {word: _parse_paths(row[word]) for word in ("where", "when", "why", "who") if word in row}
+        entry = LexicalEntry(tuple(row["forms"]), _parse_paths(row["paths"]), by_question, row.get("at_most"))
+        words |= dict.fromkeys(map(phrase_key, entry.forms), entry)
+    comparisons: dict[PhraseKey, Comparison] = {}
+    for row in table["comparison"]:
+        comparison = Comparison(
+            row["order"] == "most", tuple(row.get("measures", ())), tuple(row.get("span", ())), row.get("counts", False)
+        )
+        comparisons |= dict.fromkeys(map(phrase_key, row["forms"]), comparison)
+    relations = {
+        phrase_key(label): RelationNames(tuple(names.get("aliases", ())), tuple(names.get("synonyms", ())))
+        for label, names in table["relations"].items()
+    }
+    return EnglishLexicon(table["titles"], relations, words, comparisons)
+
+
+@cache
+def _read_table() -> dict[str, Any]:
+    return tomllib.loads(resources.files("worlds.lexicon").joinpath("english.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _read_irregular_plurals() -> dict[str, str]:
+    """Singular by plural."""
+    return {plural: singular for singular, plural in _read_table()["plurals"].items()}
+
+
+def _parse_paths(notations: list[str]) -> tuple[PathExpression, ...]:
+    return tuple(map(parse_path, notations))
+
+
+def _parse_segment(segment: str) -> PathSegment:
+    terms, _, gender = segment.partition(":")
+    return PathSegment(
+        tuple(RelationTerm(term.removeprefix("^"), term.startswith("^")) for term in terms.split("|")), gender or None
+    )
