@@ -1,5 +1,6 @@
 """A person's queue of questions: reservations, which expire, keep two people from the same question."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -66,27 +67,48 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
     return list(returned.values())
 
 
-def next_question(session: Session, project_id: UUID, user_id: UUID) -> Question | None:
-    """Find the first open question for the person; None if there is none. begin_question reserves it."""
+def next_question(
+    session: Session,
+    project_id: UUID,
+    user_id: UUID,
+    *,
+    last_shown: UUID | None = None,
+    shown_to_others: Collection[UUID] = (),
+) -> Question | None:
+    """Find the person's open question: reserved, else `last_shown`, else the first; None if there is none.
+
+    One of `shown_to_others` is returned only if no other is open. begin_question reserves the question.
+    """
     project = session.get_one(Project, project_id)
     question = _find_reserved_question(session, project, user_id)
+    if question is None and last_shown is not None:
+        question = _find_first_question(session, project, user_id, Question.id == last_shown)
     if question is None:
-        unassigned = (
-            ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
-        )
-        # One query per number of completions, so that the index returns its first question without sorting.
-        candidates = [
-            session.scalar(
-                select(Question)
-                .where(Question.project_id == project_id, Question.completed == completed)
-                .where(unassigned, *_availability_conditions(user_id, project))
-                .order_by(Question.position)
-                .limit(1)
-            )
-            for completed in range(project.overlap)
-        ]
-        question = min(filter(None, candidates), key=lambda candidate: candidate.position, default=None)
+        question = _find_first_question(session, project, user_id, Question.id.not_in(shown_to_others))
+    if question is None and shown_to_others:
+        question = _find_first_question(session, project, user_id)
     return question
+
+
+def _find_first_question(
+    session: Session, project: Project, user_id: UUID, *conditions: ColumnElement[bool]
+) -> Question | None:
+    """Find the first question that is open for the person, is not assigned to them, and meets the conditions."""
+    unassigned = (
+        ~select(Assignment.id).where(Assignment.question_id == Question.id, Assignment.user_id == user_id).exists()
+    )
+    # One query per number of completions, so that the index returns its first question without sorting.
+    candidates = [
+        session.scalar(
+            select(Question)
+            .where(Question.project_id == project.id, Question.completed == completed)
+            .where(unassigned, *_availability_conditions(user_id, project), *conditions)
+            .order_by(Question.position)
+            .limit(1)
+        )
+        for completed in range(project.overlap)
+    ]
+    return min(filter(None, candidates), key=lambda candidate: candidate.position, default=None)
 
 
 def begin_question(

@@ -1,7 +1,10 @@
 """The person's queue: the chosen project, the trace on the page, and the header with progress, skip and guidelines."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, partial
+from threading import Lock
 from uuid import UUID
 
 import streamlit as st
@@ -12,9 +15,62 @@ from app.widgets.person import show_user_menu
 from app.widgets.plain_text import disarm_images, escape_html, escape_markdown, format_sentence
 from db import projects, queue, recording, traces, users
 from db.database import Database, RowNotFound, StoreError
-from db.models import Project, User, utc_now
+from db.models import Project, Question, User, utc_now
 from evaluation.repairs import next_failure
 from runs.services import Services
+
+
+class ShownQuestions:
+    """Which visitor was shown which question a short while ago, so that others are shown different ones.
+
+    This is a preference, not a reservation: it is lost with the process, after SECONDS, and beyond MAX_VISITORS.
+    """
+
+    SECONDS = 600.0
+    MAX_VISITORS = 250
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        # The visitor who was shown a question last is the last one.
+        self._shown: OrderedDict[tuple[UUID, str], tuple[UUID, float]] = OrderedDict()
+
+    def recall(self, project_id: UUID, visitor: str) -> tuple[UUID | None, frozenset[UUID]]:
+        """Return the question that the visitor was shown, and those that others were shown, in this project."""
+        with self._lock:
+            self._forget_expired()
+            last_shown, _ = self._shown.get((project_id, visitor), (None, 0.0))
+            return last_shown, self._shown_to_others(project_id, visitor)
+
+    def show(self, project_id: UUID, visitor: str, question_id: UUID, known: Collection[UUID]) -> bool:
+        """Record that the visitor is shown the question; False if another one was since `known` was recalled."""
+        with self._lock:
+            self._forget_expired()
+            if question_id not in known and question_id in self._shown_to_others(project_id, visitor):
+                return False
+            self._shown[project_id, visitor] = (question_id, self._clock())
+            self._shown.move_to_end((project_id, visitor))
+            if len(self._shown) > self.MAX_VISITORS:
+                self._shown.popitem(last=False)
+            return True
+
+    def _shown_to_others(self, project_id: UUID, visitor: str) -> frozenset[UUID]:
+        return frozenset(
+            question_id
+            for (shown_project, shown_visitor), (question_id, _) in self._shown.items()
+            if shown_project == project_id and shown_visitor != visitor
+        )
+
+    def _forget_expired(self) -> None:
+        expired = self._clock() - self.SECONDS
+        while self._shown and next(iter(self._shown.values()))[1] < expired:
+            self._shown.popitem(last=False)
+
+
+@cache
+def shown_questions() -> ShownQuestions:
+    """The record of this process."""
+    return ShownQuestions()
 
 
 def current_project(database: Database) -> Project | None:
@@ -77,12 +133,24 @@ def _next_trace(services: Services, project: Project, person: User) -> OpenedTra
     failure = next_failure(services, project, person.id)
     if failure is not None and failure.outcome.trace_id is not None:
         return OpenedTrace(failure.outcome.trace_id, person.name)
-    with services.database.read() as session:
-        question = queue.next_question(session, project.id, person.id)
+    question = _next_question(services.database, project, person)
     if question is None:
         return None
     opened_at = st.session_state.setdefault(f"opened_at_{question.id.hex}", utc_now())
     return OpenedTrace.of_question(question.id, person.name, opened_at)
+
+
+def _next_question(database: Database, project: Project, person: User) -> Question | None:
+    """The person's next question; a reload shows the same one, and people who come at once are shown different ones."""
+    while True:
+        last_shown, shown_to_others = shown_questions().recall(project.id, person.name)
+        with database.read() as session:
+            question = queue.next_question(
+                session, project.id, person.id, last_shown=last_shown, shown_to_others=shown_to_others
+            )
+        # Nobody waits for another's query: who is second to choose the same question chooses again.
+        if question is None or shown_questions().show(project.id, person.name, question.id, shown_to_others):
+            return question
 
 
 def open_next_question(postpone: UUID | None = None) -> None:

@@ -72,6 +72,28 @@ def test_sixteen_threads_get_sixteen_questions(scene, sample_question):
     assert sorted(taken_questions) == list(range(1, 17))
 
 
+def test_a_question_that_others_look_at_is_offered_only_when_no_other_is_open(scene):
+    first, second, third = scene.questions
+    with scene.database.read() as session:
+
+        def offer(*shown_to_others, last_shown=None):
+            return queue.next_question(
+                session, scene.project.id, scene.ada.id, last_shown=last_shown, shown_to_others=shown_to_others
+            )
+
+        assert offer(first.id).id == second.id
+        assert offer(first.id, second.id).id == third.id
+        assert offer(first.id, second.id, third.id).id == first.id
+        assert offer(first.id, last_shown=third.id).id == third.id
+    # The one that was shown last is not offered once others have begun it.
+    with scene.database.begin() as session:
+        queue.begin_question(session, third.id, scene.ben.id)
+        assert offer(first.id, last_shown=third.id).id == second.id
+    next_of(scene, scene.ada)
+    with scene.database.read() as session:
+        assert offer(first.id, last_shown=second.id).id == first.id, "a reservation comes first"
+
+
 def test_looking_reserves_no_question(scene):
     for person in (scene.ada, scene.ben, users.User(name="visitor")):
         for _ in range(20):
