@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from llm.errors import ChatError, ChatInterrupted, ChatReplyFiltered, ChatTimeout, ChatUnavailable
 from llm.openai_compatible import HEADER_LISTENER, CompatibleChatOpenAI, PassthroughCompletions, http_client
 from llm.provider_errors import ModelEndpoint, to_chat_error
-from llm.text_tool_calls import match_tool_name, parse_text_reply
+from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,
     ChatRequest,
@@ -55,21 +55,12 @@ class StopSequenceFilter:
         self._text = ""
         self._emitted_length = 0
 
-    @property
-    def has_emitted(self) -> bool:
-        """Whether any text was emitted."""
-        return self._emitted_length > 0
-
     def feed(self, piece: str) -> None:
         """Add the next piece of the reply."""
         self._text += piece
         visible = truncate_at_stop(self._text, self._stop)
         held_back = 0 if len(visible) < len(self._text) else self._partial_stop_length()
         self._emit_until(len(visible) - held_back)
-
-    def flush(self) -> None:
-        """Emit the text that was held back."""
-        self._emit_until(len(truncate_at_stop(self._text, self._stop)))
 
     def _partial_stop_length(self) -> int:
         longest = max(map(len, self._stop), default=1) - 1
@@ -179,7 +170,8 @@ class LangChainModel:
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """Send the request once and return the reply within `seconds`; ChatError if there is none."""
-        stop_filter = StopSequenceFilter(request.on_text or _discard_text, request.stop)
+        call_filter = TextCallFilter(request.on_text or _discard_text, [tool.name for tool in request.tools])
+        stop_filter = StopSequenceFilter(call_filter.feed, request.stop)
         call: BackgroundCall[AIMessage] = BackgroundCall(lambda call: self._send(request, call))
         address = self._endpoint.address
         timeout = f"{address} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
@@ -187,9 +179,10 @@ class LangChainModel:
             message = call.result(seconds, stop_filter.feed, timeout)
             reply = _to_chat_reply(message, request, self._endpoint)
         except ChatError as error:
-            error.retryable = error.retryable and not stop_filter.has_emitted
+            error.retryable = error.retryable and not call_filter.has_emitted
             raise
-        stop_filter.flush()
+        if request.on_text is not None:
+            call_filter.finish(reply.text)
         return reply
 
     def _send(self, request: ChatRequest, call: BackgroundCall[AIMessage]) -> AIMessage:

@@ -1,13 +1,15 @@
 """Reads tool calls that a server left in the text of a reply, since it does not parse the model's own notation.
 
-Known notations: JSON in <tool_call> tags (Hermes, Qwen), <function=...> and <invoke ...> with parameter tags, harmony
-(gpt-oss), [TOOL_CALLS] (Mistral), <|python_tag|> and bare JSON (Llama), and calls with the prefix `functions.`.
+Known notations: JSON in <tool_call> tags (Hermes, Qwen), <arg_key> tags (GLM), <function=...> and <invoke ...> with
+parameter tags, harmony (gpt-oss), [TOOL_CALLS] (Mistral), <|python_tag|> and bare JSON (Llama 3), a Python list of
+calls (Llama 4, Olmo), and calls with the prefix `functions.`. TextCallFilter keeps them out of streamed text.
 """
 
+import ast
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +27,16 @@ _XML_CALL = re.compile(
 _XML_PARAMETER = re.compile(
     r"<parameter(?:=| name=)[\"']?(?P<name>[\w.-]+)[\"']?\s*>(?P<value>.*?)</parameter>", re.DOTALL
 )
+_TAGGED_CALL = re.compile(
+    r"<tool_call>\s*(?P<name>[\w.:-]+)\s*(?P<body>(?:<arg_key>.*?</arg_value>\s*)+)(?:</tool_call>|\Z)", re.DOTALL
+)
+_TAGGED_PARAMETER = re.compile(
+    r"<arg_key>\s*(?P<name>[\w.-]+)\s*</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
+)
+_PYTHON_CALLS = re.compile(r"\[\s*(?P<name>[A-Za-z_][\w.]*)\(")
 _MARKER = re.compile(
-    r"</?(?:tool_calls?|function_calls?|tools?)>|<\|python_tag\|>|\[/?TOOL_CALLS\]|\[ARGS\]|<\|tool_calls?_\w+\|>"
-    r"|<[|｜]tool▁[^>]*>|<\|(?:eom_id|eot_id|im_end)\|>",
+    r"</?(?:\w+:)?(?:tool_calls?|function_calls?|tools?)>|<\|python_(?:tag|start|end)\|>|\[/?TOOL_CALLS\]|\[ARGS\]"
+    r"|<\|tool_calls?(?:_\w+)?\|>|<[|｜]tool▁[^>]*>|<\|(?:eom_id|eot_id|im_end)\|>",
     re.IGNORECASE,
 )
 _NAME_BEFORE_ARGUMENTS = re.compile(r"(?<![\w.-])(?P<name>[A-Za-z][\w.-]*)(?::\d+)?\s*(?:```(?:json)?\s*)?\(?\s*\Z")
@@ -68,7 +77,7 @@ def parse_text_reply(text: str, tools: Collection[str]) -> TextReply:
         return _parse_harmony(text, tools)
     if not tools:
         return TextReply(text)
-    for parse in (_parse_xml_calls, _parse_json_calls):
+    for parse in (_parse_xml_calls, _parse_json_calls, _parse_python_calls):
         rest, calls = parse(text, tools)
         if calls:
             return TextReply(rest.strip(), tuple(calls))
@@ -98,16 +107,54 @@ def _parse_harmony(text: str, tools: Collection[str]) -> TextReply:
 
 
 def _parse_xml_calls(text: str, tools: Collection[str]) -> tuple[str, list[TextToolCall]]:
+    call, parameter = (_XML_CALL, _XML_PARAMETER) if _XML_CALL.search(text) else (_TAGGED_CALL, _TAGGED_PARAMETER)
     calls = []
-    for match in _XML_CALL.finditer(text):
-        arguments: Any = {
-            parameter["name"]: parameter["value"].strip() for parameter in _XML_PARAMETER.finditer(match["body"])
-        }
+    for match in call.finditer(text):
+        arguments: Any = {argument["name"]: argument["value"].strip() for argument in parameter.finditer(match["body"])}
         if not arguments and match["body"].strip():
             value, _ = _decode_json(match["body"].strip())
             arguments = value if isinstance(value, dict) else match["body"].strip()
         calls.append(TextToolCall(match_tool_name(match["name"], tools), arguments))
-    return _MARKER.sub("", _XML_CALL.sub("", text)), calls
+    return _MARKER.sub("", call.sub("", text)), calls
+
+
+def _parse_python_calls(text: str, tools: Collection[str]) -> tuple[str, list[TextToolCall]]:
+    """Read a list of calls with named arguments at the end of the text."""
+    plain = _MARKER.sub(lambda match: " " * len(match[0]), text)
+    for opening in itertools.islice(_PYTHON_CALLS.finditer(plain), _MAX_JSON_ATTEMPTS):
+        if match_tool_name(opening["name"], tools) not in tools:
+            continue
+        try:
+            calls = [_to_python_call(node, tools) for node in _list_elements(plain[opening.start() :].strip())]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        marker = _MARKER.search(text, 0, opening.start())
+        return text[: marker.start() if marker else opening.start()], calls
+    return text, []
+
+
+def _list_elements(source: str) -> list[ast.expr]:
+    """The elements of a list in Python; ValueError or SyntaxError if the text is none."""
+    body = ast.parse(source, mode="eval").body
+    if not isinstance(body, ast.List):
+        raise ValueError("no list")  # noqa: TRY004 - the text is wrong, not a type
+    return body.elts
+
+
+_JSON_NAMES = {"true": True, "false": False, "null": None}
+
+
+def _to_python_call(node: ast.expr, tools: Collection[str]) -> TextToolCall:
+    """The call of an offered tool that an expression stands for; ValueError if it is anything else."""
+    name = match_tool_name(ast.unparse(node.func), tools) if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call) or name not in tools or node.args:
+        raise ValueError("no call of a tool with named arguments")
+    arguments: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = keyword.value
+        is_json_name = isinstance(value, ast.Name) and value.id in _JSON_NAMES
+        arguments[str(keyword.arg)] = _JSON_NAMES[value.id] if is_json_name else ast.literal_eval(value)  # type: ignore[attr-defined]
+    return TextToolCall(name, arguments)
 
 
 def _parse_json_calls(text: str, tools: Collection[str]) -> tuple[str, list[TextToolCall]]:
@@ -182,3 +229,151 @@ def _decode_json(text: str) -> tuple[Any, int]:
     except (ValueError, RecursionError):
         return None, 0
     return value, length
+
+
+_OPENERS = (
+    *("<tool_call", "</tool_call", "<function_call", "</function_call", "<tools>", "</tools>", "<minimax:tool_call"),
+    *(
+        "<function=",
+        "<invoke name=",
+        "<|python_",
+        "<|tool_call",
+        "<｜tool▁",
+        "<|tool▁",
+        "[tool_calls]",
+        "[/tool_calls]",
+    ),
+    *("[args]", "<|eom_id|>", "<|eot_id|>", "<|im_end|>"),
+)
+"""The beginnings of the notations above, in lower case."""
+_HARMONY_OPENERS = ("<|channel|>", "<|start|>")
+_POSSIBLE_START = re.compile(r"[{\[<`]|(?<![\w.-])[A-Za-z][\w.-]*")
+_ARGUMENTS_AFTER_NAME = re.compile(r"(?::\d*)?\s*(?:```(?:json)?\s*|`{1,2}\Z)?\(?\s*")
+_PARTIAL_FENCE = re.compile(r"`{1,2}\Z")
+_NAMESPACES = ("functions.", "default_api.", "tools.")
+_JSON_WORDS = ("true", "false", "null", "-Infinity", "NaN")
+_INCOMPLETE, _NO_CALL = -1, -2
+
+
+class TextCallFilter:
+    """Emits streamed text as soon as it is certain not to belong to a tool call that is written as text."""
+
+    def __init__(self, on_text: Callable[[str], None], tools: Collection[str]) -> None:
+        self._on_text = on_text
+        self._tools = tools
+        self._openers = (*_HARMONY_OPENERS, *(_OPENERS if tools else ()))
+        self._text = ""
+        self._emitted_length = 0
+
+    @property
+    def has_emitted(self) -> bool:
+        """Whether any text was emitted."""
+        return self._emitted_length > 0
+
+    def feed(self, piece: str) -> None:
+        """Add the next piece of the reply."""
+        self._text += piece
+        end = self._find_possible_call()
+        if end > self._emitted_length:
+            start, self._emitted_length = self._emitted_length, end
+            self._on_text(self._text[start:end])
+
+    def finish(self, text: str) -> None:
+        """Emit what is left of the reply's text, which has no calls; a call that was cut off is not emitted."""
+        emitted = self._text[: self._emitted_length]
+        emitted = emitted if text.startswith(emitted) else emitted.strip()
+        if not text.startswith(emitted):
+            return
+        self._text, self._emitted_length = text, len(emitted)
+        end = self._find_possible_call()
+        # A word that might go on as a tool's name does not.
+        end = end if text[end : end + 1] in ("<", "{", "[", "`") else len(text)
+        if end > len(emitted):
+            self._emitted_length = end
+            self._on_text(text[len(emitted) : end])
+
+    def _find_possible_call(self) -> int:
+        """Where the first possible call begins in the text that was not emitted; the end of the text without one."""
+        for match in _POSSIBLE_START.finditer(self._text, self._emitted_length):
+            start = match.start()
+            if self._is_marked_call(start) or (self._tools and self._may_be_calls(start)):
+                return start
+        return len(self._text)
+
+    def _is_marked_call(self, start: int) -> bool:
+        beginning = self._text[start : start + max(map(len, self._openers))].casefold()
+        return any(beginning.startswith(opener) or opener.startswith(beginning) for opener in self._openers)
+
+    def _may_be_calls(self, position: int) -> bool:
+        """Whether the text from here to its end may be calls with nothing but separators between them."""
+        while position < len(self._text):
+            separator = _SEPARATORS.match(self._text, position)
+            if separator is not None:
+                position = separator.end()
+                continue
+            if _PARTIAL_FENCE.match(self._text, position):
+                return True
+            position = self._call_end(position)
+            if position < 0:
+                return position == _INCOMPLETE
+        return True
+
+    def _call_end(self, start: int) -> int:
+        """The end of the call that begins here; _INCOMPLETE if it may be one, _NO_CALL if it is none."""
+        opening = self._text[start]
+        if opening not in "{[":
+            return self._named_call_end(start)
+        if opening == "[" and self._may_be_python_list(start):
+            return _INCOMPLETE
+        value, length = _decode_json(self._text[start:])
+        if not length:
+            return _INCOMPLETE if _is_json_prefix(self._text[start:]) else _NO_CALL
+        return start + length if _to_calls(value, self._tools, accept_others=False) else _NO_CALL
+
+    def _named_call_end(self, start: int) -> int:
+        """The end of a tool's name with its arguments as JSON."""
+        word = _POSSIBLE_START.match(self._text, start)
+        if word is None or not word[0][0].isalpha():
+            return _NO_CALL
+        if word.end() == len(self._text):
+            return _INCOMPLETE if self._may_be_name(word[0]) else _NO_CALL
+        is_tool = match_tool_name(word[0], self._tools) in self._tools
+        return self._arguments_end(word.end()) if is_tool else _NO_CALL
+
+    def _arguments_end(self, name_end: int) -> int:
+        between = _ARGUMENTS_AFTER_NAME.match(self._text, name_end)
+        position = between.end() if between else name_end
+        if position == len(self._text):
+            return _INCOMPLETE
+        if self._text[position] != "{":
+            return _NO_CALL
+        _, length = _decode_json(self._text[position:])
+        if length:
+            return position + length
+        return _INCOMPLETE if _is_json_prefix(self._text[position:]) else _NO_CALL
+
+    def _may_be_python_list(self, start: int) -> bool:
+        word = self._text[start + 1 :].lstrip()
+        name, bracket, _ = word.partition("(")
+        if bracket:
+            return match_tool_name(name, self._tools) in self._tools
+        return not word or (word[-1].isidentifier() and self._may_be_name(word)) or word in _NAMESPACES
+
+    def _may_be_name(self, word: str) -> bool:
+        """Whether the word is the beginning of a tool's name, with or without a namespace."""
+        without = next((word.removeprefix(space) for space in _NAMESPACES if word.startswith(space)), word)
+        return any(name.startswith(without) for name in (*self._tools, *_NAMESPACES))
+
+
+def _is_json_prefix(text: str) -> bool:
+    """Whether a text that is no JSON value may become one when it goes on."""
+    try:
+        json.JSONDecoder(strict=False).raw_decode(text)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :].strip()
+        is_unfinished_word = any(word.startswith(rest) for word in _JSON_WORDS)
+        is_unfinished_escape = "escape" in error.msg and len(rest) <= len("\\u0000")
+        return is_unfinished_word or is_unfinished_escape or error.msg.startswith("Unterminated string")
+    except RecursionError:
+        return False
+    return False

@@ -32,9 +32,8 @@ def test_the_emitted_text_does_not_depend_on_how_it_is_split(text: str, stop: li
         spoken.feed(rest[:size])
         rest = rest[size:]
         assert truncate_at_stop(text, stop).startswith("".join(emitted))
-    spoken.flush()
-    assert "".join(emitted) == truncate_at_stop(text, stop)
-    assert spoken.has_emitted == bool(truncate_at_stop(text, stop))
+    held_back = truncate_at_stop(text, stop).removeprefix("".join(emitted))
+    assert not held_back or any(one.startswith(held_back) for one in stop)
 
 
 def test_a_background_call_emits_text_and_returns_its_result():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.text_tool_calls import TextReply, TextToolCall, match_tool_name, parse_text_reply
+from llm.text_tool_calls import TextCallFilter, TextReply, TextToolCall, match_tool_name, parse_text_reply
 
 TOOLS = ("read", "wikisearch", "getLabel")
 PARIS = {"title": "Paris", "question": "Who {led} it?"}
@@ -39,6 +39,19 @@ FORMS = {
         "Who {led} it?\n</parameter>\n</function>\n</tool_call>",
         "I look.",
     ),
+    "GLM": (
+        "I look.\n<tool_call>read\n<arg_key>title</arg_key>\n<arg_value>Paris</arg_value>\n"
+        "<arg_key>question</arg_key>\n<arg_value>Who {led} it?</arg_value>\n</tool_call>",
+        "I look.",
+    ),
+    "Granite": ("<|tool_call|>" + json.dumps([{"name": "read", "arguments": PARIS}]), ""),
+    "Kimi": (
+        "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>"
+        + json.dumps(PARIS) + "<|tool_call_end|><|tool_calls_section_end|>",
+        "I look.",
+    ),
+    "Python": ('I look.\n[read(title="Paris", question="Who {led} it?")]', "I look."),
+    "Llama 4": ("<|python_start|>[read(title='Paris', question='Who {led} it?')]<|python_end|>", ""),
     "invoke tags": (
         '<function_calls><invoke name="read"><parameter name="title">Paris</parameter><parameter name="question">'
         "Who {led} it?</parameter></invoke></function_calls>",
@@ -62,7 +75,7 @@ def test_a_call_is_read_in_each_notation(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "form", ["<tool_call>{}</tool_call>\n<tool_call>{}</tool_call>", "{}\n{}", "{}; {}", "[{}, {}]"]
+    "form", ["<tool_call>{}</tool_call>\n<tool_call>{}</tool_call>", "{}\n{}", "{}; {}", "[{}, {}]", "{};\n\n{}\n"]
 )
 def test_parallel_calls_are_read(form: str) -> None:
     other = json.dumps({"name": "wikisearch", "arguments": {"query": "x"}})
@@ -91,6 +104,10 @@ def test_harmony_has_thoughts_calls_and_a_final_text() -> None:
         '{"name": "read"}',
         "Thought: I look.\nAction: read\nAction Input: " + json.dumps(PARIS),
         "[1, 2, {",
+        '[fly(to="Paris")]',
+        '[read("Paris")]',
+        '[read(title="Paris")] is how I would call it.',
+        '[read(title=open("x"))]',
         "{" * 500,
         '<tool_call>{"name": "read", "arguments": {"title": "Par',
     ],
@@ -122,3 +139,66 @@ def test_names_that_are_not_offered_are_unchanged() -> None:
 def test_every_text_is_read_and_has_calls_of_the_offered_tools_only(text: str) -> None:
     for reply in (parse_text_reply(text, TOOLS), parse_text_reply(f"<|channel|>{text}", TOOLS)):
         assert {match_tool_name(call.name, TOOLS) for call in reply.calls} <= set(TOOLS)
+
+
+def stream(text: str, tools: tuple[str, ...], sizes: list[int], stopped_text: str | None = None) -> list[str]:
+    """What is shown of a reply that comes in pieces of these sizes."""
+    shown: list[str] = []
+    call_filter = TextCallFilter(shown.append, tools)
+    rest = text
+    for size in [*sizes, len(text) or 1]:
+        call_filter.feed(rest[:size])
+        rest = rest[size:]
+    call_filter.finish(parse_text_reply(text, tools).text if stopped_text is None else stopped_text)
+    return shown
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("form", FORMS)
+def test_no_part_of_a_call_is_shown_while_it_streams(form: str, size: int) -> None:
+    text, rest = FORMS[form]
+    assert "".join(stream(text, TOOLS, [size] * len(text))).strip() == rest
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_harmony_shows_its_final_text_only(size: int) -> None:
+    text = "<|channel|>analysis<|message|>Easy.<|end|><|start|>assistant<|channel|>final<|message|>Paris.<|return|>"
+    assert "".join(stream(text, (), [size] * len(text))) == "Paris."
+
+
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I shall read the page, and look up 1 < 2 [step 1].",
+        "The word is read",
+        f"A call such as {CALL} is made like this; I know the answer: Paris.",
+        'In JSON: {"answer": "Paris"}. A set {a, b}, a list [1, 2], `code`.',
+        "```python\nprint(1)\n```\nThat was it.",
+    ],
+)
+def test_other_text_is_shown_whole_and_soon(text: str, size: int) -> None:
+    shown = stream(text, TOOLS, [size] * len(text))
+    assert "".join(shown) == text
+    assert len(shown) > 3
+
+
+@pytest.mark.parametrize(
+    "text", ['I look. <tool_call>{"name": "read", "arg', f"I look. {CALL[:-4]}", "I look. [read(ti"]
+)
+def test_a_call_that_was_cut_off_is_not_shown(text: str) -> None:
+    assert "".join(stream(text, TOOLS, [3] * len(text))) == "I look. "
+
+
+PIECES = [CALL, "<tool_call>", "</tool_call>", "read", " ", "I look.", "[", "]", "{", '"', "```json\n", "<|channel|>"]
+PIECES += ["final<|message|>", '(title="x")', "functions.", ", ", "\n"]
+MARKUP = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
+@given(MARKUP, st.lists(st.integers(1, 9), max_size=60))
+def test_what_is_shown_is_the_text_of_the_reply_and_none_of_its_calls(text: str, sizes: list[int]) -> None:
+    reply = parse_text_reply(text, TOOLS)
+    shown = "".join(stream(text, TOOLS, sizes))
+    assert reply.text.strip().startswith(shown.strip()) or "<|channel|>" in text
+    if reply.calls:
+        assert "arguments" not in shown.removeprefix(reply.text[: len(shown)])
