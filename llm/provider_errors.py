@@ -64,6 +64,7 @@ _TOO_LONG = re.compile(
     r"|(?:input|prompt)\w* (?:or output )?(?:tokens?|length)[^.]{0,40}(?:exceed|must be reduced)|reduce the length",
     re.IGNORECASE,
 )
+_NO_CHAT_MODEL = re.compile(r"v1/responses|not a chat model", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"\b(?:requires?|needs?) --\w|not (?:supported|implemented)|does not support", re.IGNORECASE)
 
 
@@ -229,10 +230,14 @@ def _permanent_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatErr
             f"The request is too long for {endpoint.model} at {address}{where}{failure.quoted_message}; allow fewer "
             "tokens of context, show fewer demonstrations, or use a model with a larger context."
         )
-    if status == 404 or "model_not_found" in codes:
-        return ChatModelNotFound(
-            f"{address} has no model {endpoint.model}{where}; check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
+    is_no_chat_model = bool(_NO_CHAT_MODEL.search(message))
+    if status == 404 or "model_not_found" in codes or is_no_chat_model:
+        reason = (
+            f"offers {endpoint.model} through its responses API only{where}, which is not used; choose another model."
+            if is_no_chat_model
+            else f"has no model {endpoint.model}{where}; check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
         )
+        return ChatModelNotFound(f"{address} {reason}")
     if status is not None and status >= 500 and (status == 501 or _UNSUPPORTED.search(message)):
         return ChatBadRequest(f"{address} does not take the request{where}{failure.quoted_message}; ask otherwise.")
     return None

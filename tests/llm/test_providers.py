@@ -1,11 +1,19 @@
-"""Anthropic, Gemini and Ollama through their own packages: what each fault comes to, whole and streamed."""
+"""OpenAI, vLLM, Anthropic, Gemini and Ollama through their packages: what each fault comes to, whole and streamed."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
+from anthropic.types import Message as AnthropicMessage
+from anthropic.types import RawMessageStreamEvent
+from google.genai.types import GenerateContentResponse
 from langchain_anthropic import _client_utils
+from ollama import ChatResponse as OllamaResponse
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from pydantic import TypeAdapter
 
+from llm.client import build_chat_client
 from llm.errors import (
     ChatAuthenticationError,
     ChatBadRequest,
@@ -18,21 +26,31 @@ from llm.errors import (
     ChatReplyFiltered,
     ChatServerError,
 )
-from llm.types import Message, ModelToolCall
+from llm.types import Message, ModelProfile, ModelToolCall
 from llm.usage import TokenPrice
 from tests.servers.model import Breaks, Cut, Fails, Reply, Says
-from tests.servers.provider_models import AnthropicFormat, GeminiFormat, OllamaFormat, ProviderServer, WireFormat
+from tests.servers.provider_models import (
+    CALL_NOTATIONS,
+    AnthropicFormat,
+    Event,
+    GeminiFormat,
+    OllamaFormat,
+    OpenAIFormat,
+    ProviderServer,
+    VllmFormat,
+    WireFormat,
+)
 from tools.registry import BUILT_IN_TOOLS
 
 # Anthropic's and Ollama's clients leave connections to the garbage collector after an error.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 ASKED = [Message("system", "Be brief."), Message("user", "Which city?")]
-FORMATS = [AnthropicFormat(), GeminiFormat(), OllamaFormat()]
+FORMATS: list[WireFormat] = [OpenAIFormat(), VllmFormat(), AnthropicFormat(), GeminiFormat(), OllamaFormat()]
 PARIS = {"title": "Paris", "question": "Where is it, and who was born there?"}
 
 streamed = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-providers = pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: wire.model.partition(":")[0])
+providers = pytest.mark.parametrize("wire", FORMATS, ids=lambda wire: type(wire).__name__)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,8 +63,10 @@ def closed_connections() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short waits between attempts."""
+    """Short waits between attempts, and no limits of an earlier test's server, whose port may be used again."""
     monkeypatch.setattr("llm.retries._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("llm.rate_limiter._LIMITERS", {})
+    monkeypatch.setattr("llm.rate_limiter._STORES", {})
 
 
 @streamed
@@ -82,6 +102,8 @@ def test_parallel_calls_with_thoughts(wire: WireFormat, streamed: bool) -> None:
 @pytest.mark.parametrize(
     ("wire", "reason"),
     [
+        (OpenAIFormat(), "length"),
+        (VllmFormat(), "length"),
         (AnthropicFormat(), "max_tokens"),
         (AnthropicFormat(), "model_context_window_exceeded"),
         (GeminiFormat(), "MAX_TOKENS"),
@@ -105,7 +127,53 @@ def test_a_stream_that_ends_early_is_an_error(wire: WireFormat, fault: Reply) ->
 
 OVERLOADED = {"type": "overloaded_error", "message": "Overloaded", "code": 503, "status": "UNAVAILABLE"}
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
+WINDOW = (
+    "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, "
+    "1000 in the completion). Please reduce the length of the messages or completion."
+)
+NO_PARSER = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+RESPONSES_ONLY = "This model is only supported in v1/responses and not in v1/chat/completions."
 FAULTS: list[tuple[WireFormat, Fails | Says, type[ChatError], str]] = [
+    (
+        OpenAIFormat(),
+        Fails(401, "Incorrect API key provided: planted-key-7f31.", code="invalid_api_key"),
+        ChatAuthenticationError,
+        "refuses the key",
+    ),
+    (OpenAIFormat(), Fails(429, QUOTA, code="insufficient_quota"), ChatQuotaExceeded, "no credit left"),
+    (OpenAIFormat(), Fails(400, WINDOW, code="context_length_exceeded"), ChatContextTooLong, "4096"),
+    (
+        OpenAIFormat(),
+        Fails(404, "The model `scripted` does not exist", code="model_not_found"),
+        ChatModelNotFound,
+        "no",
+    ),
+    (OpenAIFormat(), Fails(404, RESPONSES_ONLY), ChatModelNotFound, "responses API"),
+    (
+        OpenAIFormat(),
+        Fails(400, "Unrecognized request argument supplied: seed", code="unknown_parameter"),
+        ChatBadRequest,
+        "Unrecognized request argument",
+    ),
+    (
+        OpenAIFormat(),
+        Fails(429, "Rate limit reached for requests. Please try again in 15m0s.", code="rate_limit_exceeded"),
+        ChatRateLimited,
+        "another 900 s",
+    ),
+    (OpenAIFormat(), Says("", extra={"refusal": "I can't help."}), ChatReplyFiltered, "I can't help."),
+    (OpenAIFormat(), Says("Half an", reason="content_filter"), ChatReplyFiltered, "content_filter"),
+    (VllmFormat(), Fails(401, "Unauthorized"), ChatAuthenticationError, "refuses the key"),
+    (VllmFormat(), Fails(400, WINDOW), ChatContextTooLong, "4096"),
+    (VllmFormat(), Fails(404, "The model `scripted` does not exist."), ChatModelNotFound, "has no model"),
+    (
+        VllmFormat(),
+        Fails(400, "[{'type': 'extra_forbidden', 'loc': ('body', 'seed'), 'msg': 'Extra inputs are not permitted'}]"),
+        ChatBadRequest,
+        "Extra inputs are not permitted",
+    ),
+    (VllmFormat(), Fails(400, NO_PARSER), ChatBadRequest, "--tool-call-parser"),
+    (VllmFormat(), Fails(429, "Too Many Requests", {"Retry-After": "900"}), ChatRateLimited, "another 900 s"),
     (AnthropicFormat(), Fails(401, "invalid x-api-key", code="authentication_error"), ChatAuthenticationError, "key"),
     (
         AnthropicFormat(),
@@ -153,7 +221,7 @@ FAULTS: list[tuple[WireFormat, Fails | Says, type[ChatError], str]] = [
 
 
 @streamed
-@pytest.mark.parametrize("case", FAULTS, ids=lambda case: f"{case[0].model}: {case[2].__name__}")
+@pytest.mark.parametrize("case", FAULTS, ids=lambda case: f"{type(case[0]).__name__}: {case[2].__name__}")
 def test_a_permanent_fault_is_one_sentence_and_not_retried(
     case: tuple[WireFormat, Fails | Says, type[ChatError], str],
     streamed: bool,  # noqa: FBT001 - a case
@@ -193,6 +261,90 @@ def test_an_overloaded_server_in_mid_stream_is_asked_again_unless_words_were_sho
         with pytest.raises(ChatServerError, match="Overloaded"):
             server.chat().ask(ASKED, on_text=str.strip)
         assert len(server.requests) == 1
+
+
+PARALLEL = Says("I look.", calls=[("read", PARIS), ("read", {"title": "Lyon", "question": "Since when?"})], piece=5)
+
+
+@streamed
+@pytest.mark.parametrize("piece", [1, 4, 1000])
+@pytest.mark.parametrize("notation", CALL_NOTATIONS)
+def test_calls_that_vllm_left_in_the_text_are_read_and_never_shown(
+    notation: str,
+    piece: int,
+    streamed: bool,  # noqa: FBT001 - a case
+) -> None:
+    said = replace(PARALLEL, piece=piece, text="" if notation == "harmony" else PARALLEL.text)
+    shown: list[str] = []
+    with ProviderServer(VllmFormat(notation), [said]) as server:
+        reply = server.chat().ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=shown.append if streamed else None)
+    assert [(call.name, call.arguments) for call in reply.calls] == list(PARALLEL.calls)
+    assert reply.text == said.text
+    assert "".join(shown).strip() == (said.text if streamed else "")
+
+
+@streamed
+def test_a_call_in_the_text_that_was_cut_off_is_no_call(streamed: bool) -> None:  # noqa: FBT001 - a case
+    text = '<tool_call>\n{"name": "read", "arguments": {"title": "Par'
+    shown: list[str] = []
+    with ProviderServer(VllmFormat("hermes"), [Says(text, reason="length")]) as server:
+        reply = server.chat().ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=shown.append if streamed else None)
+    assert (reply.stopped, reply.calls, shown) == ("length", (), [])
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+@pytest.mark.parametrize("wire", [VllmFormat(), VllmFormat("hermes")], ids=["parser", "no parser"])
+def test_a_reply_that_vllm_aborted_is_asked_for_again(wire: WireFormat, reason: str) -> None:
+    with ProviderServer(wire, [Says("Half an", reason=reason), Says("Paris.")]) as server:
+        assert server.chat().ask(ASKED).text == "Paris."
+
+
+@pytest.mark.parametrize("wire", [OpenAIFormat(), VllmFormat()], ids=["OpenAI", "vLLM"])
+def test_usage_of_a_stream_is_asked_for(wire: WireFormat) -> None:
+    with ProviderServer(wire, [Says("Paris.")]) as server:
+        server.chat().ask(ASKED, on_text=str.strip)
+        assert server.requests[0]["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-5.2-pro", "openai:gpt-5-codex", "openai:scripted"])
+def test_no_model_of_openai_is_asked_through_the_responses_api(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ProviderServer(OpenAIFormat(), [Says("Paris.")]) as server:
+        # Without a base URL the package takes the address from here.
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        assert build_chat_client(ModelProfile(name, api_key="planted-key-7f31")).ask(ASKED).text == "Paris."
+
+
+def _openai_types(event: Event, *, is_whole: bool) -> None:
+    if event != {"done": True}:
+        (ChatCompletion if is_whole else ChatCompletionChunk).model_validate(event)
+
+
+def _anthropic_types(event: Event, *, is_whole: bool) -> None:
+    (TypeAdapter(AnthropicMessage) if is_whole else TypeAdapter(RawMessageStreamEvent)).validate_python(event)
+
+
+def _gemini_types(event: Event, *, is_whole: bool) -> None:
+    GenerateContentResponse.model_validate(event)
+
+
+def _ollama_types(event: Event, *, is_whole: bool) -> None:
+    OllamaResponse.model_validate(event)
+
+
+CHECKS = [_openai_types, _openai_types, _anthropic_types, _gemini_types, _ollama_types]
+
+
+@pytest.mark.parametrize(
+    ("wire", "check"), list(zip(FORMATS, CHECKS, strict=True)), ids=[type(wire).__name__ for wire in FORMATS]
+)
+def test_what_the_servers_send_are_values_of_the_providers_own_types(
+    wire: WireFormat, check: Callable[..., None]
+) -> None:
+    for said in (Says("Zürich"), PARALLEL, Says("", calls=[("read", PARIS)], extra={"reasoning_content": "I look."})):
+        check(wire.whole(said), is_whole=True)
+        for event in wire.events(said):
+            check(event, is_whole=False)
 
 
 @streamed

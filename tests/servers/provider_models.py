@@ -1,4 +1,6 @@
-"""Scripted models behind real servers that speak the wire formats of Anthropic, Gemini and Ollama, streaming included.
+"""Scripted models behind real servers that speak the wire formats of several providers, streaming included.
+
+OpenAI (chat completions), vLLM (with a parser of tool calls, or without one), Anthropic, Gemini and Ollama.
 
     with ProviderServer(AnthropicFormat(), [Says("Paris."), Fails(529, "Overloaded")]) as server:
         chat = server.chat()
@@ -8,7 +10,8 @@ The replies are those of tests/servers/model.py; their texts, calls and reasonin
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Protocol
@@ -28,6 +31,8 @@ class WireFormat(Protocol):
     """The model's name for LangChain."""
     content_type: ClassVar[str]
     """The type of streamed replies."""
+    path: ClassVar[str]
+    """The path of the base URL."""
 
     def is_streamed(self, path: str, body: Event) -> bool: ...
     def whole(self, reply: Says) -> Event: ...
@@ -48,11 +53,171 @@ def _parse(arguments: dict[str, Any] | str) -> Any:
     return json.loads(arguments) if isinstance(arguments, str) else arguments
 
 
+class OpenAIFormat:
+    """OpenAI's chat completions."""
+
+    model = "openai:scripted"
+    content_type = "text/event-stream"
+    path = "/v1"
+    reasoning_field = "reasoning_content"
+
+    def is_streamed(self, path: str, body: Event) -> bool:
+        assert path == "/v1/chat/completions", path
+        return bool(body.get("stream"))
+
+    def whole(self, reply: Says) -> Event:
+        message = {"role": "assistant", "content": self._text(reply), "tool_calls": self._calls(reply)}
+        message |= {name: value for name, value in self._extra(reply).items() if value}
+        choice = {"index": 0, "message": message, "finish_reason": self._reason(reply), "logprobs": None}
+        return {**self._frame("chat.completion"), "choices": [choice], "usage": self._usage(reply)}
+
+    def events(self, reply: Says) -> Iterator[Event]:
+        yield self._chunk({"role": "assistant", "content": ""})
+        for name, text in self._extra(reply).items():
+            yield from (self._chunk({name: piece}) for piece in _pieces(text, reply.piece))
+        yield from (self._chunk({"content": piece}) for piece in _pieces(self._text(reply), reply.piece))
+        for call in self._calls(reply):
+            function = call["function"]
+            yield self._chunk({"tool_calls": [{**call, "function": {"name": function["name"], "arguments": ""}}]})
+            for piece in _pieces(function["arguments"], reply.piece):
+                yield self._chunk({"tool_calls": [{"index": call["index"], "function": {"arguments": piece}}]})
+        if not reply.unfinished:
+            yield self._chunk({}, self._reason(reply))
+            yield {**self._chunk({}), "choices": [], "usage": self._usage(reply)}
+            yield {"done": True}
+
+    def beginning(self, text: str) -> Iterator[Event]:
+        return self.events(Says(text, unfinished=True))
+
+    def error(self, reply: Fails) -> Event:
+        kind = "invalid_request_error" if reply.status < 500 else "server_error"
+        return {"error": {"message": reply.message, "type": kind, "param": None, "code": reply.code}}
+
+    def stream_error(self, reply: Breaks) -> Event:
+        return {"error": reply.error}
+
+    def encode(self, event: Event) -> bytes:
+        return b"data: [DONE]\n\n" if event == {"done": True} else f"data: {json.dumps(event)}\n\n".encode()
+
+    def _frame(self, kind: str) -> Event:
+        return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": "scripted"}
+
+    def _chunk(self, delta: Event, reason: str | None = None) -> Event:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+        return {**self._frame("chat.completion.chunk"), "choices": [choice]}
+
+    def _extra(self, reply: Says) -> dict[str, str]:
+        return {
+            self.reasoning_field if name == "reasoning_content" else name: text for name, text in reply.extra.items()
+        }
+
+    def _text(self, reply: Says) -> str:
+        return reply.text
+
+    def _calls(self, reply: Says) -> list[Event]:
+        return [
+            {
+                "index": index,
+                "id": f"call_{index}",
+                "type": "function",
+                "function": {"name": name, "arguments": _write(arguments)},
+            }
+            for index, (name, arguments) in enumerate(reply.calls)
+        ]
+
+    def _reason(self, reply: Says) -> str:
+        return reply.reason or ("tool_calls" if self._calls(reply) else "stop")
+
+    def _usage(self, reply: Says) -> Event:
+        tokens = reply.usage or (0, 0)
+        counts = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
+        return {**counts, **reply.details}
+
+
+def _write(arguments: dict[str, Any] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+Calls = Sequence[tuple[str, Any]]
+CALL_NOTATIONS: dict[str, Callable[[Calls], str]] = {
+    "hermes": lambda calls: "\n".join(
+        f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>" for name, arguments in calls
+    ),
+    "llama3_json": lambda calls: "; ".join(
+        json.dumps({"name": name, "parameters": arguments}) for name, arguments in calls
+    ),
+    "pythonic": lambda calls: "[{}]".format(
+        ", ".join(f"{name}({', '.join(f'{key}={value!r}' for key, value in args.items())})" for name, args in calls)
+    ),
+    "mistral": lambda calls: (
+        "[TOOL_CALLS]" + json.dumps([{"name": name, "arguments": arguments} for name, arguments in calls])
+    ),
+    "qwen3_coder": lambda calls: "\n".join(
+        f"<tool_call>\n<function={name}>\n"
+        + "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in arguments.items())
+        + "</function>\n</tool_call>"
+        for name, arguments in calls
+    ),
+    "glm45": lambda calls: "\n".join(
+        f"<tool_call>{name}\n"
+        + "".join(f"<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n" for key, value in arguments.items())
+        + "</tool_call>"
+        for name, arguments in calls
+    ),
+    "kimi_k2": lambda calls: (
+        "<|tool_calls_section_begin|>"
+        + "".join(
+            f"<|tool_call_begin|>functions.{name}:{number}<|tool_call_argument_begin|>{json.dumps(arguments)}<|tool_call_end|>"
+            for number, (name, arguments) in enumerate(calls)
+        )
+        + "<|tool_calls_section_end|>"
+    ),
+    "harmony": lambda calls: "".join(
+        f"<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
+        f"{json.dumps(arguments)}<|call|>"
+        for name, arguments in calls
+    ),
+}
+"""How models write calls; the names are those of vLLM's parsers, which turn them into tool calls."""
+
+
+@dataclass(frozen=True)
+class VllmFormat(OpenAIFormat):
+    """vLLM's chat completions; without a parser for the model's notation, its calls stay in the text."""
+
+    notation: str | None = None
+    """The notation of a model whose calls the server does not parse; None if it does."""
+    reasoning_field = "reasoning"
+
+    def error(self, reply: Fails) -> Event:
+        if reply.status == 401:
+            return {"error": "Unauthorized"}
+        if reply.status == 429:
+            # The gateway before the server.
+            return {"detail": reply.message}
+        kinds = {400: "BadRequestError", 404: "NotFoundError"}
+        kind = kinds.get(reply.status, "InternalServerError")
+        return {"error": {"message": reply.message, "type": kind, "param": None, "code": reply.status}}
+
+    def stream_error(self, reply: Breaks) -> Event:
+        error = {"message": reply.error["message"], "type": "InternalServerError", "param": None, "code": 500}
+        return {"error": error}
+
+    def _text(self, reply: Says) -> str:
+        if self.notation is None or not reply.calls:
+            return reply.text
+        return "\n".join(filter(None, [reply.text, CALL_NOTATIONS[self.notation](reply.calls)]))
+
+    def _calls(self, reply: Says) -> list[Event]:
+        return super()._calls(reply) if self.notation is None else []
+
+
 class AnthropicFormat:
     """Anthropic's messages."""
 
     model = "anthropic:scripted"
     content_type = "text/event-stream"
+    path = ""
 
     def is_streamed(self, path: str, body: Event) -> bool:  # noqa: ARG002 - others look at it
         return bool(body.get("stream"))
@@ -123,6 +288,7 @@ class GeminiFormat:
 
     model = "google_genai:scripted"
     content_type = "text/event-stream"
+    path = ""
 
     def is_streamed(self, path: str, body: Event) -> bool:  # noqa: ARG002 - others look at it
         return "streamGenerateContent" in path
@@ -178,6 +344,7 @@ class OllamaFormat:
 
     model = "ollama:scripted"
     content_type = "application/x-ndjson"
+    path = ""
 
     def is_streamed(self, path: str, body: Event) -> bool:  # noqa: ARG002 - others look at it
         return bool(body.get("stream", True))
@@ -234,7 +401,7 @@ class ProviderServer:
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self._http.server_port}"
+        return f"http://127.0.0.1:{self._http.server_port}{self.wire_format.path}"
 
     def chat(self, *, seconds: float = 30.0, price: TokenPrice | None = None) -> ChatClient:
         """A client of this server through the provider's own package."""
