@@ -74,6 +74,6 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     # -P: a folder named like one of our packages in the working directory must not shadow it.
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(SERVER_PATH)]
+    command = [sys.executable, "-P", "-X", "faulthandler", "-m", "app.capacity", "run", str(SERVER_PATH)]
     command += [f"--server.address={address}", f"--server.port={port}"]
     os.execv(sys.executable, command)  # noqa: S606 - our own server

@@ -33,8 +33,8 @@ _SETTINGS = """
 $wgMainCacheType = CACHE_NONE; $wgParserCacheType = CACHE_DB; $wgJobRunRate = 0;
 """
 _OWN_SETTINGS = """<?php
+$wgShowhowSite = '{folder}';
 require '{site}/LocalSettings.php';
-$wgSQLiteDataDir = '{folder}/db';
 $wgServer = 'http://127.0.0.1:{port}';
 $wgUploadDirectory = '{folder}/images'; $wgCacheDirectory = false; $wgTmpDirectory = '{folder}';
 """
@@ -131,9 +131,9 @@ def _build(pages: list[WikiPage], code: Path, site: Path) -> None:
     owner = ["--lang", "en", "--pass", "loopback-Test-1", f"--extensions={_EXTENSIONS}", "Test Wiki", "Admin"]
     _run(["php", maintenance / "install.php", *database, *address, *owner])
     settings = site / "LocalSettings.php"
-    # The database moves with the site when it is finished.
+    # All databases, those of caches too, are in the folder that a server's own settings name.
     text = settings.read_text(encoding="utf-8").replace(str(site / "db"), "{$wgShowhowSite}/db")
-    settings.write_text(text.replace("<?php", "<?php\n$wgShowhowSite = __DIR__;", 1) + _SETTINGS, encoding="utf-8")
+    settings.write_text(text.replace("<?php", "<?php\n$wgShowhowSite ??= __DIR__;", 1) + _SETTINGS, encoding="utf-8")
     (site / "dump.xml").write_text(dump(pages), encoding="utf-8")
     for step in (["importDump.php", "--no-updates", "--no-local-users", site / "dump.xml"], ["rebuildtextindex.php"]):
         _run(["php", maintenance / step[0], *step[1:]], settings=settings)
