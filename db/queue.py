@@ -50,7 +50,7 @@ def list_drafts(session: Session, project_id: UUID, user_id: UUID) -> list[OpenT
 
 
 def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
-    """List the person's rejected traces without a fork, the latest first, with the reviewer's comment."""
+    """List the person's rejected traces without a fork, the one returned last first, with the reviewer's comment."""
     child = aliased(Trace)
     rows = session.execute(
         select(Trace, Question, Judgement.comment)
@@ -58,7 +58,7 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
         .outerjoin(Judgement, (Judgement.trace_id == Trace.id) & (Judgement.aspect == "approval"))
         .where(Trace.author_id == user_id, Trace.status == "rejected", Question.project_id == project_id)
         .where(~select(child.id).where(child.parent_id == Trace.id).exists())
-        .order_by(Trace.submitted_at.desc(), Judgement.created_at.desc())
+        .order_by(Judgement.id.desc().nulls_last(), Trace.id.desc())
         .limit(50)
     )
     returned: dict[UUID, OpenTrace] = {}

@@ -5,7 +5,7 @@ tabs cannot overwrite each other. Each change adds one to the version. Replaced 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from db.assignments import complete_assignment, reserve_question, update_complet
 from db.database import Conflict, RowNotFound
 from db.model_calls import link_model_calls
 from db.models import Draft, Edit, Question, Step, Trace, utc_now
-from db.steady_clock import seconds_since
+from db.steady_clock import id_after, seconds_since
 from db.traces import increment_version, lock_draft, lock_step, record_edit, require_author
 from db.users import require_role
 
@@ -127,7 +127,9 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
     trace = lock_draft(session, trace_id, seen, by)
     if new.parent is not None:
         _check_parent(session, trace_id, new.parent)
-    step = build_step(trace_id, _last_position(session, trace_id) + 1, new)
+    # Redo follows the order of ids.
+    last_id = session.scalar(select(Step.id).where(Step.trace_id == trace_id).order_by(Step.id.desc()).limit(1))
+    step = build_step(trace_id, _last_position(session, trace_id) + 1, replace(new, id=new.id or id_after(last_id)))
     session.add(step)
     if trace.run_id is not None:
         session.flush()
@@ -258,18 +260,17 @@ def redo_step(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Step:
 
 def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
     """Find the step that redo_step would restore."""
-    last_position, last_start = session.execute(
-        select(func.max(Step.position), func.max(Step.started_at)).where(
-            Step.trace_id == trace_id, Step.removed_at.is_(None)
-        )
-    ).one()
-    step = session.scalar(
-        select(Step)
-        .where(Step.trace_id == trace_id, Step.removed_at.is_not(None), Step.position == (last_position or 0) + 1)
-        .order_by(Step.removed_at.desc())
+    steps = select(Step).where(Step.trace_id == trace_id)
+    # Of the steps that were begun at a position, each was undone before the next one was begun.
+    undone = session.scalar(
+        steps.where(Step.removed_at.is_not(None), Step.position == _last_position(session, trace_id) + 1)
+        .order_by(Step.id.desc())
         .limit(1)
     )
-    return step if step is not None and (last_start is None or step.started_at >= last_start) else None
+    if undone is None:
+        return None
+    later = session.scalar(steps.where(Step.removed_at.is_(None), Step.id > undone.id).limit(1))
+    return undone if later is None else None
 
 
 def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, seen: int, by: UUID) -> Trace:

@@ -11,6 +11,7 @@ from db.assignments import update_completed_count
 from db.database import Conflict
 from db.libraries import MODELS, PEOPLE
 from db.models import Edit, Judgement, Question, Step, Trace, User
+from db.steady_clock import id_after
 from db.traces import lock_trace
 from db.users import ADMIN, REVIEWER, is_only_person, require_role
 
@@ -142,7 +143,7 @@ def find_return(session: Session, trace_id: UUID) -> ReturnedWork | None:
         .outerjoin(User, User.id == Judgement.judge_id)
         .where(Trace.id == trace_id, Trace.status == "rejected")
         .where(Judgement.aspect == "approval", Judgement.value == "rejected")
-        .order_by(Judgement.created_at.desc())
+        .order_by(Judgement.id.desc())
         .limit(1)
     ).one_or_none()
     return ReturnedWork(*row) if row is not None else None
@@ -158,7 +159,10 @@ def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, co
     if trace.status == status:
         raise Conflict(f"this trace is already {status}; reload the list")
     session.add(Edit(trace_id=trace_id, action="status", before={"status": trace.status}, editor_id=by))
-    session.add(Judgement(trace_id=trace_id, aspect="approval", value=status, judge_id=by, comment=comment.strip()))
+    last_id = session.scalar(select(Judgement.id).order_by(Judgement.id.desc()).limit(1))
+    judgement = Judgement(trace_id=trace_id, aspect="approval", value=status, judge_id=by, comment=comment.strip())
+    judgement.id = id_after(last_id)
+    session.add(judgement)
     trace.status = status
     session.flush()
     update_completed_count(session, trace.question_id)

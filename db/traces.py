@@ -176,15 +176,9 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
     if row is None:
         raise RowNotFound(f"there is no trace {trace_id}; go back to the queue")
     trace, question, project = row
-    all_steps = session.scalars(
-        select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.started_at, Step.id)
-    ).all()
+    all_steps = session.scalars(select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.id)).all()
     edits = list(session.scalars(select(Edit).where(Edit.trace_id == trace_id).order_by(Edit.at, Edit.id)))
-    judgements = list(
-        session.scalars(
-            select(Judgement).where(Judgement.trace_id == trace_id).order_by(Judgement.created_at, Judgement.id)
-        )
-    )
+    judgements = list(session.scalars(select(Judgement).where(Judgement.trace_id == trace_id).order_by(Judgement.id)))
     ids = {trace.author_id, *(edit.editor_id for edit in edits), *(judgement.judge_id for judgement in judgements)} - {
         None
     }
