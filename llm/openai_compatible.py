@@ -6,6 +6,7 @@ request body, which is sent unchanged.
 """
 
 import atexit
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache
@@ -16,6 +17,9 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
 from llm.errors import ChatInvalidReply
+
+# LangChain advises functions of its own where a model refuses a schema; the error says what was refused.
+warnings.filterwarnings("ignore", "(?s).*structured output", UserWarning, r"langchain_openai\.")
 
 _PASSTHROUGH_FIELDS = ("messages", "tools")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")

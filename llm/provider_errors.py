@@ -65,7 +65,11 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_CHAT_MODEL = re.compile(r"v1/responses|not a chat model", re.IGNORECASE)
-_UNSUPPORTED = re.compile(r"\b(?:requires?|needs?) --\w|not (?:supported|implemented)|does not support", re.IGNORECASE)
+_UNSUPPORTED = re.compile(
+    r"\b(?:requires?|needs?) --\w|not (?:supported|implemented)|does not support|(?:parse|compile|convert)\w* grammar"
+    r"|json_schema|response_format",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,11 @@ def stream_reply(
     on_text: Callable[[str], None] | None = None,
 ) -> ChatReply:
     """Request a reply; `on_text` is called with each text delta, None turns streaming off."""
-    reply = chat.ask(messages, stop=stop, tools=tools, on_text=on_text)
+    return make_reply_storable(chat.ask(messages, stop=stop, tools=tools, on_text=on_text))
+
+
+def make_reply_storable(reply: ChatReply) -> ChatReply:
+    """Replace what databases cannot store in the texts and the calls of a reply."""
     calls = tuple(
         replace(call, name=replace_unstorable(call.name), arguments=make_storable(call.arguments))
         for call in reply.calls

@@ -1,12 +1,15 @@
-"""Parses JSON replies into pydantic models, and separates the reasoning of a model from its reply."""
+"""Requests JSON replies and parses them into pydantic models; separates the reasoning of a model from its reply."""
 
 import json
 import re
-from typing import Annotated, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
-from llm.errors import ChatError
+from llm.client import ChatClient
+from llm.errors import ChatBadRequest, ChatError
+from llm.types import ChatReply, Message
 from worlds.text_normalization import replace_unstorable
 
 _REASONING_BLOCK = re.compile(r"<(think(?:ing)?)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -33,6 +36,50 @@ def _number_to_text(value: object) -> object:
 
 ReplyText = Annotated[str, BeforeValidator(_number_to_text), AfterValidator(replace_unstorable)]
 """The type of a text field in a reply."""
+
+SCHEMA_UNSUPPORTED = "refuses schemas"
+"""A limitation of a server, learnt from a request that it accepted only without a schema."""
+
+
+def request_json_reply(chat: ChatClient, messages: Sequence[Message], reply_type: type[BaseModel]) -> ChatReply:
+    """Request a reply that the server holds to the schema of this type, or by the prompt alone if it knows no schemas.
+
+    The prompt asks for the form too. ChatError if there is no reply; `parse_reply` reads it.
+    """
+    if SCHEMA_UNSUPPORTED in chat.known_limitations:
+        return chat.ask(messages)
+    try:
+        return chat.ask(messages, reply_schema=to_strict_schema(reply_type))
+    except ChatBadRequest:
+        reply = chat.ask(messages)
+    chat.known_limitations.add(SCHEMA_UNSUPPORTED)
+    return reply
+
+
+def to_strict_schema(reply_type: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a type as every provider accepts it: all fields required, no others, and no references."""
+    schema = reply_type.model_json_schema()
+    strict: dict[str, Any] = _to_strict(schema, schema.get("$defs", {}))
+    return strict
+
+
+def _to_strict(schema: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_to_strict(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _to_strict(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    strict = {
+        name: _to_strict(value, definitions)
+        for name, value in schema.items()
+        if name not in ("title", "default", "description", "$defs", "properties")
+    }
+    if "properties" in schema:
+        strict["properties"] = {name: _to_strict(field, definitions) for name, field in schema["properties"].items()}
+        strict |= {"required": list(strict["properties"]), "additionalProperties": False}
+    return strict
+
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _MAX_PARSE_ATTEMPTS = 50

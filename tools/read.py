@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.prompts import PromptTemplates
-from llm.structured_output import ReplyText, parse_reply
+from llm.structured_output import ReplyText, parse_reply, request_json_reply
 from llm.types import Message
 from tools.arguments import require_text, require_web
 from tools.parameter import Accepts
@@ -127,7 +127,8 @@ def answer_from_text(
     prompt = render_prompt(
         "read_question", question=_to_single_line(question), title=_to_single_line(text.title), passages=passages
     )
-    reply = chat.ask([Message("system", render_prompt("read")), Message("user", prompt)])
+    messages = [Message("system", render_prompt("read")), Message("user", prompt)]
+    reply = request_json_reply(chat, messages, _AnswerReply)
     answer_reply = parse_reply(reply.text, _AnswerReply, chat.name)
     # On one line, so that no part of the answer looks like a numbered sentence of the text.
     answer_text = _to_single_line(answer_reply.answer or "")[:_MAX_ANSWER_CHARACTERS] or None

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from anthropic.types import Message as AnthropicMessage
@@ -345,6 +346,38 @@ def test_what_the_servers_send_are_values_of_the_providers_own_types(
         check(wire.whole(said), is_whole=True)
         for event in wire.events(said):
             check(event, is_whole=False)
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("wire", "path"),
+    [
+        (OpenAIFormat(), ("response_format", "json_schema", "schema")),
+        (VllmFormat(), ("response_format", "json_schema", "schema")),
+        (AnthropicFormat(), ("output_config", "format", "schema")),
+        (GeminiFormat(), ("generationConfig", "responseJsonSchema")),
+        (OllamaFormat(), ("format",)),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, tuple) else "",
+)
+@streamed
+def test_a_schema_is_sent_through_the_providers_own_feature(
+    wire: WireFormat,
+    path: tuple[str, ...],
+    streamed: bool,  # noqa: FBT001 - a case
+) -> None:
+    with ProviderServer(wire, [Says('{"a": "b"}'), Says("no JSON"), Says("Paris.")]) as server:
+        chat = server.chat()
+        for text in ('{"a": "b"}', "no JSON"):
+            assert chat.ask(ASKED, reply_schema=SCHEMA, on_text=str.strip if streamed else None).text == text
+        sent: Any = server.requests[0]
+        for name in path:
+            sent = sent[name]
+        assert sent == SCHEMA
+        assert chat.ask(ASKED).text == "Paris."
+        assert path[0] not in server.requests[2] or path[1] not in server.requests[2][path[0]]
 
 
 @streamed

@@ -1,11 +1,16 @@
 """Parsing of JSON replies inside other text, and separation of reasoning."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from llm.structured_output import ReplyParseError, parse_reply, split_reasoning
+from llm.errors import ChatBadRequest
+from llm.structured_output import ReplyParseError, parse_reply, request_json_reply, split_reasoning, to_strict_schema
+from llm.types import Message
+from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
 
 class AnswerReply(BaseModel):
@@ -75,3 +80,94 @@ def test_reasoning_is_separated_from_the_reply(text: str, parts: tuple[str, str]
 def test_text_after_closed_reasoning_is_the_whole_reply(thought: str, visible: str) -> None:
     if "<" not in thought + visible:
         assert split_reasoning(f"<think>{thought}</think>{visible}") == (thought.strip(), visible.strip())
+
+
+class Part(BaseModel):
+    name: str
+    note: str | None = None
+
+
+class Nested(BaseModel):
+    """Parts."""
+
+    parts: list[Part] = Field(min_length=1, description="the parts")
+    known: bool = True
+
+
+ASKED = [Message("user", "Which city?")]
+ANSWER = '{"answer": "Saltmouth", "quotes": []}'
+
+
+def test_a_schema_requires_all_fields_and_has_no_references():
+    part = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "required": ["name", "note"],
+        "additionalProperties": False,
+    }
+    assert to_strict_schema(Nested) == {
+        "type": "object",
+        "properties": {"parts": {"type": "array", "items": part, "minItems": 1}, "known": {"type": "boolean"}},
+        "required": ["parts", "known"],
+        "additionalProperties": False,
+    }
+
+
+def test_the_server_is_sent_the_schema():
+    with ModelServer([Says(ANSWER)]) as server:
+        assert request_json_reply(server.chat(), ASKED, AnswerReply).text == ANSWER
+    response_format = server.requests[0].body["response_format"]
+    assert response_format["json_schema"]["schema"] == to_strict_schema(AnswerReply)
+    assert (response_format["type"], response_format["json_schema"]["strict"]) == ("json_schema", True)
+
+
+@pytest.mark.filterwarnings("ignore:.*structured output feature:UserWarning")
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Fails(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+        Fails(422, "extra fields not permitted: response_format"),
+        Fails(500, "failed to parse grammar"),
+        Fails(501, "not implemented"),
+    ],
+    ids=str,
+)
+def test_a_server_without_schemas_is_asked_by_the_prompt_alone_and_that_is_remembered(refusal: Fails):
+    def script(request: Request) -> Reply:
+        return refusal if "response_format" in request.body else Says(ANSWER)
+
+    with ModelServer(script) as server:
+        chat = server.chat()
+        for _ in range(3):
+            assert request_json_reply(chat.with_new_meter(), ASKED, AnswerReply).text == ANSWER
+    assert ["response_format" in request.body for request in server.requests] == [True, False, False, False]
+
+
+def test_another_bad_request_is_not_taken_for_a_server_without_schemas():
+    with ModelServer([Fails(400, "no"), Fails(400, "no"), Says(ANSWER)]) as server:
+        chat = server.chat()
+        with pytest.raises(ChatBadRequest):
+            request_json_reply(chat, ASKED, AnswerReply)
+        request_json_reply(chat, ASKED, AnswerReply)
+    assert "response_format" in server.requests[2].body
+
+
+def test_the_schema_is_part_of_what_is_stored_of_a_request():
+    stored: list[dict[str, Any]] = []
+
+    class Recorder:
+        def begin(self, request: Any) -> None:
+            stored.append(request.parameters)
+
+        def complete(self, handle: Any, reply: Any) -> None:
+            pass
+
+        def fail(self, handle: Any, error: Any) -> None:
+            pass
+
+    with ModelServer([Says(ANSWER)] * 2) as server:
+        chat = server.chat().recording(Recorder())
+        request_json_reply(chat, ASKED, AnswerReply)
+        chat.ask(ASKED)
+    assert stored[0].pop("reply_schema") == to_strict_schema(AnswerReply)
+    assert stored[0] == stored[1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llm.usage import TokenPrice
-from tests.servers.model import Fails, ModelServer, Reply, Says, Script
+from tests.servers.model import Fails, ModelServer, Reply, Request, Says, Script
 from tests.tools.golden import same_as_golden
 from tools.read import MAX_PROMPT_CHARACTERS
 from tools.registry import get_tool
@@ -53,6 +53,16 @@ def test_an_answer_has_the_quotations_that_support_it(with_encoder: ToolContext)
     assert outcome.usage.cost == pytest.approx(0.0008)
     assert len(server.requests) == 1
     assert server.requests[0].tools == []
+
+
+def test_a_server_that_holds_replies_to_the_schema_is_sent_it(with_encoder: ToolContext):
+    def script(request: Request) -> Reply:
+        return replied("he mends nets", HUSBAND) if "response_format" in request.body else Says("He mends nets.")
+
+    outcome, server = read(with_encoder, script)
+    assert (data_of(outcome)["route"], len(server.requests)) == ("model", 1)
+    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["answer", "quotes"]
 
 
 @pytest.mark.parametrize(

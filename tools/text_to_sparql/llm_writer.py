@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, model_validator
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.prompts import PromptTemplates
-from llm.structured_output import ReplyParseError, ReplyText, parse_reply, split_reasoning
+from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
 from llm.types import Message
 from tools.text_to_sparql.rules.lexicon import entity_term
 from tools.text_to_sparql.rules.vocabulary import fetch_relations, load_vocabulary
@@ -248,7 +248,7 @@ def write_queries(
     for repair in range(MAX_REPAIRS + 1):
         reply = ""
         try:
-            reply = chat.ask(messages).text
+            reply = request_json_reply(chat, messages, _QueryReply).text
             candidates = _parse_candidates(reply, chat.name)
         except ReplyParseError as error:
             if repair == MAX_REPAIRS:

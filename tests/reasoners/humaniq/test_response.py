@@ -14,7 +14,7 @@ from reasoners.humaniq.response import choose_fence
 from tests.fixtures.town import Town
 from tests.reasoners.agents import AgentRun, ask
 from tests.reasoners.example_traces import steps_of
-from tests.servers.model import Fails, Reply, Says
+from tests.servers.model import Fails, Reply, Request, Says
 from tools.tool import ToolContext
 
 SHORT = AgentOptions(response="short")
@@ -263,6 +263,18 @@ def test_the_models_own_answer_is_read_in_any_layout(context: ToolContext, reply
     run = ask(context, [LOOK, ends("Cora", "none"), Says(reply)], HumanIQ(SHORT))
     assert run.outcome.answers is not None
     assert run.outcome.answers.answer_model == answer
+
+
+def test_an_own_answer_is_asked_for_with_its_schema(context: ToolContext) -> None:
+    def script(request: Request) -> Reply:
+        if "response_format" in request.body:
+            return OWN
+        return [LOOK, ends("Cora", "none"), Says("Well, that would be Cora.")][request.place]
+
+    run = ask(context, script, HumanIQ(SHORT))
+    assert (run.outcome.usage["calls"], "own_answer_failed" in run.outcome.details) == (3, False)
+    schema = run.requests[2].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["answers", "known"]
 
 
 def test_an_own_answer_in_another_form_is_asked_for_once_more(context: ToolContext) -> None:

@@ -181,6 +181,16 @@ def test_text_around_a_query_is_ignored(text: str, with_encoder: ToolContext):
     assert len(server.requests) == 1
 
 
+def test_a_server_that_holds_replies_to_the_schema_is_asked_once(with_encoder: ToolContext):
+    outcome, server = generate(
+        with_encoder, lambda request: wrote(GOOD) if "response_format" in request.body else Says("Born where?")
+    )
+    assert data_of(outcome)["route"] == "model"
+    assert len(server.requests) == 1
+    schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]["candidates"]["items"]["properties"]) == ["sparql", "reading"]
+
+
 @pytest.mark.parametrize(
     "bad",
     ["Born where?", '{"candidates": []}', '{"candidates": [{"query": "x"}]}', "[]", '{"sparql": 5}', "SELECT nothing"],
