@@ -3,20 +3,36 @@
 A visitor holds four: the connection of the page, and an event loop of Streamlit (three). The server keeps a reserve for
 the work of those who are in: connections of the database, tools and worker processes. A new visitor is refused while
 less than the reserve is free; whoever was served a page before may use half of the reserve, to reload or reconnect.
+
+A connection that is not used is closed: one whose request stays unfinished, and a WebSocket without a message.
+
+`python -m app.capacity run FILE ...` is `streamlit run FILE ...` with these limits of connections.
 """
 
+import asyncio
 import errno
 import hmac
+import logging
 import resource
 import secrets
+import time
+from typing import ClassVar
 
+import h11
 import psutil
+import uvicorn.config
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_RESERVE = 256
 """Descriptors that are kept for the work of those who are in; a quarter of the limit if that is less."""
+REQUEST_SECONDS = 10.0
+"""The time that a client has for the head of a request, for each further part of its body, and for a first message."""
+MAX_LOGGED = 20
+"""How many equal warnings of the server are logged in LOG_PERIOD_SECONDS; clients can cause any number of them."""
+LOG_PERIOD_SECONDS = 60.0
 COOKIE = "showhow_visit"
 SERVER_FULL = "Showhow is full: as many people are at work as this server can take. Try again in a few minutes."
 _FULL_PAGE = (
@@ -65,8 +81,12 @@ class CapacityMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, unless it is a new visitor's and the server is full."""
         if scope["type"] == "lifespan":
+            for name in ("asyncio", "uvicorn.error"):
+                logging.getLogger(name).addFilter(LogLimit())
             await self._app(scope, receive, send)
             return
+        if scope["type"] == "websocket":
+            receive = _close_unused(receive)
         connection = HTTPConnection(scope)
         is_page = scope["type"] == "http" and "text/html" in connection.headers.get("accept", "")
         if not is_page and scope["type"] != "websocket":
@@ -94,3 +114,103 @@ class CapacityMiddleware:
             await send(message)
 
         return send_with_cookie
+
+
+def _close_unused(receive: Receive) -> Receive:
+    """End a WebSocket whose client sends no first message: a browser sends one at once."""
+    is_used = False
+
+    async def receive_in_time() -> Message:
+        nonlocal is_used
+        if is_used:
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), REQUEST_SECONDS)
+        except TimeoutError:
+            return {"type": "websocket.disconnect", "code": 1001}
+        is_used = message["type"] == "websocket.receive"
+        return message
+
+    return receive_in_time
+
+
+class LogLimit(logging.Filter):
+    """Lets at most MAX_LOGGED records with an equal message through in a period, so that a log stays small."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: dict[str, int] = {}
+        self._period = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        period = int(time.monotonic() / LOG_PERIOD_SECONDS)
+        if period != self._period:
+            self._period, self._counts = period, {}
+        # asyncio formats its messages itself: they differ in the lines after the first one.
+        message = str(record.msg).partition("\n")[0]
+        self._counts[message] = count = self._counts.get(message, 0) + 1
+        if count == MAX_LOGGED:
+            record.msg = f"{record.msg}\n(Further messages like this one are not logged for a minute.)"
+        return count <= MAX_LOGGED
+
+
+class TimedHttpProtocol(H11Protocol):
+    """An HTTP connection that is closed when a request on it stays unfinished.
+
+    When descriptors run out, it is closed before that if it is the one that has waited longest.
+    """
+
+    _unfinished: ClassVar[dict["TimedHttpProtocol", None]] = {}
+    """The connections without a finished request, the oldest first."""
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time of the first request."""
+        super().connection_made(transport)
+        self._start_timer()
+        if count_free_descriptors() < reserved_descriptors() // 2:
+            next(iter(self._unfinished)).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the time."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Stop the time once the request is complete; the head of a request has one time, each part of a body too."""
+        super().data_received(data)
+        state = self.conn.their_state
+        if state is not h11.IDLE:
+            self._stop_timer()
+        is_unfinished = state in (h11.IDLE, h11.SEND_BODY) and not self.transport.is_closing()
+        # A request that opens a WebSocket is complete: another protocol has taken over the connection.
+        if is_unfinished and self._timer is None and self.transport.get_protocol() is self:
+            self._start_timer()
+
+    def _start_timer(self) -> None:
+        self._unfinished[self] = None
+        self._timer = self.loop.call_later(REQUEST_SECONDS, self._close)
+
+    def _stop_timer(self) -> None:
+        self._unfinished.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _close(self) -> None:
+        self._stop_timer()
+        if self.flow.read_paused:
+            # The client waits for the server.
+            self._start_timer()
+        else:
+            self.transport.abort()
+
+
+if __name__ == "__main__":
+    # Here, since the command line imports this module too, and Streamlit takes long to load.
+    from streamlit.web import cli as streamlit_cli
+
+    # This module is imported again under its name, since Streamlit takes no other protocol than uvicorn's usual one.
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"app.capacity:{TimedHttpProtocol.__name__}"
+    streamlit_cli.main()

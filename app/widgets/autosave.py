@@ -14,7 +14,7 @@ from uuid import UUID
 
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from app.widgets.opened_trace import OpenedTrace, signing_key
@@ -107,12 +107,15 @@ def _refuse(status: int, reason: str) -> JSONResponse:
 
 
 async def _read_body(request: Request) -> bytes | None:
-    """Read the body of the request; None as soon as it is longer than MAX_DRAFT_BYTES."""
+    """Read the body of the request; None as soon as it is longer than MAX_DRAFT_BYTES, or if its client is gone."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_DRAFT_BYTES:
-            return None
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_DRAFT_BYTES:
+                return None
+    except ClientDisconnect:
+        return None
     return bytes(body)
 
 

@@ -1,10 +1,11 @@
 """What a link, a stranger and a crowd can do to pages."""
 
 import re
+import socket
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Barrier
 from urllib.parse import quote
@@ -13,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from app.capacity import SERVER_FULL
+from app.capacity import REQUEST_SECONDS, SERVER_FULL
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.session import BrowserSession, open_session
@@ -252,6 +253,72 @@ def test_a_full_server_says_so_to_new_visitors_and_those_who_are_in_go_on(crowde
         session.rerun({"_thought": "still here", "_arg_wikisearch_query": "person"}, click="run")
         assert rows(crowded)["trace"] > 0
         assert early.get("/", headers=HTML).status_code == 200
+
+
+def open_connections(home: Showhow, count: int, request: bytes) -> list[socket.socket]:
+    """Open connections that send these bytes and nothing more."""
+    connections = []
+    for _ in range(count):
+        connection = socket.create_connection(("127.0.0.1", home.port), timeout=REQUEST_SECONDS * 6)
+        connections.append(connection)
+        # The server may have closed it already.
+        with suppress(ConnectionError):
+            connection.sendall(request)
+    return connections
+
+
+def is_closed_by_server(connection: socket.socket) -> bool:
+    """Wait until the server closes the connection, and close it here; False if the server does not."""
+    try:
+        while connection.recv(65_536):
+            pass
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+HOST = b"Host: 127.0.0.1\r\n"
+UNUSED = {
+    "no byte": b"",
+    "half a head": b"GET / HTTP/1.1\r\n" + HOST + b"X-Slow: 1",
+    "half a head after a request": b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\nGET /heal",
+    "a WebSocket without a message": b"GET /_stcore/stream HTTP/1.1\r\n"
+    + HOST
+    + b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    + b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: streamlit\r\n\r\n",
+}
+
+
+def test_connections_that_are_not_used_are_closed_and_a_page_that_is_looked_at_stays(home: Showhow):
+    with open_session(home.url, "", {"you": "reader", "project": PROJECT}) as session:
+        draft = re.search(rb"/drafts/[^\"]+token=[0-9a-f]+", session.received)
+        assert draft
+        half_a_body = b"POST " + draft[0] + b" HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\n{"
+        requests = UNUSED | {"half a body": half_a_body}
+        unused = {kind: open_connections(home, 2, request) for kind, request in requests.items()}
+        closed = {kind: [is_closed_by_server(one) for one in several] for kind, several in unused.items()}
+        assert closed == {kind: [True, True] for kind in requests}
+        assert session.rerun().find("_thought")
+    assert "Traceback" not in (home.home / "server.log").read_text(encoding="utf-8")
+
+
+def test_more_connections_than_descriptors_lock_nobody_out_and_do_not_fill_the_log(crowded: Showhow):
+    with (
+        httpx.Client(base_url=crowded.url, timeout=60) as visitor,
+        open_session(crowded.url, "", {"you": "early", "project": PROJECT}) as session,
+        ExitStack() as connections,
+    ):
+        for connection in open_connections(crowded, 600, UNUSED["half a head"]):
+            connections.enter_context(connection)
+        # Long before the time of an unfinished request is over.
+        assert visitor.get("/healthz").text == "ok"
+        session.rerun({"_thought": "still here", "_arg_wikisearch_query": "person"}, click="run")
+        assert rows(crowded)["trace"] > 0
+    assert (crowded.home / "server.log").stat().st_size < 200_000
 
 
 def test_a_click_that_the_server_joins_with_a_run_of_the_page_runs_its_step(home: Showhow):
