@@ -46,6 +46,8 @@ class TraceConfiguration:
     worker: str = ""
     """The id of the process that works on the trace."""
     model: str | None = None
+    profile: Mapping[str, Any] | None = None
+    """The profile of the model as it was when the run was started, by field, with its name and without its key."""
     demonstrations: tuple[DemonstrationReference, ...] | None = None
     """The selected demonstrations, in order; None before the selection."""
     prompt_format: str | None = None
@@ -192,6 +194,10 @@ def _is_id_list(value: Any) -> bool:
     return isinstance(value, list) and all(_is_id(entry) for entry in value)
 
 
+def _is_profile(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("name"), str)
+
+
 def _is_demonstration_list(value: Any) -> bool:
     return _is_object_list(value) and all(
         entry.keys() == {"id", "question"} and _is_id(entry["id"]) and isinstance(entry["question"], str)
@@ -238,6 +244,7 @@ _STORED_FIELDS = {
     "limits": _StoredField("limits", _is_object, dict, dict),
     "worker": _StoredField("worker", _is_text),
     "model": _StoredField("model", _is_text_or_null),
+    "profile": _StoredField("profile", _is_profile, dict, dict),
     "demonstrations": _StoredField(
         "demonstrations", _is_demonstration_list, _decode_demonstrations, _encode_demonstrations
     ),

@@ -19,6 +19,7 @@ from db.database import Conflict, RowNotFound
 from db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
 from db.projects import find_project
 from db.runs import RunOutcome
+from db.trace_configuration import TraceConfiguration
 from db.verifications import VERIFICATION_NAME, VerificationOutcome
 from evaluation.metrics import score_against_gold
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
@@ -71,13 +72,16 @@ class ExecutionOptions:
 def start_verification(services: Services, plan: VerificationPlan) -> Run:
     """Return the unfinished verification with this plan, model and world, or start a new one."""
     plan_json = replace(plan, run_config=plan.run_config.pin(services)).to_json()
+    profile = plan.run_config.model_profile(services)
     with services.database.begin() as session:
         project = find_project(session, plan.project)
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
         for run in verifications.list_verifications(session, project.id):
             is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
-            if is_same and find_pin_conflict(services, run) is None:
+            recorded = TraceConfiguration.from_json(run.configuration).profile
+            has_same_profile = profile is None or recorded is None or recorded["name"] == profile.name
+            if is_same and has_same_profile and find_pin_conflict(services, run) is None:
                 return run
         questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.question_limit)
         if not questions:
@@ -128,7 +132,9 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
     }
     with services.database.read() as session:
         project = session.get_one(Project, project_id)
-    later = _build_verification(services, RunConfig.from_json(configuration), project, configuration)
+    later = _build_verification(
+        services, RunConfig.from_stored(TraceConfiguration.from_json(configuration)), project, configuration
+    )
     with services.database.begin() as session:
         return runs.start_run(session, later)
 
@@ -199,9 +205,10 @@ class _VerificationWorker:
         self._options = options
         self._stop = stop
         self._reply_cache = reply_cache
-        self._run_config = RunConfig.from_json(run.configuration)
+        self._run_config = RunConfig.from_stored(TraceConfiguration.from_json(run.configuration))
         self._limits = RunLimits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
-        model = services.chat if self._run_config.entry.needs_model else None
+        config = self._run_config
+        model = services.chat_client(config.profile) if config.entry.needs_model else None
         self.shared_model = SharedModel(
             model, options.limits, stop, used=self._earlier_usage(model), on_note=options.on_note
         )

@@ -20,7 +20,6 @@ from llm.rate_limiter import get_rate_limiter_of_model
 from llm.retries import RetryingModel
 from llm.token_bounds import price_usage
 from llm.types import (
-    DEFAULT_TIMEOUT_SECONDS,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -30,7 +29,7 @@ from llm.types import (
     OutgoingRequest,
     ToolSpec,
 )
-from llm.usage import TokenPrice, Usage
+from llm.usage import Usage
 
 DEFAULT_PURPOSE = "request"
 
@@ -55,20 +54,13 @@ class ModelCallRecorder(Protocol):
 class ChatClient:
     """A client of a language model; thread-safe."""
 
-    def __init__(
-        self,
-        name: str,
-        load: Callable[[], ChatModel],
-        *,
-        seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        price: TokenPrice | None = None,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.name = name
-        self.seconds = seconds
+    def __init__(self, profile: ModelProfile, load: Callable[[], ChatModel]) -> None:
+        self.profile = profile
+        self.name = profile.model
+        self.seconds = profile.seconds
         """The time limit of a request without a deadline, including retries."""
-        self.price = price
-        self.parameters: Mapping[str, Any] = parameters or {}
+        self.price = profile.price
+        self.parameters: Mapping[str, Any] = profile.parameters
         """What determines a reply besides the request: address and temperature, never a key."""
         self.known_limitations: set[str] = set()
         """Limitations of the server that callers found; shared by all clients derived from this one."""
@@ -123,14 +115,16 @@ class ChatClient:
         stop: Sequence[str] = (),
         tools: Sequence[ToolSpec] = (),
         on_text: Callable[[str], None] | None = None,
+        reply_schema: Mapping[str, Any] | None = None,
     ) -> ChatReply:
         """Return the model's reply before the client's deadline, or within `seconds`; `on_text` streams its text.
 
         A failed request is retried if the error is retryable and no text was streamed yet. The text ends before the
         first stop sequence. ChatError if there is no reply; its `usage` is that of the failed request. A reply with the
-        finish reason LENGTH is cut off.
+        finish reason LENGTH is cut off. With a `reply_schema` (JSON Schema) the server holds the reply to that form;
+        ChatBadRequest if it cannot.
         """
-        request = ChatRequest(messages, stop, tools, on_text)
+        request = ChatRequest(messages, stop, tools, on_text, reply_schema=reply_schema)
         if self._recorder is None:
             return self._request_reply(request)
         recorder = self._recorder
@@ -191,19 +185,12 @@ def build_chat_client(profile: ModelProfile, home: Path | None = None) -> ChatCl
         from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
 
         model = load_model(profile)
-        limiter = get_rate_limiter_of_model(f"{profile.name} at {address}" if address else profile.name, home)
+        limiter = get_rate_limiter_of_model(f"{profile.model} at {address}" if address else profile.model, home)
         max_rate = profile.requests_per_minute and profile.requests_per_minute / 60
         return RetryingModel(model, limiter, profile.seconds, max_rate)
 
     address = profile.parameters["base_url"]
-
-    return ChatClient(
-        profile.name,
-        _load_once(load),
-        seconds=profile.seconds,
-        price=profile.price,
-        parameters=profile.parameters,
-    )
+    return ChatClient(profile, _load_once(load))
 
 
 def _load_once(load: Callable[[], ChatModel]) -> Callable[[], ChatModel]:

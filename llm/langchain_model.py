@@ -138,8 +138,9 @@ PROVIDER_ERRORS = (
     AttributeError,
     RuntimeError,
 )
-NATIVE_PROVIDERS = ("anthropic", "google_genai", "ollama")
-"""Providers whose own API is spoken also at a base URL."""
+CACHE_MARKING_PROVIDER = "anthropic:"
+"""The provider that caches prompts only up to marks; others cache every common prefix, or nothing."""
+_CACHE_MARK = {"type": "ephemeral"}
 _CONNECT_SECONDS = 10.0
 _MAX_REFUSAL_CHARACTERS = 240
 _THOUGHT_BLOCKS = ("thinking", "reasoning", "reasoning_content")
@@ -229,20 +230,19 @@ def load_model(profile: ModelProfile) -> LangChainModel:
 
     ChatUnavailable if its package or its key is missing, or no model has that name.
     """
-    name, base_url = profile.name, profile.base_url
-    compatible = name.startswith("openai:") or (base_url is not None and name.partition(":")[0] not in NATIVE_PROVIDERS)
+    name, base_url = profile.model, profile.base_url
     failure: ChatUnavailable
     if profile.key_variable is not None and not profile.api_key:
         raise ChatUnavailable(f"The model {name} needs a key: set {profile.key_variable} in the environment.")
     try:
-        model = _build_openai_model(profile) if compatible else _build_native_model(profile)
+        model = _build_openai_model(profile) if profile.is_openai_compatible else _build_native_model(profile)
     except ImportError as error:
         failure = ChatUnavailable(f"The model {name} needs a package: {error}.")
     except openai.OpenAIError:
         failure = ChatUnavailable(f"The model {name} needs a key: set OPENAI_API_KEY in the environment.")
     except ValueError as error:
         first_line = str(error).split("\n", 1)[0]
-        failure = ChatUnavailable(f"SHOWHOW_MODEL is {name!r}, which names no model that can be set up: {first_line}")
+        failure = ChatUnavailable(f"The model {name!r} of the profile {profile.name} cannot be set up: {first_line}")
     else:
         freeze_loaded_objects("langchain")
         address = httpx2.URL(base_url).netloc.decode() if base_url else name
@@ -264,10 +264,12 @@ def _model_options(profile: ModelProfile) -> dict[str, Any]:
         options["api_key"] = SecretStr(profile.api_key)
     return options
 
+    if profile.reasoning_effort is not None:
+        options["reasoning_effort"] = profile.reasoning_effort
 
 def _build_native_model(profile: ModelProfile) -> BaseChatModel:
     """The model of another provider, through the provider's own package."""
-    options, provider = _model_options(profile), profile.name.partition(":")[0]
+    options, provider = _model_options(profile), profile.model.partition(":")[0]
     if profile.base_url is not None:
         options["base_url"] = profile.base_url
     if provider == "ollama" and find_spec("langchain_ollama"):
@@ -277,9 +279,12 @@ def _build_native_model(profile: ModelProfile) -> BaseChatModel:
         seconds, limit = options.pop("timeout"), options.pop("max_tokens", None)
         options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
         options |= {"client_kwargs": {"timeout": seconds}} | ({} if limit is None else {"num_predict": limit})
-        return ThinkingChatOllama(model=profile.name.partition(":")[2], **options)
+        # Without a window Ollama loads the model with a small one, and silently drops the beginning of the prompt.
+        options |= ({} if window is None else {"num_ctx": window}) | ({} if effort is None else {"reasoning": effort})
+        return ThinkingChatOllama(model=profile.model.partition(":")[2], **options)
     # Says which package is missing.
-    model: BaseChatModel = init_chat_model(profile.name, **options)
+    model: BaseChatModel = init_chat_model(profile.model, **options)
+        effort, window = options.pop("reasoning_effort", None), profile.context_window
     return model
 
 
@@ -287,15 +292,19 @@ def _build_openai_model(profile: ModelProfile) -> BaseChatModel:
     """The model of OpenAI, or of the compatible server at `base_url`."""
     options = _model_options(profile)
     options["timeout"] = httpx2.Timeout(profile.seconds, connect=min(_CONNECT_SECONDS, profile.seconds))
-    options |= {"stream_usage": True, "http_client": http_client()}
+    # LangChain would ask some models through the responses API, whose replies end in other ways.
+    options |= {"stream_usage": True, "use_responses_api": False, "http_client": http_client()}
+    extra_body = dict(profile.extra_body)
     if profile.base_url is not None:
         # Local servers need no key, but the package always sends one.
         options.setdefault("api_key", SecretStr("none"))
-        options |= {"base_url": profile.base_url, "use_responses_api": False}
+        options["base_url"] = profile.base_url
         if "max_tokens" in options:
             # LangChain would send max_completion_tokens, which other servers ignore.
-            options["extra_body"] = {"max_tokens": options.pop("max_tokens")}
-    model = CompatibleChatOpenAI(model=profile.name.removeprefix("openai:"), **options)
+            extra_body["max_tokens"] = options.pop("max_tokens")
+    if extra_body:
+        options["extra_body"] = extra_body
+    model = CompatibleChatOpenAI(model=profile.model.removeprefix("openai:"), **options)
     model.client = PassthroughCompletions(model.client)
     return model
 
@@ -358,7 +367,8 @@ def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndp
         text, thoughts = text_reply.text, "\n".join(filter(None, (thoughts, text_reply.thoughts)))
         numbered_calls = enumerate(text_reply.calls, 1)
         calls = tuple(ModelToolCall(f"call_{number}", call.name, call.arguments) for number, call in numbered_calls)
-    return ChatReply(text, calls, _read_usage(message), stopped, thoughts)
+        calls_in_text = bool(calls)
+    return ChatReply(text, calls, _read_usage(message), stopped, thoughts, calls_in_text)
 
 
 def _read_usage(message: AIMessage) -> Usage:
@@ -384,6 +394,7 @@ def _read_usage(message: AIMessage) -> Usage:
     )
 
 
+    calls_in_text = False
 def _thoughts(message: AIMessage) -> str:
     """The reasoning that the server sent beside the text."""
     beside = message.additional_kwargs.get("reasoning_content")

@@ -12,4 +12,5 @@ class ThinkingChatOllama(ChatOllama):
     reasoning: bool | str | None = True
 
     def _chat_params(self, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
-        return {**super()._chat_params(messages, stop, **kwargs), "think": None}
+        effort = self.reasoning if isinstance(self.reasoning, str) else None
+        return {**super()._chat_params(messages, stop, **kwargs), "think": effort}

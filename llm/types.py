@@ -10,19 +10,26 @@ from urllib.parse import urlsplit, urlunsplit
 from llm.usage import TokenPrice, Usage
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
+DEFAULT_PROFILE_NAME = "default"
+"""The profile of the environment's settings, such as SHOWHOW_MODEL."""
+NATIVE_PROVIDERS = ("anthropic", "google_genai", "ollama")
+"""Providers whose own API is spoken also at a base URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """A model: its name for LangChain's init_chat_model, or for the OpenAI-compatible server at `base_url`."""
+    """How one model is called: its name for LangChain's init_chat_model, or for the server at `base_url`, its limits.
 
-    name: str
+    Stored and checked by llm/profiles.py, except for the key, which stays in the environment.
+    """
+
+    model: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     """The key of the server; without it, packages of providers read their own keys from the environment."""
     seconds: float = DEFAULT_TIMEOUT_SECONDS
     """The time limit of a reply in seconds; a client without a deadline retries no longer than this."""
-    temperature: float | None = 0.0
+    temperature: float | None = None
     """None for the provider's default; some models accept no other."""
     price: TokenPrice | None = None
     reply_limit: int | None = None
@@ -31,12 +38,35 @@ class ModelProfile:
     """The most requests per minute; None to learn the limit from the server."""
     key_variable: str | None = None
     """The environment variable of `api_key`, for messages; None if none is configured."""
+    name: str = DEFAULT_PROFILE_NAME
+    """The name of the profile, not of the model."""
+    reasoning_effort: str | None = None
+    """None for the provider's default; models that do not reason accept no other."""
+    context_window: int | None = None
+    """The most tokens of a prompt with its reply; None to take it from LangChain's data about the model."""
+    tokens_per_minute: int | None = None
+    """The most tokens of prompts and replies per minute; None to learn the limit from the server."""
+    concurrency: int | None = None
+    """The most requests under way at the same time; None for no limit."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the body of each request to an OpenAI-compatible server."""
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What determines a reply apart from the model's name and the request, without credentials."""
         values = {"base_url": self.base_url and _strip_credentials(self.base_url), "temperature": self.temperature}
-        return values if self.reply_limit is None else {**values, "reply_limit": self.reply_limit}
+        optional = {
+            "reply_limit": self.reply_limit,
+            "reasoning_effort": self.reasoning_effort,
+            "extra_body": dict(self.extra_body) or None,
+        }
+        return values | {name: value for name, value in optional.items() if value is not None}
+
+    @property
+    def is_openai_compatible(self) -> bool:
+        """Whether requests go to OpenAI, or to a server at `base_url` that speaks its API."""
+        provider = self.model.partition(":")[0]
+        return provider == "openai" or (self.base_url is not None and provider not in NATIVE_PROVIDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +115,8 @@ class ChatReply:
     """The model's reasoning, which the server sends beside the text and the calls."""
 
 
+    calls_in_text: bool = False
+    """Whether the model wrote the calls as text, from which they were parsed."""
 class ToolSpec(Protocol):
     """A tool declaration for the model."""
 

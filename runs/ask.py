@@ -23,7 +23,7 @@ from reasoners.base import ReasonerError, Task
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import UnknownReasoner
 from runs.budget import RunLimits
-from runs.preparation import RunConfig, build_bare_task, build_run, check_pins, pinned_model, prepare_task
+from runs.preparation import RunConfig, build_bare_task, build_run, check_pins, prepare_task
 from runs.process import current_worker_id, is_worker_alive
 from runs.recorders import StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
@@ -116,7 +116,7 @@ class ActiveRun:
 
     def _run_reasoner(self, record: TraceRecord) -> RunOutcome:
         configuration = TraceConfiguration.from_json(record.trace.configuration)
-        config = run_config_of(configuration)
+        config = RunConfig.from_stored(configuration)
         try:
             task = self._load_task(record, configuration, config)
             reasoner = config.make_reasoner()
@@ -151,11 +151,6 @@ class ActiveRun:
         with self.services.database.begin() as session:
             runs.finish_run_trace(session, self.trace_id, outcome, seen=runs.trace_version(session, self.trace_id))
         return outcome
-
-
-def run_config_of(configuration: TraceConfiguration) -> RunConfig:
-    """The RunConfig of a stored trace configuration."""
-    return RunConfig(configuration.reasoner or "", configuration.options, configuration.library)
 
 
 def record_model_calls(services: Services, task: Task, steps: StoreRecorder) -> Task:
@@ -221,13 +216,14 @@ def _build_ask_run(
     services: Services, config: RunConfig, world: str, limits: RunLimits, tools: list[str] | None = None
 ) -> Run:
     pinned = config.pin(services)
+    profile = config.model_profile(services)
     configuration = TraceConfiguration(
         reasoner=pinned.reasoner,
         options=dict(pinned.options),
         library=pinned.library,
         limits=limits.to_json(),
         worker=current_worker_id(),
-        model=pinned_model(services, config),
+        model=profile.model if profile else None,
     )
     return build_run(
         services, pinned, name=ASK_RUN_NAME, world=world, tools=tools or [], configuration=configuration.to_json()

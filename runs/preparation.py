@@ -8,9 +8,12 @@ from typing import Any
 from db.database import Conflict, RowNotFound
 from db.libraries import find_version, list_versions
 from db.models import Library, Project, Question, Run
+from db.trace_configuration import TraceConfiguration
 from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations
 from fewshot_library.selection import SelectionConfig
+from llm.profiles import ProfileError, list_changes, profile_to_json
+from llm.types import ModelProfile
 from reasoners.base import Reasoner, Task
 from reasoners.prompting.tool_declarations import prompt_versions
 from reasoners.registry import ReasonerEntry, find_reasoner, make_reasoner
@@ -21,13 +24,15 @@ from worlds.open import read_world_metadata
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """How a run answers questions: reasoner, options and library."""
+    """How a run answers questions: reasoner, options, library and model."""
 
     reasoner: str
     options: Mapping[str, Any] = field(default_factory=dict)
     """The reasoner's options by name."""
     library: str | None = None
     """NAME or NAME:NUMBER; None for the default library, if there is one."""
+    profile: str | None = None
+    """The profile of the model; None for the default one."""
 
     @property
     def entry(self) -> ReasonerEntry:
@@ -63,10 +68,15 @@ class RunConfig:
         """The configuration as stored by a run; call `pin` first to fix the library version."""
         return {"reasoner": self.reasoner, "options": dict(self.options), "library": self.library}
 
+    def model_profile(self, services: Services) -> ModelProfile | None:
+        """The profile of the run's model; None for a reasoner without one. ProfileError for an unknown profile."""
+        return services.model_profile(self.profile) if self.entry.needs_model else None
+
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "RunConfig":
-        """Parse the result of `to_json`."""
-        return cls(document["reasoner"], document["options"], document["library"])
+    def from_stored(cls, configuration: TraceConfiguration) -> "RunConfig":
+        """The RunConfig of a stored run or trace."""
+        profile = None if configuration.profile is None else configuration.profile.get("name")
+        return cls(configuration.reasoner or "", configuration.options, configuration.library, profile)
 
 
 def build_run(  # noqa: PLR0913 - each is a part of the run
@@ -76,13 +86,15 @@ def build_run(  # noqa: PLR0913 - each is a part of the run
     library = config.library_version(services)
     offered = services.tool_registry().offered_tools(services.open_world(world), tools)
     prompts = prompt_versions(offered, str(config.options.get("sources", "both"))) if config.entry.needs_model else {}
+    profile = config.model_profile(services)
+    recorded = ({"prompts": prompts} if prompts else {}) | ({"profile": record_profile(profile)} if profile else {})
     return Run(
         name=name,
         reasoner=config.reasoner,
         world=world,
-        configuration={**configuration, **({"prompts": prompts} if prompts else {})},
+        configuration={**configuration, **recorded},
         library_id=library.id if library is not None else None,
-        model=pinned_model(services, config),
+        model=profile.model if profile else None,
         encoder=services.settings.encoder,
         world_hash=_world_hash(services, world),
         code_version=version("showhow"),
@@ -91,9 +103,9 @@ def build_run(  # noqa: PLR0913 - each is a part of the run
     )
 
 
-def pinned_model(services: Services, config: RunConfig) -> str | None:
-    """The name of the model to pin for a run; None for a reasoner that needs none."""
-    return services.settings.model if config.entry.needs_model else None
+def record_profile(profile: ModelProfile) -> dict[str, Any]:
+    """The profile as a run records it: with its name, without its key."""
+    return {"name": profile.name, **profile_to_json(profile)}
 
 
 def check_pins(services: Services, run: Run) -> None:
@@ -105,14 +117,32 @@ def check_pins(services: Services, run: Run) -> None:
 
 def find_pin_conflict(services: Services, run: Run) -> str | None:
     """Why the run cannot continue with the current settings, as a sentence; None if it can."""
-    model = services.settings.model
-    if find_reasoner(run.reasoner).needs_model and run.model != model:
-        return (
-            f"this run was started with the model {run.model or '(none is recorded)'}, and {model or 'none'} is set up "
-            "now; set SHOWHOW_MODEL to the former one, or start a new run"
-        )
+    if find_reasoner(run.reasoner).needs_model and (conflict := _find_model_conflict(services, run)) is not None:
+        return conflict
     if run.world_hash is not None and run.world_hash != _world_hash(services, run.world):
         return f"the world {run.world} was rebuilt since this run was started; start a new run"
+    return None
+
+
+def _find_model_conflict(services: Services, run: Run) -> str | None:
+    recorded = TraceConfiguration.from_json(run.configuration).profile
+    name = None if recorded is None else recorded["name"]
+    try:
+        current = services.model_profile(name)
+    except ProfileError:
+        return (
+            f"this run was started with the model profile {name}, which was removed; add it again, or start a new run"
+        )
+    if current is None or run.model != current.model:
+        return (
+            f"this run was started with the model {run.model or '(none is recorded)'}, and "
+            f"{current.model if current else 'none'} is set up now; set the former one, or start a new run"
+        )
+    if recorded is not None and (changes := list_changes(recorded, profile_to_json(current))):
+        return (
+            f"the model profile {name} was changed since this run was started: {'; '.join(changes)}; change it back, "
+            "or start a new run"
+        )
     return None
 
 
@@ -131,7 +161,7 @@ class PreparedTask:
 
 def build_bare_task(services: Services, question: Question, project: Project, config: RunConfig) -> Task:
     """Build the task of a question without demonstrations; a reasoner that needs no model gets none."""
-    context = services.tool_context(project.world)
+    context = services.tool_context(project.world, config.profile)
     if not config.entry.needs_model:
         context = replace(context, chat=None)
     return Task(question.text, context, services.tool_registry().offered_tools(context.world, project.tools))

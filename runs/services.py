@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from llm.types import ModelProfile
+from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
+from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from llm.usage import TokenPrice
 from runs.active_runs import ActiveRuns
 from settings import Settings
@@ -56,6 +57,10 @@ class Services:
         default_factory=dict, init=False, repr=False, compare=False
     )
     """The registry by its file and the file's modification time; holds one entry."""
+    _chats: "dict[str, tuple[ModelProfile, ChatClient]]" = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The client of each profile, with the profile that it was built from."""
 
     @cached_property
     def database(self) -> "Database":
@@ -68,17 +73,52 @@ class Services:
         return database
 
     @property
-    def _model_key_variable(self) -> str | None:
-        """The variable of the model's key; a key of OpenAI is sent to no other host unless the settings name it."""
-        base_url = self.settings.model_base_url
-        is_openai = base_url is not None and (urlsplit(base_url).hostname or "").endswith(".openai.com")
-        return self.settings.model_key_variable or ("OPENAI_API_KEY" if is_openai else None)
+    def profile_file(self) -> ProfileFile:
+        """The stored profiles of language models."""
+        return ProfileFile(self.settings.home / PROFILES_FILE_NAME)
+
+    def model_profiles(self) -> dict[str, ModelProfile]:
+        """All profiles by name, without keys; the first is the default: that of the environment, else the oldest."""
+        settings = self.settings
+        stored = self.profile_file.load()
+        if settings.model is None:
+            return stored
+        default = ModelProfile(
+            settings.model,
+            settings.model_base_url,
+            seconds=settings.model_seconds,
+            temperature=settings.model_temperature,
+            price=TokenPrice(*settings.model_price) if settings.model_price else None,
+            key_variable=settings.model_key_variable,
+        )
+        return {DEFAULT_PROFILE_NAME: default, **stored}
+
+    def model_profile(self, name: str | None = None) -> ModelProfile | None:
+        """The profile of this name, by default the first, with its limits and its key; None if there is none at all.
+
+        ProfileError if there is no profile of this name.
+        """
+        profiles = self.model_profiles()
+        if name is not None and name not in profiles:
+            known = f"there are {', '.join(profiles)}" if profiles else "there is none"
+            raise ProfileError(f"There is no model profile {name!r}; {known}. `showhow models list` lists them.")
+        if not profiles:
+            return None
+        return self.complete_profile(profiles[name or next(iter(profiles))])
+
+    def complete_profile(self, profile: ModelProfile) -> ModelProfile:
+        """The profile with its limits and its key, as it is used."""
+        profile = with_known_limits(profile)
+        # A key of OpenAI is sent to no other host unless the profile names its variable.
+        is_openai = (urlsplit(profile.base_url or "").hostname or "").endswith(".openai.com")
+        variable = profile.key_variable or ("OPENAI_API_KEY" if is_openai else None)
+        return replace(profile, key_variable=variable, api_key=self.environ.get(variable or ""))
 
     @property
     def secrets(self) -> list[str]:
         """API keys and other secrets of the environment, which are removed from stored requests."""
-        key = self.settings.model_key_variable
-        names = [name for name in self.environ if name == key or _SECRET_NAME.search(name)]
+        keys = {profile.key_variable for profile in self.model_profiles().values()}
+        names = [name for name in self.environ if name in keys or _SECRET_NAME.search(name)]
         return [value for name in names if len(value := self.environ[name]) >= _MIN_SECRET_CHARACTERS]
 
     @cached_property
@@ -88,26 +128,21 @@ class Services:
 
         return SentenceEncoder(self.settings.encoder)
 
-    @cached_property
-    def chat(self) -> "ChatClient | None":
-        """The client of the configured language model, or None; the model loads with the first request."""
+    def chat_client(self, profile_name: str | None = None) -> "ChatClient | None":
+        """The client of a profile, by default the first; None without profiles; the model loads with its first request.
+
+        ProfileError if there is no profile of this name.
+        """
         from llm.client import build_chat_client  # noqa: PLC0415
 
-        settings = self.settings
-        if settings.model is None:
+        profile = self.model_profile(profile_name)
+        if profile is None:
             return None
-        return build_chat_client(
-            ModelProfile(
-                settings.model,
-                settings.model_base_url,
-                self.environ.get(self._model_key_variable or ""),
-                settings.model_seconds,
-                settings.model_temperature,
-                TokenPrice(*settings.model_price) if settings.model_price else None,
-                key_variable=self._model_key_variable,
-            ),
-            settings.home,
-        )
+        with self._lock:
+            built = self._chats.get(profile.name)
+            if built is None or built[0] != profile:
+                built = self._chats[profile.name] = profile, build_chat_client(profile, self.settings.home)
+            return built[1]
 
     def open_world(self, name: str) -> World:
         """Return the world of this name, opened once and reopened after a rebuild."""
@@ -122,11 +157,11 @@ class Services:
             cached.graph.close()
         return world
 
-    def tool_context(self, world: str) -> "ToolContext":
-        """Return the context of tools in this world: the world, the encoder and the model."""
+    def tool_context(self, world: str, profile_name: str | None = None) -> "ToolContext":
+        """Return the context of tools in this world: the world, the encoder and the model of a profile."""
         from tools.tool import ToolContext  # noqa: PLC0415
 
-        return ToolContext(self.open_world(world), self.encoder, self.chat)
+        return ToolContext(self.open_world(world), self.encoder, self.chat_client(profile_name))
 
     @property
     def tools_path(self) -> Path:

@@ -14,6 +14,7 @@ from app.cli.options import (
     CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
+    ProfileOption,
     ReasonerOption,
     ReasonerSettingsOption,
     SelectionOption,
@@ -48,6 +49,7 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     k: DemonstrationCountOption = None,
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
+    profile: ProfileOption = None,
     steps: StepLimitOption = None,
     tokens: TokenLimitOption = None,
     seconds: TimeLimitOption = DEFAULT_TIME_LIMIT,
@@ -57,12 +59,12 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""
     parts = services()
     if reasoner is None:
-        entry = default_reasoner(has_model=parts.settings.model is not None)
+        entry = default_reasoner(has_model=bool(parts.model_profiles()))
         reasoner = entry.name
         choice = f"the reasoner is {reasoner}"
-        reason = choice if entry.needs_model else f"SHOWHOW_MODEL is not set, so {choice}"
+        reason = choice if entry.needs_model else f"no model is set up, so {choice}"
         print_progress(f"{reason}; --reasoner chooses another one")
-    config = parse_run_config(parts, reasoner, library, k, mode, option)
+    config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
     request = AskRequest(question, world, config, build_limits(config, steps, tokens, seconds, money))
     control = RunControl()
     try:
@@ -124,6 +126,8 @@ def _result_value(record: TraceRecord, outcome: RunOutcome) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 3),
         "usage": outcome.usage,
         "reasoner": trace.reasoner,
+        "model": trace.configuration.get("model"),
+        "profile": trace.configuration.get("profile"),
         "details": outcome.details,
         "demonstrations": trace.configuration.get("demonstrations", []),
     }

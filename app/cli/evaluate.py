@@ -16,6 +16,7 @@ from app.cli.options import (
     CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
+    ProfileOption,
     ReasonerOption,
     ReasonerSettingsOption,
     SelectionOption,
@@ -41,7 +42,7 @@ from evaluation.runs import REFUSED, QuestionScore, sample_questions, score_outc
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
 from evaluation.verification_report import format_usage, summarize_usage
 from fiction.questions.question_file import QUESTIONS_FILE
-from runs.preparation import RunConfig, pinned_model, prepare_task
+from runs.preparation import RunConfig, prepare_task, record_profile
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
@@ -61,6 +62,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     k: DemonstrationCountOption = None,
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
+    profile: ProfileOption = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")
     ] = None,
@@ -84,13 +86,14 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     Questions that a limit or the server of the model left unfinished are counted as left, not as failed.
     """
     parts = services()
-    config = parse_run_config(parts, reasoner, library, k, mode, option)
+    config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
+    model_profile = config.model_profile(parts)
     question_project, questions = _load_questions(parts, world, project)
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
     stop, started = Event(), time.monotonic()
-    chat = parts.chat if config.entry.needs_model else None
+    chat = parts.chat_client(config.profile) if config.entry.needs_model else None
     shared = SharedModel(chat, TotalLimits(most_money, most_tokens, most_seconds), stop, on_note=print_progress)
     limits = build_limits(config, steps, tokens, seconds, money)
     answer = partial(_answer_question, parts, question_project, config, RunControl(limits, stop), shared)
@@ -101,7 +104,11 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         print_progress(f"{left:,} questions are left: {shared.error or shared.reason_for_stopping}")
     if not scores:
         raise CommandError(f"no question was answered: {shared.error or shared.reason_for_stopping}")
-    model = {"reasoner": config.reasoner, "model": pinned_model(parts, config)}
+    model = {
+        "reasoner": config.reasoner,
+        "model": model_profile.model if model_profile else None,
+        "profile": record_profile(model_profile) if model_profile else None,
+    }
     spent = summarize_usage(shared.used) | {"seconds": round(time.monotonic() - started, 3)}
     retrievals = sum(score.steps for score in scores)
     summary = model | summarize_scores(scores) | {"left": left, "retrievals": retrievals} | spent

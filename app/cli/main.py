@@ -47,6 +47,7 @@ VERBS = {
     "ask": Verb("app.cli.ask:ask", "Have a reasoner answer a question, and watch it."),
     "tool": Verb("app.cli.tool:tool", "Call one tool as an annotator would."),
     "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
+    "models": Verb("app.cli.models:app", "List the profiles of language models, and test their servers."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
     "users": Verb("app.cli.users:app", "List people and change their roles."),

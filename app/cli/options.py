@@ -93,6 +93,12 @@ ReasonerOption = Annotated[
 LibraryOption = Annotated[
     str | None, typer.Option("--library", help="Library version of the demonstrations, NAME or NAME:NUMBER.")
 ]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Profile of the language model; default: that of the environment, else the first of `models list`."
+    ),
+]
 DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
 SelectionOption = Annotated[
     str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
@@ -130,9 +136,10 @@ def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option 
     k: int | None,
     mode: str | None,
     options: Sequence[str] | None,
+    profile: str | None,
 ) -> RunConfig:
     """Build the configuration of a run; raises CommandError for an unknown or invalid value."""
-    has_model = services.settings.model is not None
+    has_model = bool(services.model_profiles())
     try:
         entry = find_reasoner(reasoner) if reasoner else default_reasoner(has_model=has_model)
         values = dict(_parse_option(option, entry) for option in options or ())
@@ -140,14 +147,18 @@ def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option 
         if values and not entry.option_names:
             print_progress(f"{entry.name} has no options; it ignores -k, --mode and --option")
             values = {}
-        config = RunConfig(entry.name, values, library)
+        config = RunConfig(entry.name, values, library, profile)
         config.make_reasoner()
     except (UnknownReasoner, AgentOptionsError) as error:
         raise CommandError(str(error)) from error
     if entry.needs_model and not has_model:
         raise CommandError(
-            f"{entry.name} needs a language model: set SHOWHOW_MODEL, or use --reasoner {_FREE_REASONER}"
+            f"{entry.name} needs a language model: add a profile on the Settings page, set SHOWHOW_MODEL, or use "
+            f"--reasoner {_FREE_REASONER}"
         )
+    if profile is not None and not entry.needs_model:
+        raise CommandError(f"{entry.name} needs no language model; leave out --profile, or choose another reasoner")
+    config.model_profile(services)
     return config
 
 
@@ -160,7 +171,10 @@ def build_limits(
 
 def _parse_option(option: str, entry: ReasonerEntry) -> tuple[str, Any]:
     name, equals, value = option.partition("=")
-    types: dict[str, type[Any]] = {field.name: type(field.default) for field in fields(entry.options)}
+    # An option that is not set by default is a number.
+    types: dict[str, type[Any]] = {
+        field.name: int if field.default is None else type(field.default) for field in fields(entry.options)
+    }
     if not types:
         return name, value
     if not equals or name not in types:

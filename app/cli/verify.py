@@ -14,6 +14,7 @@ from app.cli.options import (
     CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
+    ProfileOption,
     ReasonerOption,
     ReasonerSettingsOption,
     SelectionOption,
@@ -60,6 +61,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     k: DemonstrationCountOption = None,
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
+    profile: ProfileOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Sample size, drawn evenly from all questions.")] = None,
     steps: StepLimitOption = None,
     tokens: TokenLimitOption = None,
@@ -98,7 +100,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     elif project is None:
         raise typer.BadParameter("name a project with --project, or a verification with --again")
     else:
-        config = parse_run_config(parts, reasoner, library, k, mode, option)
+        config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
         limits = build_limits(config, steps, tokens, seconds, money)
         run = start_verification(parts, VerificationPlan(project, config, limit, limits))
     totals = TotalLimits(most_money, most_tokens, most_seconds)

@@ -103,6 +103,12 @@ PAGES = (
         },
     ),
     PageEntry("tools", "Tools", ":material/build:", shortcuts={"Alt+1, Alt+2": "Choose the view"}),
+    PageEntry(
+        "settings",
+        "Settings",
+        ":material/settings:",
+        shortcuts={"Alt+N": "Add a model profile", "Alt+V": "Test the connection", "Ctrl+Enter": "Save the profile"},
+    ),
 )
 """The pages in the order of the navigation; the first one opens by default."""
 

@@ -253,9 +253,10 @@ class HumanIQ:
     def solve(self, task: Task) -> ReasonerGenerator:
         """Run the ReAct loop until the model answers, then write the response."""
         chat = self.chat or require_model(task)
-        task = restrict_to_sources(task, self.options.sources)
-        result: ReActResult = yield from ReActLoop(task, self.options, chat).run()
-        final = yield from ResponseWriter(self.options, task, chat).write_final_answer(
+        options = fit_to_model(self.options, chat)
+        task = restrict_to_sources(task, options.sources)
+        result: ReActResult = yield from ReActLoop(task, options, chat).run()
+        final = yield from ResponseWriter(options, task, chat).write_final_answer(
             result.answers, result.steps, result.usage
         )
         prompt = {"form": result.prompt_format, "demonstrations_shown": result.demonstration_count}
@@ -264,13 +265,19 @@ class HumanIQ:
     def build_prompt(self, task: Task) -> Sequence[Message]:
         """Return the messages of the next request, after the task's prior steps."""
         task = restrict_to_sources(task, self.options.sources)
-        return ReActLoop(task, self.options, self.chat or require_model(task)).build_prompt()
+        chat = self.chat or require_model(task)
+        return ReActLoop(task, fit_to_model(self.options, chat), chat).build_prompt()
+
+
+def fit_to_model(options: AgentOptions, chat: ChatClient) -> AgentOptions:
+    """The options with the context window and the reply limit of the client's model."""
+    return options.fit_to_model(chat.profile.context_window, chat.profile.reply_limit)
 
 
 def require_model(task: Task) -> ChatClient:
     """Return the task's language model; ReasonerError if it has none."""
     if task.context.chat is None:
         raise ReasonerError(
-            "This reasoner needs a language model: set SHOWHOW_MODEL, or use the reasoner replay instead."
+            "This reasoner needs a language model: add a profile on the Settings page, or use the reasoner replay."
         )
     return task.context.chat

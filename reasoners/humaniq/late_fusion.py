@@ -11,7 +11,7 @@ from llm.usage import Usage
 from reasoners.answers.agreement import measure_agreement
 from reasoners.answers.extraction import NO_ANSWER
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
-from reasoners.humaniq.agent import ReActLoop, ReActResult, require_model
+from reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model
 from reasoners.humaniq.options import AgentOptions
 from reasoners.humaniq.response import ResponseWriter
 from reasoners.humaniq.tool_order import restrict_to_sources
@@ -37,28 +37,30 @@ class LateFusion:
     def solve(self, task: Task) -> ReasonerGenerator:
         """Run the text pipeline, then the graph pipeline, then merge; each pipeline's answer is stored as a step."""
         chat = self.chat or require_model(task)
+        options = fit_to_model(self.options, chat)
         answer_by_source: dict[str, str | None] = {}
         last_position = 0
         for source in PIPELINE_SOURCES:
             answer_step = _find_answer_step(task.prior_steps, source)
             if answer_step is None:
                 answer_by_source[source], last_position = yield from self._run_pipeline(
-                    source, task, chat, last_position
+                    replace(options, sources=source), task, chat, last_position
                 )
             else:
                 answer_by_source[source], last_position = (answer_step.data or {}).get("answer"), answer_step.position
         answers = TraceAnswers("", answer_text=answer_by_source["text"], answer_graph=answer_by_source["graph"])
         if self.options.merge == "random":
             return self._choose_randomly(task.question, answers)
-        return (yield from ResponseWriter(self.options, task, chat).write_final_answer(answers, (), Usage()))
+        return (yield from ResponseWriter(options, task, chat).write_final_answer(answers, (), Usage()))
 
     def _run_pipeline(
-        self, source: str, task: Task, chat: ChatClient, after: int
+        self, options: AgentOptions, task: Task, chat: ChatClient, after: int
     ) -> Generator[Action, ToolResult | None, tuple[str | None, int]]:
         """Run the pipeline of one source; return its answer and the position of the step that stores it."""
+        source = options.sources
         own_steps = [step for step in task.prior_steps if _belongs_to(step, source)]
         restricted = restrict_to_sources(replace(task, prior_steps=own_steps), source)
-        loop = ReActLoop(restricted, replace(self.options, sources=source), chat, after=after)
+        loop = ReActLoop(restricted, options, chat, after=after)
         answer, usage, failure = None, Usage(), ""
         try:
             result: ReActResult = yield from _set_node(loop.run(), source)

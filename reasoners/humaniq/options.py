@@ -1,11 +1,14 @@
 """The options of the agents and the values they accept; pages, verbs and evaluations offer them from here."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fewshot_library.selection import SelectionConfig
+from llm.profiles import DEFAULT_CONTEXT_WINDOW
 
+DEFAULT_REPLY_TOKENS = 1_500
+"""The room for the reply of a model without a reply limit."""
 SELECTION_DESCRIPTIONS = {
     "dpp": "relevant and diverse demonstrations, by a determinantal point process",
     "relevance": "the demonstrations with the most similar questions",
@@ -60,10 +63,10 @@ class AgentOptions:
     """Also ask the model without tools, as a further source for the final response."""
     merge: str = "model"
     """How late fusion merges the answers of its two pipelines."""
-    context_tokens: int = 16_000
-    """The model's context window, including the reply."""
-    reply_tokens: int = 1_500
-    """Tokens of the context window reserved for the reply."""
+    context_tokens: int | None = None
+    """The context window to use, including the reply; None for that of the model."""
+    reply_tokens: int | None = None
+    """Tokens of the context window reserved for the reply; None for the model's reply limit."""
     observation_tokens: int = 500
     """The token limit of one observation; longer ones are truncated to what is relevant to the question."""
     seed: int = 0
@@ -75,11 +78,25 @@ class AgentOptions:
                 raise AgentOptionsError(f"there is no {name} {getattr(self, name)!r}; choose one of {', '.join(known)}")
         if self.k < 0:
             raise AgentOptionsError(f"k is {self.k}; it must be 0 or more")
-        if min(self.reply_tokens, self.observation_tokens) < 1 or self.context_tokens <= self.reply_tokens:
+        if min(self.reply_tokens or 1, self.observation_tokens) < 1 or self.prompt_tokens < 1:
             raise AgentOptionsError(
-                f"a context of {self.context_tokens} tokens with {self.reply_tokens} for the reply and "
-                f"{self.observation_tokens} an observation leaves no room; raise context_tokens"
+                f"a context of {self.context_tokens} tokens with {self.reply_tokens or DEFAULT_REPLY_TOKENS} for the "
+                f"reply and {self.observation_tokens} an observation leaves no room; raise context_tokens"
             )
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The most tokens of a prompt: the context window without the room for the reply."""
+        return (self.context_tokens or DEFAULT_CONTEXT_WINDOW) - (self.reply_tokens or DEFAULT_REPLY_TOKENS)
+
+    def fit_to_model(self, context_window: int | None, reply_limit: int | None) -> "AgentOptions":
+        """The options with the window and the reply limit of the model where the options name none."""
+        window = self.context_tokens or context_window or DEFAULT_CONTEXT_WINDOW
+        reply_tokens = self.reply_tokens or min(reply_limit or DEFAULT_REPLY_TOKENS, window - 1)
+        if self.context_tokens and not self.reply_tokens:
+            # A window that is smaller than the model's keeps room for the prompt.
+            reply_tokens = min(reply_tokens, window // 2)
+        return replace(self, context_tokens=window, reply_tokens=reply_tokens)
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> "AgentOptions":

@@ -17,8 +17,8 @@ from db.recording import TraceAnswers
 from fewshot_library.formats.humaniq_record import format_input_line
 from llm.client import ChatClient
 from llm.errors import ChatError
-from llm.streaming import stream_reply
-from llm.structured_output import ReplyParseError, ReplyText, parse_reply, split_reasoning
+from llm.streaming import make_reply_storable, stream_reply
+from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
 from llm.types import Message
 from llm.usage import Usage
 from reasoners.answers.agreement import Agreement, measure_agreement
@@ -177,7 +177,7 @@ class ResponseWriter:
         chat, usage, failure = self.chat.with_purpose("own answer"), Usage(), ""
         for _ in range(MAX_OWN_ANSWER_REQUESTS):
             try:
-                reply = stream_reply(chat, messages)
+                reply = make_reply_storable(request_json_reply(chat, messages, _OwnAnswerReply))
             except ChatError as error:
                 return None, usage + (error.usage or Usage()), str(error)
             usage += reply.usage
@@ -233,7 +233,7 @@ class ResponseWriter:
         self, answers: TraceAnswers, agreement: Agreement, observed: Sequence[Step], *, must_decide: bool
     ) -> Message:
         """Build the request; if it is too long, truncate observations, the oldest first, then leave them out."""
-        token_limit = self.options.context_tokens - self.options.reply_tokens
+        token_limit = self.options.prompt_tokens
         for reductions in range(2 * len(observed) + 1):
             omitted = max(reductions - len(observed), 0)
             formatted = [self._format_evidence(step, cut=index < reductions) for index, step in enumerate(observed)]

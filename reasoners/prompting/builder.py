@@ -145,12 +145,8 @@ class PromptOptions(Protocol):
         """Which sources the agent may use: both, text or graph."""
 
     @property
-    def context_tokens(self) -> int:
-        """The model's context window."""
-
-    @property
-    def reply_tokens(self) -> int:
-        """Tokens kept free for the reply."""
+    def prompt_tokens(self) -> int:
+        """The most tokens of a prompt."""
 
     @property
     def observation_tokens(self) -> int:
@@ -174,7 +170,7 @@ class PromptBuilder:
         self._options = options
         tool_names = None if options.sources == "both" else {tool.name for tool in task.tools}
         examples = (build_example(record, tool_names, options.sources) for record in task.demonstrations)
-        self._token_limit = options.context_tokens - options.reply_tokens
+        self._token_limit = options.prompt_tokens
         self._demonstrations = self._fit_demonstrations([example for example in examples if example.steps])
         room = self._token_limit - self._count_tokens(self._demonstrations)
         self._state = RunState(
@@ -198,7 +194,7 @@ class PromptBuilder:
         if prompt_tokens > self._token_limit:
             raise PromptTooLong(
                 f"The shortest prompt takes about {prompt_tokens:,} tokens, and the context window has room for "
-                f"{self._token_limit:,}; raise context_tokens, or lower reply_tokens."
+                f"{self._token_limit:,}; use a model with a larger window, or lower the reply limit of its profile."
             )
         return messages
 

@@ -76,7 +76,7 @@ def test_a_request_is_recorded_before_it_is_sent_and_its_reply_before_it_is_retu
     (request,) = recorder.requests
     assert (request.model, request.messages) == ("scripted", [{"role": "user", "content": "Which city?"}])
     assert request.parameters["base_url"] == server.url
-    assert (request.parameters["temperature"], request.parameters["stop"]) == (0.0, ["\n"])
+    assert (request.parameters["temperature"], request.parameters["stop"]) == (None, ["\n"])
     assert [tool["name"] for tool in request.parameters["tools"]] == ["read"]
     assert "the-key-of-the-server" not in repr(request)
 
@@ -166,7 +166,7 @@ def test_requests_of_a_tool_have_the_tool_as_their_purpose() -> None:
 
 def test_an_address_is_recorded_without_user_password_and_query() -> None:
     profile = ModelProfile("one", "https://user:secret@host:8443/v1?api-key=secret", "secret")
-    assert profile.parameters == {"base_url": "https://host:8443/v1", "temperature": 0.0}
+    assert profile.parameters == {"base_url": "https://host:8443/v1", "temperature": None}
 
 
 def test_threads_that_share_a_client_record_calls_of_their_own() -> None:

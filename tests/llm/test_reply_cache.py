@@ -69,10 +69,10 @@ def test_failed_and_empty_replies_are_not_cached(tmp_path, reply, error):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"name": "another"}, {"temperature": 1.0}, {"base_url": "/other/v1"}],
+    [{"model": "another"}, {"temperature": 1.0}, {"base_url": "/other/v1"}, {"reasoning_effort": "low"}, {"extra_body": {"top_k": 1}}],
     ids=lambda changes: next(iter(changes)),
 )
-def test_a_change_of_model_address_or_temperature_never_replays_the_replies_of_another(tmp_path, changed):
+def test_a_change_of_the_profile_never_replays_the_replies_of_another(tmp_path, changed):
     with ModelServer(lambda request: Says(f"I am {request.body['model']}, reply {request.place}")) as server:
         before = ModelProfile("one", server.url)
         # The server answers at any path that ends with /chat/completions.
@@ -83,7 +83,7 @@ def test_a_change_of_model_address_or_temperature_never_replays_the_replies_of_a
             with ReplyCache(tmp_path / "r.sqlite") as cache:
                 replies.append(cache.caching_client(build_chat_client(profile), "s").ask(asked("a")).text)
         assert len(server.requests) == 2
-    assert replies == ["I am one, reply 0", f"I am {after.name}, reply 1"] * 2
+    assert replies == ["I am one, reply 0", f"I am {after.model}, reply 1"] * 2
 
 
 def test_a_change_of_stop_sequences_or_tools_is_another_request(tmp_path):

@@ -38,7 +38,7 @@ def test_a_world_is_opened_once_and_again_after_a_rebuild(tmp_path: Path):
 def test_the_language_model_is_the_configured_one_or_none(tmp_path: Path):
     build(tmp_path, "old")
     without = services_of(tmp_path)
-    assert without.chat is None
+    assert without.chat_client() is None
     assert without.tool_context("w").chat is None
     services = services_of(
         tmp_path,
@@ -46,7 +46,7 @@ def test_the_language_model_is_the_configured_one_or_none(tmp_path: Path):
         SHOWHOW_MODEL_BASE_URL="http://127.0.0.1:9/v1",
         SHOWHOW_MODEL_PRICE="1/2",
     )
-    chat = services.chat
+    chat = services.chat_client()
     assert chat is not None
     assert (chat.name, chat.seconds) == ("some-model", 120.0)
     assert chat.price is not None

@@ -13,7 +13,7 @@ from llm import errors
 from llm.client import ChatClient
 from llm.errors import ChatError, ChatRateLimited, ChatUnavailable
 from llm.structured_output import ReplyParseError
-from llm.types import ChatModel
+from llm.types import ChatModel, ModelProfile
 from tools.errors import ToolError
 from tools.limits import ToolLimits
 from tools.registry import get_tool
@@ -111,7 +111,7 @@ def test_a_tool_whose_model_is_not_available_fails_with_the_kind_model():
         assert context.chat is not None
         return Observation(context.chat.ask([]).text, {})
 
-    context = ToolContext(World("empty"), encode_nothing, ChatClient("missing", load))
+    context = ToolContext(World("empty"), encode_nothing, ChatClient(ModelProfile("missing"), load))
     result = Tool("asks", "Asks", "Asks.", {}, ask, ()).call(context, {})
     assert (result.error, result.error_kind) == ("The model needs a package.", "model")
 

@@ -1,6 +1,7 @@
 """The form of the Ask page: question, world, reasoner, options and limits; a trace in the link fills it again."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from db.database import Database
 from db.libraries import list_versions
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions
 from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner
 from runs.ask import AskRequest
@@ -73,6 +75,7 @@ def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskForm
         AskFormField("by", MODEL if entry.needs_model else DEMONSTRATION),
         *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
         AskFormField("library", stored.library),
+        AskFormField("profile", stored.profile["name"] if stored.profile else None),
         *(AskFormField(name, options[name]) for name in (*ADVANCED_OPTIONS, "selection", "k", "own_answer", "seed")),
         *(
             AskFormField(step_limit_field(reasoner.name), _shown_step_limit(reasoner, stored))
@@ -112,8 +115,8 @@ def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
 
 def show_ask_form(services: Services) -> AskRequest | None:
     """Draw the form; returns the request if Ask is pressed, else None."""
-    settings = services.settings
-    worlds = list_world_names(settings.worlds_folder)
+    worlds = list_world_names(services.settings.worlds_folder)
+    profiles = services.model_profiles()
     if not worlds:
         st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None
@@ -127,7 +130,8 @@ def show_ask_form(services: Services) -> AskRequest | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
         world = _show_select_box("World", worlds, "world", width=140)
         mode = _choose_answer_mode()
-        config = _show_config_fields(services.database, mode)
+        profile = _select_profile(profiles) if mode == MODEL else None
+        config = replace(_show_config_fields(services.database, mode), profile=profile)
         with st.popover("Limits", icon=":material/speed:"):
             limits = _show_limit_fields(config.entry)
         is_pressed = st.button(
@@ -136,9 +140,10 @@ def show_ask_form(services: Services) -> AskRequest | None:
             type="primary",
             shortcut="Ctrl+Enter",
             icon=":material/send:",
-            disabled=mode == MODEL and settings.model is None,
+            disabled=mode == MODEL and not profiles,
         )
-    _show_model_status(settings.model, mode)
+    if not profiles:
+        _explain_missing_model(mode)
     if not is_pressed:
         return None
     if not question.strip():
@@ -176,19 +181,32 @@ def _show_config_fields(database: Database, mode: str) -> RunConfig:
     )
 
 
-def _show_model_status(model: str | None, mode: str) -> None:
-    """Show the configured model, or how to set one up."""
-    if model is not None:
-        st.caption(f"Model: {escape_markdown(model)}" + (" (not used)" if mode == DEMONSTRATION else ""))
-    elif mode == DEMONSTRATION:
+def _select_profile(profiles: Mapping[str, ModelProfile]) -> str | None:
+    """Draw the choice of the model; None without a profile."""
+    if not profiles:
+        return None
+    chosen: str = _show_select_box(
+        "Model",
+        list(profiles),
+        "profile",
+        width=200,
+        format_func=lambda name: name if name != DEFAULT_PROFILE_NAME else profiles[name].model,
+        help="  \n".join(f"{escape_markdown(name)}: {escape_markdown(profiles[name].model)}" for name in profiles),
+    )
+    return chosen
+
+
+def _explain_missing_model(mode: str) -> None:
+    """Say how to set up a model."""
+    if mode == DEMONSTRATION:
         st.caption(
             "No model is set up. Replay runs the actions of a matching demonstration again with the names of your "
-            "question. Set SHOWHOW_MODEL to use a language model."
+            "question. Add a model on the Settings page to use a language model."
         )
     else:
         st.caption(
-            ":material/warning: No model is set up. Set SHOWHOW_MODEL (such as openai:gpt-4.1) and its key and start "
-            "the server again, or choose Replay."
+            ":material/warning: No model is set up. Add one on the Settings page, or set SHOWHOW_MODEL (such as "
+            "openai:gpt-4.1) and start the server again, or choose Replay."
         )
 
 

@@ -23,7 +23,8 @@ from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from reasoners.registry import REASONERS
-from runs.ask import ASK_ERRORS, run_config_of
+from runs.ask import ASK_ERRORS
+from runs.preparation import RunConfig
 from runs.services import Services
 
 TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "Settings"
@@ -62,7 +63,7 @@ def show_run_view(services: Services, view: str, record: TraceRecord) -> None:
 def _show_demonstrations(services: Services, record: TraceRecord) -> None:
     stored = TraceConfiguration.from_json(record.trace.configuration)
     references = {str(reference.id) for reference in stored.demonstrations or ()}
-    config = run_config_of(stored)
+    config = RunConfig.from_stored(stored)
     if not references or config.library is None:
         st.info("The run used no demonstration: none matched, or none was requested.")
         return
@@ -265,7 +266,7 @@ services = process_services()
 database = services.database
 person = current_user(database)
 record = load_record(database)
-seed_ask_form(record, has_model=services.settings.model is not None)
+seed_ask_form(record, has_model=bool(services.model_profiles()))
 with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")

@@ -32,7 +32,6 @@ from runs.ask import (
     is_running,
     rerun_from_step,
     resume_run,
-    run_config_of,
 )
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
@@ -189,7 +188,7 @@ def _rate_step(database: Database, record: TraceRecord, position: int, rating: i
 
 def _config_and_limits(record: TraceRecord) -> tuple[RunConfig, RunLimits]:
     stored = TraceConfiguration.from_json(record.trace.configuration)
-    config = run_config_of(stored)
+    config = RunConfig.from_stored(stored)
     return config, limits_in_form(config.reasoner, stored)
 
 

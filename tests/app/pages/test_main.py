@@ -28,9 +28,9 @@ def test_the_sheet_of_a_page_lists_every_alt_shortcut_of_its_buttons(entry: Page
 
 
 def test_a_new_page_is_listed_for_users_with_its_role():
-    settings = PageEntry("settings", "Settings", ":material/settings:", frozenset({"admin"}))
-    assert list_pages(["annotator", "admin"], (*PAGES, settings))[-1] is settings
-    assert settings not in list_pages(["annotator"], (*PAGES, settings))
+    audit = PageEntry("audit", "Audit", ":material/history:", frozenset({"admin"}))
+    assert list_pages(["annotator", "admin"], (*PAGES, audit))[-1] is audit
+    assert audit not in list_pages(["annotator"], (*PAGES, audit))
     assert [entry.title for entry in list_pages(["annotator"])] == [
         "Annotate",
         "Ask",
@@ -38,4 +38,5 @@ def test_a_new_page_is_listed_for_users_with_its_role():
         "Verify",
         "Worlds",
         "Tools",
+        "Settings",
     ]

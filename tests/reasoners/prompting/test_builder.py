@@ -138,7 +138,7 @@ def test_consecutive_prompts_of_a_run_of_30_steps_have_a_common_beginning(
     assert min(shares) >= 0.95
     assert "What of Ash?" in shown(prompts[-1])
     assert all(f"own {n}" in str(prompts[-1]) for n in range(1, 31))
-    assert all(size(form, prompt) <= context_tokens - setup.reply_tokens for prompt in prompts)
+    assert all(size(form, prompt) <= setup.prompt_tokens for prompt in prompts)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -157,7 +157,7 @@ def test_a_window_too_small_for_the_run_is_made_free_rarely_and_only_among_the_s
 
 
 def context_tokens_of(setup: AgentOptions) -> int:
-    return setup.context_tokens - setup.reply_tokens
+    return setup.prompt_tokens
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
@@ -188,6 +188,6 @@ def test_three_published_demonstrations_fit_the_context_window(
             written = prompting(form, records[start : start + 3], setup, meaning)
             for count in range(0, len(own) + 1, 3):
                 messages = written.build_messages(own[:count])
-                assert size(form, messages) <= context_tokens - setup.reply_tokens
+                assert size(form, messages) <= setup.prompt_tokens
                 if context_tokens >= 16_384:
                     assert all(record.question.text in shown(messages) for record in records[start : start + 3])

@@ -1,0 +1,84 @@
+"""`showhow models list | check`: lists the profiles of language models, and tests what their servers can do."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.output import CommandError, emit
+from app.progress import print_progress
+from app.services import services
+from llm.connection_check import ConnectionReport, check_connection
+from llm.profiles import find_known_limits, profile_to_json, with_known_limits
+from llm.types import ModelProfile
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = typer.Typer(no_args_is_help=True, help="List the profiles of language models, and test their servers.")
+
+
+@app.command("list")
+def list_(*, as_json: AsJson = False) -> None:
+    """List the profiles of language models; the first is used where none is named."""
+    parts = services()
+    profiles = list(parts.model_profiles().values())
+    lines = [line for profile in profiles for line in _format_profile(profile)]
+    emit(
+        [_profile_value(profile) for profile in profiles],
+        "\n".join(lines) or "There is no profile; add one on the Settings page, or set SHOWHOW_MODEL.",
+        as_json=as_json,
+    )
+
+
+@app.command()
+def check(
+    name: Annotated[str | None, typer.Argument(help="The profile; by default all are tested.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Send each model one request with a tool, and print what its server can do; exit status 1 if one fails."""
+    parts = services()
+    names = [name] if name is not None else list(parts.model_profiles())
+    if not names:
+        raise CommandError("there is no profile to check; add one on the Settings page, or set SHOWHOW_MODEL")
+    reports = []
+    for profile_name in names:
+        print_progress(f"asking {profile_name}")
+        profile = parts.model_profile(profile_name)
+        if profile is not None:
+            reports.append(check_connection(profile))
+    emit(
+        [report.to_json() for report in reports],
+        "\n".join(line for report in reports for line in _format_report(report)),
+        as_json=as_json,
+    )
+    failed = [report for report in reports if report.error]
+    if failed:
+        raise CommandError(f"{len(failed)} of {len(reports)} models do not answer; see above")
+
+
+def _profile_value(profile: ModelProfile) -> dict[str, Any]:
+    """The profile as stored, and its limits as they are used."""
+    used = with_known_limits(profile)
+    limits = {"context_window": used.context_window, "reply_limit": used.reply_limit}
+    return {"name": profile.name, **profile_to_json(profile), **limits}
+
+
+def _format_profile(profile: ModelProfile) -> list[str]:
+    used = with_known_limits(profile)
+    is_assumed = profile.context_window is None and find_known_limits(profile.model).context_window is None
+    price = f"${profile.price.input:g} / ${profile.price.output:g} per million tokens" if profile.price else "no price"
+    return [
+        f"{profile.name}: {profile.model}{f' at {profile.base_url}' if profile.base_url else ''}",
+        f"    context {used.context_window:,} tokens{' (assumed)' if is_assumed else ''}, replies of at most "
+        f"{used.reply_limit:,}; {price}",
+    ]
+
+
+def _format_report(report: ConnectionReport) -> Iterator[str]:
+    yield f"{report.profile}: {report.model}, {report.seconds:.1f} s"
+    if report.error:
+        yield f"    {report.error}"
+        return
+    for name, value, explanation in report.findings():
+        state = "not shown" if value is None else "yes" if value else "no"
+        yield f"    {name}: {state}{f'. {explanation}' if explanation else ''}"
