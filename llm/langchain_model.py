@@ -190,7 +190,11 @@ class LangChainModel:
         HEADER_LISTENER.set(request.on_headers)
         messages = [_to_langchain_message(message) for message in request.messages]
         tools = [_tool_definition(tool) for tool in request.tools]
+        if self._endpoint.model.startswith(CACHE_MARKING_PROVIDER):
+            messages = list(map(_to_cacheable_message, messages, request.messages))
+            tools = _mark_last_tool(request.tools)
         options: dict[str, Any] = {"stop": list(request.stop)} if request.stop else {}
+        options |= _schema_options(request.reply_schema, self._model)
         model: Runnable[Any, Any] = self._model
         if tools:
             model = self._call_provider(lambda: self._model.bind_tools(tools))
@@ -260,12 +264,12 @@ def _model_options(profile: ModelProfile) -> dict[str, Any]:
         options["temperature"] = profile.temperature
     if profile.reply_limit is not None:
         options["max_tokens"] = profile.reply_limit
+    if profile.reasoning_effort is not None:
+        options["reasoning_effort"] = profile.reasoning_effort
     if profile.api_key is not None:
         options["api_key"] = SecretStr(profile.api_key)
     return options
 
-    if profile.reasoning_effort is not None:
-        options["reasoning_effort"] = profile.reasoning_effort
 
 def _build_native_model(profile: ModelProfile) -> BaseChatModel:
     """The model of another provider, through the provider's own package."""
@@ -278,13 +282,13 @@ def _build_native_model(profile: ModelProfile) -> BaseChatModel:
         # The package has other names for these options, and a local server needs no key.
         seconds, limit = options.pop("timeout"), options.pop("max_tokens", None)
         options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
+        effort, window = options.pop("reasoning_effort", None), profile.context_window
         options |= {"client_kwargs": {"timeout": seconds}} | ({} if limit is None else {"num_predict": limit})
         # Without a window Ollama loads the model with a small one, and silently drops the beginning of the prompt.
         options |= ({} if window is None else {"num_ctx": window}) | ({} if effort is None else {"reasoning": effort})
         return ThinkingChatOllama(model=profile.model.partition(":")[2], **options)
     # Says which package is missing.
     model: BaseChatModel = init_chat_model(profile.model, **options)
-        effort, window = options.pop("reasoning_effort", None), profile.context_window
     return model
 
 
@@ -317,6 +321,33 @@ def _model_secrets(model: BaseChatModel) -> list[str]:
 
 def _discard_text(text: str) -> None:
     """Ignore the text of a reply that is not streamed."""
+
+
+def _schema_options(schema: Mapping[str, Any] | None, model: BaseChatModel) -> dict[str, Any]:
+    """The options of the provider's structured output; LangChain's packages translate those of OpenAI."""
+    if schema is None:
+        return {}
+    reply_format = {"type": "json_schema", "json_schema": {"name": "reply", "schema": dict(schema), "strict": True}}
+    if isinstance(model, CompatibleChatOpenAI):
+        # As an option of its own it would have OpenAI's client parse the reply, which fails if that is no JSON.
+        return {"extra_body": {**(model.extra_body or {}), "response_format": reply_format}}
+    return {"response_format": reply_format}
+
+
+def _to_cacheable_message(message: BaseMessage, source: Message) -> BaseMessage:
+    """The message with its text as a block, so that it is the same in every request, with or without a mark."""
+    if not source.text.strip():
+        return message
+    mark = {"cache_control": _CACHE_MARK} if source.ends_prefix else {}
+    return message.model_copy(update={"content": [{"type": "text", "text": source.text, **mark}]})
+
+
+def _mark_last_tool(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    """The tools in Anthropic's form; the mark of the last one has all of them cached."""
+    definitions: list[dict[str, Any]] = [
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)} for tool in tools
+    ]
+    return [*definitions[:-1], *({**last, "cache_control": _CACHE_MARK} for last in definitions[-1:])]
 
 
 def _tool_definition(tool: ToolSpec) -> dict[str, Any]:
@@ -362,6 +393,7 @@ def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndp
     tools = [tool.name for tool in request.tools]
     calls = tuple(_parse_tool_calls(message, tools))
     text, thoughts = truncate_at_stop(str(message.text), request.stop), _thoughts(message)
+    calls_in_text = False
     if not calls:
         text_reply = parse_text_reply(text, tools)
         text, thoughts = text_reply.text, "\n".join(filter(None, (thoughts, text_reply.thoughts)))
@@ -394,7 +426,6 @@ def _read_usage(message: AIMessage) -> Usage:
     )
 
 
-    calls_in_text = False
 def _thoughts(message: AIMessage) -> str:
     """The reasoning that the server sent beside the text."""
     beside = message.additional_kwargs.get("reasoning_content")

@@ -87,6 +87,8 @@ class Message:
     calls: tuple[ModelToolCall, ...] = ()
     answers: str = ""
     """The id of the call whose result a tool message holds."""
+    ends_prefix: bool = False
+    """Whether later requests begin with the messages up to this one, so that it pays to cache them."""
 
 
 class FinishReason(StrEnum):
@@ -113,10 +115,10 @@ class ChatReply:
     """A FinishReason: stop, tool_calls or length."""
     thoughts: str = ""
     """The model's reasoning, which the server sends beside the text and the calls."""
-
-
     calls_in_text: bool = False
     """Whether the model wrote the calls as text, from which they were parsed."""
+
+
 class ToolSpec(Protocol):
     """A tool declaration for the model."""
 
@@ -139,6 +141,8 @@ class ChatRequest:
     on_text: Callable[[str], None] | None
     on_headers: Callable[[Mapping[str, str]], None] | None = None
     """Called with the headers of the response when they arrive; names are in lower case."""
+    reply_schema: Mapping[str, Any] | None = None
+    """The form of the reply as JSON Schema, which the server enforces; None for text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ class OutgoingRequest:
     model: str
     messages: list[dict[str, Any]]
     parameters: dict[str, Any]
-    """The other values that determine the reply: address, temperature, stop sequences and tools."""
+    """The other values that determine the reply: address, temperature, stop sequences, tools and its schema."""
 
     @classmethod
     def from_request(
@@ -161,7 +165,8 @@ class OutgoingRequest:
             for tool in request.tools
         ]
         messages = [_message_to_json(message) for message in request.messages]
-        return cls(purpose, model, messages, {**parameters, "stop": list(request.stop), "tools": tools})
+        schema = {} if request.reply_schema is None else {"reply_schema": dict(request.reply_schema)}
+        return cls(purpose, model, messages, {**parameters, "stop": list(request.stop), "tools": tools, **schema})
 
 
 class ChatModel(Protocol):

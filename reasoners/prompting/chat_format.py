@@ -54,7 +54,8 @@ class ChatFormat:
     def messages(self, parts: PromptParts) -> list[Message]:
         """Write the instructions, the demonstrations as earlier questions, then the question with its steps so far."""
         writer = _ExampleWriter(parts.tools)
-        messages = [*self._opening_messages(parts, writer), *writer.write(parts.example, "")]
+        opening, steps = self._opening_messages(parts, writer), [*writer.write(parts.example, "")]
+        messages = [*opening, *steps[:-1], replace(steps[-1], ends_prefix=True)]
         return [*messages, Message("user", parts.instruction)] if parts.instruction else messages
 
     def _opening_messages(self, parts: PromptParts, writer: "_ExampleWriter") -> list[Message]:
@@ -70,6 +71,7 @@ class ChatFormat:
             self._cached_examples, self._cached_messages = parts.demonstrations, [Message("system", system)]
             for number, demonstration in enumerate(parts.demonstrations, start=1):
                 self._cached_messages += writer.write(demonstration, f"shown_{number}_")
+            self._cached_messages[-1] = replace(self._cached_messages[-1], ends_prefix=True)
         return self._cached_messages
 
     def tool_declarations(self, tools: Sequence[Tool], sources: str) -> Sequence[ToolDeclaration]:

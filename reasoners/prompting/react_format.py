@@ -47,7 +47,7 @@ class ReActFormat:
         system = render_prompt("react", sources=parts.sources, tools=parts.tools, demonstrations=self._cached_texts)
         transcript = format_transcript(_convert_example(parts.example))
         cue = f"({parts.instruction})\n" if parts.instruction else ""
-        return [Message("system", system), Message("user", f"{transcript}{cue}Thought:")]
+        return [Message("system", system, ends_prefix=True), Message("user", f"{transcript}{cue}Thought:")]
 
     def tool_declarations(self, tools: Sequence[Tool], sources: str) -> Sequence[Tool]:  # noqa: ARG002 - the prompt names them
         """The tools to declare in the request: none."""

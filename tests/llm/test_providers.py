@@ -381,8 +381,16 @@ def test_a_schema_is_sent_through_the_providers_own_feature(
 
 
 @streamed
-def test_anthropic_counts_tokens_of_its_cache(streamed: bool) -> None:  # noqa: FBT001 - a case
-    details = {"cache_read_input_tokens": 600, "cache_creation_input_tokens": 100}
+@pytest.mark.parametrize("by_lifetime", [False, True], ids=["in all", "by lifetime"])
+def test_anthropics_writes_and_reads_of_its_cache_are_counted_and_priced(
+    streamed: bool,  # noqa: FBT001 - a case
+    by_lifetime: bool,  # noqa: FBT001 - a case
+) -> None:
+    details: dict[str, Any] = {"cache_read_input_tokens": 600, "cache_creation_input_tokens": 100}
+    if by_lifetime:
+        details["cache_creation"] = {"ephemeral_5m_input_tokens": 70, "ephemeral_1h_input_tokens": 30}
     with ProviderServer(AnthropicFormat(), [Says("Paris.", usage=(300, 10), details=details)]) as server:
-        usage = server.chat().ask(ASKED, on_text=str.strip if streamed else None).usage
+        chat = server.chat(price=TokenPrice(3.0, 15.0, cached=0.3, cache_write=3.75))
+        usage = chat.ask(ASKED, on_text=str.strip if streamed else None).usage
     assert (usage.input_tokens, usage.cached_tokens, usage.cache_written_tokens) == (1000, 600, 100)
+    assert usage.cost == pytest.approx((300 * 3 + 600 * 0.3 + 100 * 3.75 + 10 * 15) / 1e6)
