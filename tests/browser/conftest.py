@@ -10,11 +10,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_
 
 from tests.browser.server import Showhow
 from tests.browser.settled import CONFIRM_NAME
+from tests.system_packages import BROWSERS
 
-# Without these a headless Chromium requests Google's hosts, which time out in a closed network.
+# Without most of these a headless Chromium requests Google's hosts, which time out in a closed network. The last one:
+# pages of tests live for seconds, in which optimized code takes longer to compile than it saves.
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
+    "--disable-component-update --disable-sync --js-flags=--no-opt,--no-maglev"
 ).split()
 HOSTILE = [
     {"title": '<img src=x onerror="document.title=1">', "text": "A title with <b>mark-up</b> & **stars** in it. 😀"},
@@ -26,9 +28,9 @@ HOSTILE = [
 
 
 def launch(playwright: Playwright) -> Browser:
-    """Start the Chromium of the machine."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    assert program, "the browser tests need Chromium: apt-get install chromium"
+    """Start the Chromium of the machine; its build without windows needs half of the time for a page."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert program, f"the browser tests need Chromium: apt-get install {BROWSERS[0]}"
     return playwright.chromium.launch(executable_path=program, args=FLAGS)
 
 
