@@ -1,13 +1,14 @@
 """Drafts: the step or answer that a person is typing, before it is run or submitted.
 
-Each page that can store a draft has a number from a counter in the database, so that a newer page wins over an older
-one whatever the clocks of browser and server say.
+Each page that can store a draft has a number, so that a newer page wins over an older one whatever the clocks of
+browser and server say. The database has the highest number of a page that stored a draft; looking stores nothing.
 """
 
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
@@ -16,10 +17,19 @@ from db.steady_clock import seconds_since
 from db.traces import require_author
 
 
-def next_page_number(session: Session) -> int:
-    """Return the number of a page that is being opened; it is higher than that of every page opened before."""
-    numbered = update(PageCounter).values(value=PageCounter.value + 1).returning(PageCounter.value)
-    return session.execute(numbered).scalar_one()
+class PageNumbers:
+    """The numbers of the pages that a process opens."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._last = 0
+
+    def next(self, session: Session) -> int:
+        """Return a number that is higher than those of the pages opened here before and of all that stored a draft."""
+        stored = session.scalar(select(PageCounter.value)) or 0
+        with self._lock:
+            self._last = max(self._last, stored) + 1
+            return self._last
 
 
 def save_draft(session: Session, trace_id: UUID, content: dict[str, Any], *, by: UUID, page_number: int = 0) -> Draft:
@@ -30,6 +40,7 @@ def save_draft(session: Session, trace_id: UUID, content: dict[str, Any], *, by:
     require_author(session, trace, by)
     if trace.status != "draft":
         raise Conflict(f"this trace is {trace.status} and cannot be changed any more; reload the page")
+    session.execute(update(PageCounter).where(PageCounter.value < page_number).values(value=page_number))
     draft = session.get(Draft, trace_id)
     if draft is None:
         draft = Draft(trace_id=trace_id, content=content, page_number=page_number)

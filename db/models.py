@@ -325,7 +325,7 @@ class Draft(Base):
 
 
 class PageCounter(Base):
-    """One row: the number of the page that was opened last. Drafts are ordered by it, since clocks may be set back."""
+    """One row: the highest number of a page that stored a draft. It orders drafts, since clocks may be set back."""
 
     __tablename__ = "page_counter"
 

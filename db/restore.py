@@ -76,6 +76,11 @@ def _restore_sqlite(path: Path, backup: Path) -> RestoredDatabase:
     if path.exists() and backup.samefile(path):
         raise StoreError(f"{backup} is the database itself; name a backup")
     prepared = path.with_name(f".{path.name}.restoring")
+    if prepared.exists() and backup.samefile(prepared):
+        raise StoreError(
+            f"{backup} is what an interrupted restore left, and the next one removes it; restore the backup itself, or "
+            "copy it to another name"
+        )
     try:
         with restore_lock(path):
             finish_restore(path)

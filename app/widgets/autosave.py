@@ -8,6 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -150,12 +151,18 @@ def _store_draft(database: Database, page: DraftPage, content: dict[str, Any]) -
         return draft.saved_at.isoformat()
 
 
+@cache
+def page_numbers() -> drafts.PageNumbers:
+    """The numbers of this process's pages."""
+    return drafts.PageNumbers()
+
+
 def _number_page(database: Database, trace_id: UUID) -> int:
     """The number of this page among all pages that were opened; one per trace and browser tab."""
     key = f"page_number_{trace_id.hex}"
     if key not in st.session_state:
-        with database.begin() as session:
-            st.session_state[key] = drafts.next_page_number(session)
+        with database.read() as session:
+            st.session_state[key] = page_numbers().next(session)
     return int(st.session_state[key])
 
 

@@ -40,12 +40,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
 
 
 def rows(home: Showhow) -> dict[str, int]:
-    """The number of rows of the tables in which looking could leave something."""
+    """The number of rows of the tables in which looking could leave something, and the number of the last page."""
     with sqlite3.connect(home.home / "showhow.db") as database:
         counts = {
             table: database.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608 - our own names
             for table in ("user", "assignment", "trace", "draft")
         }
+        counts["pages"] = database.execute("SELECT value FROM page_counter").fetchone()[0]
     database.close()
     return counts
 
@@ -71,7 +72,9 @@ def test_typing_stores_the_person_the_reservation_and_the_trace(page: Page, home
     expect(page.locator("h1")).to_have_text(question or "")
     assert rows(home) == before
     tia.wait_for_save(lambda: tia.thought.fill("Who might that be?"))
-    assert {name: count - before[name] for name, count in rows(home).items()} == {
+    after = rows(home)
+    assert after.pop("pages") > before.pop("pages")
+    assert {name: count - before[name] for name, count in after.items()} == {
         "user": 1,
         "assignment": 1,
         "trace": 1,

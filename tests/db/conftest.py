@@ -1,6 +1,7 @@
 """Databases for the tests: SQLite files, and databases of a PostgreSQL server that is started for them."""
 
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -8,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,18 +160,13 @@ def scene(database: Database) -> Scene:
         return Scene(database, project, projects.list_questions(session, project.id), ada, ben)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = (
-        os.geteuid() == 0
-        and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False, capture_output=True
-        ).returncode
-    )
-    if not mounted:
-        pytest.skip("a small disk cannot be mounted here: run as root in a container that may mount")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+@contextmanager
+def full_disk(largest_file: int) -> Iterator[None]:
+    """Let no file of this process grow beyond that many bytes: the kernel refuses to write more, as on a full disk."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Only the soft limit, so that it can be raised again. Python ignores the signal that comes with the error.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

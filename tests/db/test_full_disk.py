@@ -7,6 +7,7 @@ from db import projects, recording, traces, users
 from db.database import Database, StoreFull
 from db.maintenance import check_database
 from db.schema import upgrade
+from tests.db.conftest import full_disk
 
 STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})
 
@@ -41,15 +42,13 @@ def stored(store: Database, trace_id) -> list[str]:
         return [str(step.id) for step in traces.load_trace(session, trace_id).steps]
 
 
-def test_a_full_disk_loses_nothing_and_recording_continues_when_there_is_room(small_disk, sample_question):
-    store = Database(f"sqlite:///{small_disk / 'showhow.db'}")
+def test_a_full_disk_loses_nothing_and_recording_continues_when_there_is_room(tmp_path, sample_question):
+    store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
     trace = prepared(store, sample_question)
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(b"x" * 1_000_000)
-    acknowledged = record_until_full(store, trace.id)
-    assert len(acknowledged) > 3
-    assert stored(store, trace.id) == acknowledged
-    ballast.unlink()
+    with full_disk(max(file.stat().st_size for file in tmp_path.iterdir()) + 400_000):
+        acknowledged = record_until_full(store, trace.id)
+        assert len(acknowledged) > 3
+        assert stored(store, trace.id) == acknowledged
     with store.begin() as session:
         seen = session.get_one(recording.Trace, trace.id).version
         acknowledged.append(str(recording.begin_step(session, trace.id, STEP, seen=seen, by=trace.author_id).id))

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from db import drafts, queue, recording, review, traces
 from db.database import Conflict, RowNotFound, StoreError
-from db.models import Step, Trace
+from db.models import PageCounter, Step, Trace
 from db.recording import NewStep, StepResult, TraceAnswers
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
@@ -263,16 +264,34 @@ def test_a_recorded_step_deletes_the_draft_it_came_from(scene):
 
 def test_a_draft_of_an_older_tab_does_not_replace_that_of_a_newer_one(scene):
     trace = start(scene)
+    numbers = drafts.PageNumbers()
     with scene.database.begin() as session:
-        older, newer = drafts.next_page_number(session), drafts.next_page_number(session)
+        older, newer = numbers.next(session), numbers.next(session)
         drafts.save_draft(session, trace.id, {"thought": "new"}, page_number=newer, by=trace.author_id)
     with pytest.raises(Conflict, match="newer tab"), scene.database.begin() as session:
         drafts.save_draft(session, trace.id, {"thought": "old"}, page_number=older, by=trace.author_id)
+    # The next process knows only what is stored.
+    for numbering in (numbers, drafts.PageNumbers()):
+        with scene.database.begin() as session:
+            assert drafts.find_draft(session, trace.id).content != {"thought": "old"}
+            number = numbering.next(session)
+            assert number > newer
+            drafts.save_draft(session, trace.id, {"thought": "newest"}, page_number=number, by=trace.author_id)
+
+
+def test_the_number_of_a_page_is_stored_with_its_first_draft(scene):
+    trace = start(scene)
+
+    def stored_number():
+        with scene.database.read() as session:
+            return session.scalar(select(PageCounter.value))
+
     with scene.database.begin() as session:
-        assert drafts.find_draft(session, trace.id).content == {"thought": "new"}
-        drafts.save_draft(
-            session, trace.id, {"thought": "newest"}, page_number=drafts.next_page_number(session), by=trace.author_id
-        )
+        number = [drafts.PageNumbers().next(session) for _ in range(3)][-1]
+    assert stored_number() == 0
+    with scene.database.begin() as session:
+        drafts.save_draft(session, trace.id, {"thought": "new"}, page_number=number, by=trace.author_id)
+    assert stored_number() == number
 
 
 def test_a_fork_copies_the_steps_and_stores_its_parent(scene):

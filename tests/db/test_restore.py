@@ -21,6 +21,7 @@ from db.maintenance import check_database
 from db.restore import restore_database
 from db.schema import current_revision, downgrade, latest_revision, upgrade
 from db.sqlite_files import commit_restored_file, restore_lock
+from tests.db.conftest import full_disk
 
 SQLITE = ["sqlite"]
 DEATHS = 16
@@ -260,23 +261,37 @@ def test_a_restore_killed_at_any_moment_leaves_a_whole_database(database: Databa
 
 
 @pytest.mark.parametrize("database", SQLITE, indirect=True)
-def test_a_full_disk_replaces_nothing(database: Database, backup: Path, small_disk: Path):
-    target = small_disk / "showhow.db"
+def test_a_full_disk_replaces_nothing(database: Database, backup: Path, tmp_path: Path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    target = folder / "showhow.db"
     shutil.copy(backup, target)
     store = Database(f"sqlite:///{target}")
     add_project(store, "second")
     store.close()
-    free = shutil.disk_usage(small_disk).free
-    (small_disk / "ballast").write_bytes(b"x" * (free - target.stat().st_size // 2))
-    for attempt in (
-        lambda: restore_database(store, backup),
-        lambda: back_up_database(store, small_disk / "backup"),
-    ):
-        with pytest.raises(StoreError):
-            attempt()
+    with full_disk(target.stat().st_size // 2):
+        for attempt in (
+            lambda: restore_database(store, backup),
+            lambda: back_up_database(store, folder / "backup"),
+        ):
+            with pytest.raises(StoreError):
+                attempt()
     assert names(store) == ["first", "second"]
     store.close()
-    assert sorted(path.name for path in small_disk.iterdir()) == [".showhow.db.restore-lock", "ballast", "showhow.db"]
+    assert sorted(path.name for path in folder.iterdir()) == [".showhow.db.restore-lock", "showhow.db"]
+
+
+@pytest.mark.parametrize("database", SQLITE, indirect=True)
+def test_what_a_killed_restore_left_is_no_backup_and_is_removed_by_the_next_restore(database: Database, backup: Path):
+    database.close()
+    left = [backup.with_name(f".showhow.db.restoring{suffix}") for suffix in ("", "-wal")]
+    shutil.copy(backup, left[0])
+    left[1].write_bytes(b"")
+    with pytest.raises(StoreError, match=r"interrupted restore left.*copy it to another name"):
+        restore_database(database, left[0])
+    assert left[0].read_bytes() == backup.read_bytes()
+    restore_database(database, backup)
+    assert [file for file in left if file.exists()] == []
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
