@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from llm.errors import ChatEmptyReply, ChatError
-from llm.rate_limiter import get_rate_limiter_of_model
+from llm.rate_limiter import RequestLimits, get_rate_limiter_of_model
 from llm.retries import RetryingModel
 from llm.token_bounds import price_usage
 from llm.types import (
@@ -186,8 +186,12 @@ def build_chat_client(profile: ModelProfile, home: Path | None = None) -> ChatCl
 
         model = load_model(profile)
         limiter = get_rate_limiter_of_model(f"{profile.model} at {address}" if address else profile.model, home)
-        max_rate = profile.requests_per_minute and profile.requests_per_minute / 60
-        return RetryingModel(model, limiter, profile.seconds, max_rate)
+        limits = RequestLimits(
+            profile.requests_per_minute and profile.requests_per_minute / 60,
+            profile.tokens_per_minute and profile.tokens_per_minute / 60,
+            profile.concurrency,
+        )
+        return RetryingModel(model, limiter, profile.seconds, limits)
 
     address = profile.parameters["base_url"]
     return ChatClient(profile, _load_once(load))

@@ -6,20 +6,26 @@ starts requests at even distances slightly below that rate, and looks for a high
 that was refused.
 """
 
+import hashlib
 import json
 import sqlite3
+import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from llm.errors import ChatRateLimited, ChatUnavailable
 from llm.retry_hints import RateBudget
 
 RATE_LIMITS_FILE_NAME = "model_limits.sqlite"
+SLOTS_FOLDER = "model_slots"
+_SLOT_POLL_SECONDS = 0.02
 _SAFETY = 0.96
 """The part of a measured rate that is used, since requests do not arrive at exactly even distances."""
 _GROWTH = 1.25
@@ -39,6 +45,19 @@ _INITIAL_BACKOFF, _MAX_BACKOFF = 0.5, 8.0
 """Seconds to wait after refusals that name no time."""
 _MAX_SLEEP = 1.0
 """Seconds after which a waiting request looks again, since another process may have learnt something."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """The limits that a profile sets for its requests; None for those that are learnt from the server."""
+
+    requests_per_second: float | None = None
+    tokens_per_second: float | None = None
+    concurrency: int | None = None
+    """The most requests under way at the same time; None for no limit."""
+
+
+NO_LIMITS = RequestLimits()
 
 
 @dataclass(slots=True)
@@ -75,14 +94,19 @@ class LimitState:
     budget_spacing: float = 0.0
     budget_next: float = 0.0
     budget_until: float = 0.0
+    tokens_until: float = 0.0
+    """The moment until which the tokens that were used fill the profile's limit of tokens."""
 
-    def try_start(self, now: float, max_rate: float | None) -> float:
+    def try_start(self, now: float, limits: RequestLimits = NO_LIMITS, tokens: int = 0) -> float:
         """Start a request and return 0, or return the seconds until one can be started."""
         budgeted = now < self.budget_until
         earliest = max(self.paused_until, self.next_start, self.budget_next if budgeted else 0.0)
+        if limits.tokens_per_second is not None:
+            earliest = max(earliest, self.tokens_until)
         if now < earliest:
             return earliest - now
-        rates = [rate for rate in (self.rate, max_rate) if rate is not None]
+        self.use_tokens(now, limits, tokens)
+        rates = [rate for rate in (self.rate, limits.requests_per_second) if rate is not None]
         spacing = 1 / min(rates) if rates else 0.0
         idle_limit = _IDLE_SECONDS if self.rate is None else max(1.0, _IDLE_STARTS * spacing)
         if now - max(self.last_start, earliest) > idle_limit:
@@ -98,6 +122,11 @@ class LimitState:
             # Demand is below the rate, so replies say nothing about it.
             self.replies, self.rate_serial, self.counted_rate = 0, self.started, None
         return 0.0
+
+    def use_tokens(self, now: float, limits: RequestLimits, tokens: int) -> None:
+        """Count tokens against the profile's limit; negative ones were estimated, but not used."""
+        if limits.tokens_per_second is not None:
+            self.tokens_until = max(self.tokens_until, now) + tokens / limits.tokens_per_second
 
     def refuse(self, serial: int, now: float, wait: float | None) -> None:
         """Learn from the refusal of a request; `wait` are the seconds that the server names, None if it names none."""
@@ -189,6 +218,8 @@ class LimitStore:
         self._lock = threading.Lock()
         self._name = str(file or ":memory:")
         with self._convert_errors():
+            self._temporary = tempfile.TemporaryDirectory(prefix="showhow-slots-") if file is None else None
+            self._slots = Path(self._temporary.name) if self._temporary else Path(self._name).parent / SLOTS_FOLDER
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self._name, timeout=30, check_same_thread=False, isolation_level=None)
@@ -217,6 +248,24 @@ class LimitStore:
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
+
+    def take_slot(self, name: str, slots: int, deadline: float) -> FileLock | None:
+        """One of the places of a limit, to be released by its thread; None if none is free by the deadline.
+
+        A place is a lock on a file, which the operating system frees when its process ends, also after a kill -9.
+        """
+        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+        with self._convert_errors():
+            self._slots.mkdir(parents=True, exist_ok=True)
+            while True:
+                for number in range(slots):
+                    slot = FileLock(self._slots / f"{digest}.{number}")
+                    with suppress(Timeout):
+                        slot.acquire(blocking=False)
+                        return slot
+                if time.monotonic() >= deadline:
+                    return None
+                time.sleep(_SLOT_POLL_SECONDS)
 
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
@@ -266,14 +315,15 @@ class ModelRateLimiter:
         self._model = model
         self._store = store
         self._line = _WaitingLine()
+        self._slot_line = _WaitingLine()
 
-    def acquire(self, tokens: int, max_rate: float | None, deadline: float) -> StartedRequest:
+    def acquire(self, tokens: int, limits: RequestLimits, deadline: float) -> StartedRequest:
         """Wait until a request can be started; ChatRateLimited if that is after the deadline (of time.monotonic)."""
         with self._line.turn(deadline) as is_first:
             while is_first:
                 now = time.time()
                 with self._store.update(self._model) as state:
-                    delay = state.try_start(now, max_rate)
+                    delay = state.try_start(now, limits, tokens)
                     serial = state.started
                 if not delay:
                     return StartedRequest(serial, now, max(tokens, 1))
@@ -284,10 +334,31 @@ class ModelRateLimiter:
                 time.sleep(min(delay, _MAX_SLEEP))
         raise ChatRateLimited(f"{self._model} accepts fewer requests than are waiting; ask for fewer at once.")
 
-    def confirm(self, request: StartedRequest) -> None:
-        """Report that the server accepted the request."""
+    @contextmanager
+    def slot(self, limits: RequestLimits, deadline: float) -> Iterator[None]:
+        """Hold one of the places of the profile's concurrency; ChatRateLimited if none is free by the deadline."""
+        if limits.concurrency is None:
+            yield
+            return
+        # One thread of this process waits for a place, which another process may hold; the others wait for their turn.
+        with self._slot_line.turn(deadline) as is_first:
+            slot = self._store.take_slot(self._model, limits.concurrency, deadline) if is_first else None
+        if slot is None:
+            raise ChatRateLimited(
+                f"{self._model} is busy with {limits.concurrency} requests at once, the limit of its profile; ask for "
+                "fewer at once, or raise the limit."
+            )
+        try:
+            yield
+        finally:
+            slot.release()
+
+    def confirm(self, request: StartedRequest, limits: RequestLimits, used_tokens: int | None) -> None:
+        """Report that the server accepted the request, and the tokens that it used; None if they are unknown."""
         with self._store.update(self._model) as state:
             state.confirm(request.serial, time.time())
+            if used_tokens is not None:
+                state.use_tokens(time.time(), limits, used_tokens - request.tokens)
 
     def refuse(self, request: StartedRequest, wait: float | None) -> None:
         """Report that the server refused the request because of its limit, and the seconds to wait that it names."""

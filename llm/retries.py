@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from llm.errors import MAX_ATTEMPTS, ChatError, ChatRateLimited, ChatUnreachable
-from llm.rate_limiter import ModelRateLimiter, StartedRequest
+from llm.rate_limiter import ModelRateLimiter, RequestLimits, StartedRequest
 from llm.retry_hints import parse_budgets
 from llm.token_bounds import bound_prompt_tokens
 from llm.types import ChatModel, ChatReply, ChatRequest
@@ -24,13 +24,12 @@ class RetryingModel:
     """
 
     def __init__(
-        self, model: ChatModel, limiter: ModelRateLimiter, attempt_seconds: float, max_rate: float | None = None
+        self, model: ChatModel, limiter: ModelRateLimiter, attempt_seconds: float, limits: RequestLimits
     ) -> None:
         self._model = model
         self._limiter = limiter
         self._attempt_seconds = attempt_seconds
-        self._max_rate = max_rate
-        """Requests per second that the profile allows; None if it sets no limit."""
+        self._limits = limits
         self._was_reached = False
 
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
@@ -45,8 +44,9 @@ class RetryingModel:
         while True:
             started: StartedRequest | None = None
             try:
-                started = self._limiter.acquire(tokens, self._max_rate, deadline)
-                reply = self._send(request, started, min(self._attempt_seconds, deadline - time.monotonic()))
+                with self._limiter.slot(self._limits, deadline):
+                    started = self._limiter.acquire(tokens, self._limits, deadline)
+                    reply = self._send(request, started, min(self._attempt_seconds, deadline - time.monotonic()))
             except ChatError as error:
                 failure = error
             else:
@@ -61,7 +61,7 @@ class RetryingModel:
     def _send(self, request: ChatRequest, started: StartedRequest, seconds: float) -> ChatReply:
         reply = self._model.reply(replace(request, on_headers=partial(self._observe_headers, started)), seconds)
         self._was_reached = True
-        self._limiter.confirm(started)
+        self._limiter.confirm(started, self._limits, reply.usage.max_tokens)
         return reply
 
     def _observe_headers(self, started: StartedRequest, headers: Mapping[str, str]) -> None:

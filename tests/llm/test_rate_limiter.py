@@ -7,6 +7,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +17,17 @@ import pytest
 
 from llm.client import build_chat_client
 from llm.errors import ChatRateLimited
-from llm.rate_limiter import RATE_LIMITS_FILE_NAME, LimitState, LimitStore, StartedRequest
+from llm.rate_limiter import (
+    RATE_LIMITS_FILE_NAME,
+    LimitState,
+    LimitStore,
+    RequestLimits,
+    StartedRequest,
+    get_rate_limiter_of_model,
+)
 from llm.retry_hints import RateBudget
 from llm.types import Message, ModelProfile
-from tests.servers.model import Fails, ModelServer, Says
+from tests.servers.model import Fails, ModelServer, Request, Says
 from tests.servers.rate_limits import (
     Allowance,
     FixedWindow,
@@ -61,7 +69,7 @@ def simulate(
     while events:
         clock.now, _, kind, serial = heapq.heappop(events)
         if kind == "start":
-            delay = state.try_start(clock.now, None)
+            delay = state.try_start(clock.now)
             if delay:
                 heapq.heappush(events, (clock.now + min(delay, 1.0) + noise.uniform(0, 0.003), next(order), "start", 0))
             else:
@@ -120,7 +128,7 @@ def test_two_requests_a_second_are_used_to_nine_tenths_and_refusals_end_once_the
 
 def test_a_known_limit_is_never_exceeded() -> None:
     state = LimitState()
-    starts = [now for step in range(4000) if not state.try_start(now := 100 + step * 0.005, max_rate=5)]
+    starts = [now for step in range(4000) if not state.try_start(now := 100 + step * 0.005, RequestLimits(5.0))]
     assert len(starts) == 100
     assert all(later - earlier >= 0.19 for earlier, later in itertools.pairwise(starts))
 
@@ -129,13 +137,13 @@ def test_time_without_requests_does_not_lower_the_learnt_rate() -> None:
     state = LimitState()
     now = 100.0
     for _ in range(10):
-        assert state.try_start(now, None) == 0
+        assert state.try_start(now) == 0
     state.refuse(10, now, 1.0)
     assert state.rate is not None
     assert state.rate > 8
     now += 40
     for _ in range(5):
-        while delay := state.try_start(now, None):
+        while delay := state.try_start(now):
             now += delay
     state.refuse(state.started, now, 0.2)
     assert state.rate > 4
@@ -143,17 +151,17 @@ def test_time_without_requests_does_not_lower_the_learnt_rate() -> None:
 
 def test_requests_are_spread_over_what_is_left_of_a_budget() -> None:
     state = LimitState()
-    assert state.try_start(100.0, None) == 0
+    assert state.try_start(100.0) == 0
     state.observe_budgets(
         StartedRequest(1, 100.0, 10), [RateBudget(counts_tokens=False, remaining=3, reset_seconds=2.0)], 100.5
     )
-    assert state.try_start(100.4, None) == pytest.approx(0.1)
-    assert state.try_start(100.5, None) == 0
-    assert state.try_start(100.6, None) == pytest.approx(0.4)
+    assert state.try_start(100.4) == pytest.approx(0.1)
+    assert state.try_start(100.5) == 0
+    assert state.try_start(100.6) == pytest.approx(0.4)
     state.observe_budgets(
         StartedRequest(2, 100.5, 10), [RateBudget(counts_tokens=True, remaining=0, reset_seconds=30.0)], 100.6
     )
-    assert state.try_start(101.0, None) == pytest.approx(29.5)
+    assert state.try_start(101.0) == pytest.approx(29.5)
 
 
 def test_the_budget_of_an_older_request_does_not_replace_that_of_a_newer_one() -> None:
@@ -164,7 +172,7 @@ def test_the_budget_of_an_older_request_does_not_replace_that_of_a_newer_one() -
     state.observe_budgets(
         StartedRequest(1, 99.0, 10), [RateBudget(counts_tokens=False, remaining=1000, reset_seconds=5.0)], 100.1
     )
-    assert state.try_start(101.0, None) == pytest.approx(4.0)
+    assert state.try_start(101.0) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +220,68 @@ def test_a_configured_limit_is_kept_from_the_first_request() -> None:
     assert script.refused_at == []
 
 
+def test_tokens_per_minute_count_what_was_used_instead_of_what_was_estimated() -> None:
+    state, limits = LimitState(), RequestLimits(tokens_per_second=100.0)
+    assert state.try_start(100.0, limits, 500) == 0
+    assert state.try_start(100.0, limits, 500) == pytest.approx(5.0)
+    # The request used 200 tokens, not 500.
+    state.use_tokens(100.5, limits, -300)
+    assert state.try_start(100.5, limits, 500) == pytest.approx(1.5)
+    assert state.try_start(102.0, limits, 500) == 0
+    assert LimitState(tokens_until=900.0).try_start(100.0) == 0
+
+
+def test_a_limit_of_tokens_per_minute_spreads_requests() -> None:
+    with ModelServer(lambda _: Says("ok", usage=(90, 10))) as server:
+        chat = build_chat_client(ModelProfile("scripted", server.url, tokens_per_minute=12_000))
+        started = time.monotonic()
+        for _ in range(6):
+            chat.ask(QUESTION)
+        # 100 tokens a request at 200 tokens a second.
+        assert time.monotonic() - started >= 2.4
+
+
+class ConcurrencyCount:
+    """A script that counts how many requests are under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.now = self.most = 0
+
+    def __call__(self, _request: Request) -> Says:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.05)
+        with self._lock:
+            self.now -= 1
+        return Says("ok")
+
+
+def test_requests_at_once_are_limited_over_threads_and_processes(tmp_path: Path) -> None:
+    script = ConcurrencyCount()
+    with ModelServer(script) as server:
+        chat = build_chat_client(ModelProfile("scripted", server.url, concurrency=2), tmp_path)
+        command = [sys.executable, "-c", CHILD, server.url, str(tmp_path), "2"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child, ThreadPoolExecutor(8) as pool:
+            # The threads send requests as long as the other process does.
+            while child.poll() is None:
+                list(pool.map(lambda _: chat.ask(QUESTION), range(8)))
+            assert child.stdout is not None
+            assert child.stdout.read().split() == ["ok"] * 10
+    assert script.most == 2
+
+
+def test_a_request_fails_where_no_place_is_free_before_its_deadline(tmp_path: Path) -> None:
+    profile = ModelProfile("scripted", "http://127.0.0.1:9/v1", concurrency=1)
+    limiter = get_rate_limiter_of_model("scripted at http://127.0.0.1:9/v1", tmp_path)
+    limits = RequestLimits(concurrency=1)
+    with limiter.slot(limits, time.monotonic() + 5), pytest.raises(ChatRateLimited, match="1 requests at once"):
+        build_chat_client(profile, tmp_path).with_deadline(time.monotonic() + 0.2).ask(QUESTION)
+    with limiter.slot(limits, time.monotonic() + 5):
+        pass
+
+
 def test_a_request_fails_at_once_if_the_server_accepts_none_before_its_deadline() -> None:
     with ModelServer([Fails(429, "slow down", {"Retry-After": "900"})]) as server:
         chat = server.chat()
@@ -230,7 +300,8 @@ from pathlib import Path
 from llm.client import build_chat_client
 from llm.types import Message, ModelProfile
 
-chat = build_chat_client(ModelProfile("scripted", sys.argv[1]), Path(sys.argv[2]))
+concurrency = int(sys.argv[3]) if sys.argv[3:] else None
+chat = build_chat_client(ModelProfile("scripted", sys.argv[1], concurrency=concurrency), Path(sys.argv[2]))
 for _ in range(10):
     print(chat.ask([Message("user", "Which city?")]).text)
 """

@@ -222,7 +222,8 @@ def _show_fields(*, disabled: bool) -> None:
             persist_state="session",
             width=FIELD_WIDTH,
         )
-    with st.container(horizontal=True, gap="small", key="profile_prices"):
+        number("Seconds per reply", "seconds", 1.0, placeholder="120", format="%.4g")
+        number("Requests at once", "concurrency", 1, placeholder="no limit")
         for name, label in PRICES.items():
             number(
                 f"{label} ($ per 1M tokens)",
@@ -231,15 +232,12 @@ def _show_fields(*, disabled: bool) -> None:
                 placeholder="unknown" if name in ("input", "output") else "as other input",
                 format="%.4g",
             )
-    with st.container(horizontal=True, gap="small", key="profile_rates"):
         number("Requests per minute", "requests_per_minute", 0.0, placeholder="learnt", format="%.4g")
         number("Tokens per minute", "tokens_per_minute", 1, placeholder="learnt")
-        number("Requests at once", "concurrency", 1, placeholder="no limit")
-        number("Seconds per reply", "seconds", 1.0, placeholder="120", format="%.4g")
     st.text_area(
         "Extra body (JSON)",
         key=_PREFIX + "extra_body",
-        height=80,
+        height=68,
         placeholder='{"chat_template_kwargs": {"enable_thinking": false}}',
         help="Further fields of each request to an OpenAI-compatible server.",
         disabled=disabled,
