@@ -29,7 +29,7 @@ from llm.errors import (
     ChatUnavailable,
     ChatUnreachable,
 )
-from llm.token_bounds import DEFAULT_REPLY_BOUND, bound_prompt_tokens, bound_reply_tokens
+from llm.token_bounds import DEFAULT_REPLY_BOUND, price_usage
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
 from runs.runner import RunStopped
@@ -196,22 +196,12 @@ class SharedModel:
     def _count(self, request: ChatRequest, usage: Usage, reply: ChatReply | None, question: str) -> None:
         price = self._chat.price if self._chat else None
         name = self._chat.name if self._chat else ""
-        counted = replace(usage, model=name, calls=1, cost=price.cost_of(usage) if price else None)
-        is_unreported = reply is not None and usage.max_tokens is None
-        if unreported := usage.unreported_calls + is_unreported:
-            prompt = bound_prompt_tokens(request)
-            limit = (self._chat.parameters.get("reply_limit") if self._chat else None) or DEFAULT_REPLY_BOUND
-            tokens_in, tokens_out = usage.unreported_calls * prompt, usage.unreported_calls * limit
-            if is_unreported and reply is not None:
-                tokens_in, tokens_out = tokens_in + prompt, tokens_out + bound_reply_tokens(reply)
-            bound = price.max_cost_of(tokens_in, tokens_out) if price else None
-            counted = replace(
-                counted,
-                unreported_calls=unreported,
-                token_bound=(usage.max_tokens or 0) + tokens_in + tokens_out,
-                cost_bound=None if bound is None else (counted.cost or 0.0) + bound,
-            )
-            most = f"{tokens_in + tokens_out:,} tokens" + ("" if bound is None else f" and ${bound:.4g}")
+        limit = self._chat.parameters.get("reply_limit") if self._chat else None
+        counted = price_usage(replace(usage, model=name, calls=1), price, request, reply, limit)
+        if counted.unreported_calls:
+            tokens = (counted.max_tokens or 0) - (usage.max_tokens or 0)
+            cost = None if counted.cost_bound is None else counted.cost_bound - (counted.cost or 0.0)
+            most = f"{tokens:,} tokens" + ("" if cost is None else f" and ${cost:.4g}")
             self._on_note(f"{name} reported no tokens for a request of {question!r}; it counts as at most {most}")
         with self._lock:
             self.used += counted
