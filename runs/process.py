@@ -1,13 +1,25 @@
-"""The identity of a worker process (host, process id and creation time), by which a killed worker is recognized."""
+"""The identity of a worker process (host, process id and creation time), and the end of the runs of killed ones."""
 
 import os
 import socket
+from datetime import timedelta
 from functools import cache
 
 import psutil
 
+from db import runs
+from db.database import Conflict
+from db.model_calls import mark_lost_model_calls
+from db.models import utc_now
+from db.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
+from db.trace_configuration import TraceConfiguration
+from runs.services import Services
+
 CREATION_TOLERANCE_SECONDS = 0.02
 """Creation times are counted in hundredths of a second."""
+IDLE_TIME = timedelta(days=1)
+"""A process of another host cannot be seen; its run is ended once it has written nothing for as long."""
+_SHOWN_CHARACTERS = 80
 
 
 @cache
@@ -43,3 +55,43 @@ def is_worker_local(worker: str) -> bool:
 def _seconds_after_boot(process: psutil.Process) -> float:
     """The creation time as counted by the kernel; the time of day would move when the clock is set."""
     return process.create_time() - psutil.boot_time()
+
+
+def end_interrupted_runs(services: Services) -> list[str]:
+    """End the runs on which no process works any more, and return a sentence about each; they can be continued.
+
+    Runs of living processes stay as they are, whichever process calls this.
+    """
+    with services.database.read() as session:
+        unfinished = runs.list_unfinished_traces(session)
+    ended = [trace for trace in unfinished if _is_abandoned(trace) and _end_run(services, trace)]
+    with services.database.begin() as session:
+        runs.finish_runs_without_drafts(session, ASK_RUN_NAME)
+    return [
+        f"Ended the run on {_shorten(trace.question)!r}, whose process was killed; continue it "
+        + ("on the Ask page." if trace.run_name == ASK_RUN_NAME else "with `showhow verify`.")
+        for trace in ended
+    ]
+
+
+def _is_abandoned(trace: UnfinishedTrace) -> bool:
+    worker = TraceConfiguration.from_json(trace.configuration).worker
+    if is_worker_local(worker):
+        return not is_worker_alive(worker)
+    return utc_now() - trace.last_written_at > IDLE_TIME
+
+
+def _end_run(services: Services, trace: UnfinishedTrace) -> bool:
+    """End the run, unless another process has changed it since it was listed."""
+    outcome = RunOutcome("interrupted", usage=trace.cost)
+    try:
+        with services.database.begin() as session:
+            runs.finish_run_trace(session, trace.trace_id, outcome, seen=trace.version)
+            mark_lost_model_calls(session, trace.trace_id)
+    except Conflict:
+        return False
+    return True
+
+
+def _shorten(question: str) -> str:
+    return question if len(question) <= _SHOWN_CHARACTERS else f"{question[:_SHOWN_CHARACTERS]}…"

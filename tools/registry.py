@@ -197,8 +197,7 @@ class ToolRegistry:
 
     def _load_function(self, name: str) -> Tool | ToolError:
         # Imported here, since few configurations have functions.
-        from tools.external.functions.host import FunctionHost  # noqa: PLC0415
-        from tools.external.python_function import load_function  # noqa: PLC0415
+        from tools.external.functions.host import FunctionHost, load_function  # noqa: PLC0415
 
         with self._load_lock:
             if name not in self._functions:

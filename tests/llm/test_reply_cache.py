@@ -69,7 +69,13 @@ def test_failed_and_empty_replies_are_not_cached(tmp_path, reply, error):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"model": "another"}, {"temperature": 1.0}, {"base_url": "/other/v1"}, {"reasoning_effort": "low"}, {"extra_body": {"top_k": 1}}],
+    [
+        {"model": "another"},
+        {"temperature": 1.0},
+        {"base_url": "/other/v1"},
+        {"reasoning_effort": "low"},
+        {"extra_body": {"top_k": 1}},
+    ],
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_change_of_the_profile_never_replays_the_replies_of_another(tmp_path, changed):

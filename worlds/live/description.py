@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 from worlds import terms
 from worlds.folder import LIVE_KIND, WorldError
 from worlds.live.http.access import RequestPolicy
-from worlds.live.http.operators import WIKIMEDIA, find_operator
+from worlds.live.http.rate_limiter import WIKIMEDIA, find_operator
 from worlds.live.http.request import get_host
 from worlds.model_keys import is_model_key
 

@@ -10,8 +10,7 @@ import pytest
 
 from tools.errors import ToolError
 from tools.external.config import ExternalToolsConfig, FunctionConfig
-from tools.external.functions.host import FunctionHost
-from tools.external.python_function import load_function
+from tools.external.functions.host import FunctionHost, load_function
 from tools.registry import ToolRegistry
 from tools.tool import Tool, ToolContext, ToolResult
 

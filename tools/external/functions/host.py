@@ -1,6 +1,7 @@
 """Starts the process that runs users' functions (functions/process.py), sends it work, and reads its replies.
 
-No module of a user is ever imported in this process.
+No module of a user is ever imported in this process. `load_function` makes a tool of a function, or of a LangChain
+tool, that the configuration names as module:attribute.
 """
 
 import atexit
@@ -14,21 +15,36 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from tools.errors import ToolError
+from tools.external.adapter import ToolRegistration, adapt_tool
+from tools.external.config import FunctionConfig
 from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
     MAX_REPLY_BYTES,
     CallArguments,
+    Failure,
     ForkEnd,
     Reply,
     WorkOrder,
 )
-from tools.external.output import MIN_SECRET_LENGTH, redact, written_forms
+from tools.external.output import (
+    MIN_SECRET_LENGTH,
+    ToolOutput,
+    max_partial_length,
+    redact,
+    redact_cut,
+    sanitize_json,
+    written_forms,
+)
+from tools.external.schema import ToolDescription
+from tools.limits import MAX_ERROR_CHARACTERS
+from tools.tool import Tool
 from worlds.model_keys import is_credential
 from worlds.source import ErrorKind
 
@@ -297,3 +313,51 @@ def _keep(
                 sys.stderr.write(redact(part[:remaining].decode("utf-8", "replace"), secrets))
                 sys.stderr.flush()
             remaining -= len(part)
+
+
+def load_function(name: str, config: FunctionConfig, host: FunctionHost) -> Tool:
+    """Load the tool; ToolError says why it cannot be loaded and what to correct."""
+    title = config.title or name.replace("_", " ").replace("-", " ").strip().capitalize()
+    registration = ToolRegistration(name, title, config.place, config.limits, host.secrets)
+    reply = host.describe(name, config.place, config.megabytes)
+    if (description := reply.description) is None:
+        raise _to_tool_error(name, reply.failure, host.secrets)
+    order = WorkOrder(task="call", name=name, place=config.place, seconds=config.seconds, megabytes=config.megabytes)
+    characters = config.characters + max_partial_length(host.secrets)
+
+    def call(arguments: dict[str, Any]) -> ToolOutput:
+        reply = host.call(
+            order,
+            CallArguments(
+                arguments=sanitize_json(arguments),
+                argument_schema=description.arguments,
+                characters=characters,
+            ),
+        )
+        if reply.output is None:
+            raise _to_tool_error(name, reply.failure, host.secrets)
+        return reply.output
+
+    return adapt_tool(_without_secrets(description, host.secrets), registration, call)
+
+
+def _to_tool_error(name: str, failure: Failure | None, secrets: tuple[str, ...]) -> ToolError:
+    if failure is None:
+        return ToolError(f"{name} gave neither a result nor an error; try another tool.", ErrorKind.OTHER)
+    if failure.sentence:
+        return ToolError(redact(failure.sentence, secrets), failure.kind)
+    exception = (redact_cut if failure.is_cut else redact)(failure.exception, secrets)
+    if len(exception) > MAX_ERROR_CHARACTERS:
+        exception = f"{exception[:MAX_ERROR_CHARACTERS]} …"
+    return ToolError(f"{name} failed with {exception}; try other arguments, or another tool.", failure.kind)
+
+
+def _without_secrets(description: ToolDescription, secrets: tuple[str, ...]) -> ToolDescription:
+    """The description without secrets; a default value that contains one is left to the function."""
+    schema = sanitize_json(description.arguments, secrets)
+    for field, original in zip(
+        schema["properties"].values(), description.arguments["properties"].values(), strict=True
+    ):
+        if isinstance(field, dict) and field.get("default") != original.get("default"):
+            del field["default"]
+    return ToolDescription(description=redact(description.description, secrets), arguments=schema)

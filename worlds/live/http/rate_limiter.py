@@ -1,6 +1,7 @@
 """Rate limiter of each operator: concurrent requests, requests per minute, and the Retry-After of its hosts.
 
-All threads share it and, where the policy names a folder, all processes that use the folder.
+The sites of the Wikimedia Foundation are limited together, for each user; other sites by their host. All threads share
+a limiter and, where the policy names a folder, all processes that use the folder.
 """
 
 import threading
@@ -13,9 +14,31 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from worlds.live.http.access import RequestPolicy
-from worlds.live.http.operators import find_operator
 from worlds.live.http.shared_limits import MAX_RETRY_AFTER, WINDOW_SECONDS, get_shared_limits
 from worlds.source import SourceTimeout, SourceUnavailable
+
+WIKIMEDIA = "wikimedia.org"
+_WIKIMEDIA_DOMAINS = (
+    "wikipedia.org",
+    "wikidata.org",
+    "wikimedia.org",
+    "wiktionary.org",
+    "wikibooks.org",
+    "wikinews.org",
+    "wikiquote.org",
+    "wikisource.org",
+    "wikiversity.org",
+    "wikivoyage.org",
+    "wikifunctions.org",
+    "mediawiki.org",
+)
+
+
+def find_operator(host: str) -> str:
+    """Who limits the requests to a host: WIKIMEDIA for all of its sites together, else the host itself."""
+    name = host.partition(":")[0]
+    is_wikimedia = any(name == domain or name.endswith(f".{domain}") for domain in _WIKIMEDIA_DOMAINS)
+    return WIKIMEDIA if is_wikimedia else host
 
 
 def parse_retry_after(header: str | None) -> float | None:

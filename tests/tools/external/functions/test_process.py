@@ -15,9 +15,8 @@ import pytest
 
 from tools.errors import ToolError
 from tools.external.config import FunctionConfig
-from tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost
+from tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost, load_function
 from tools.external.output import redact, written_forms
-from tools.external.python_function import load_function
 from tools.tool import Tool, ToolContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processes left behind need Linux")
@@ -396,7 +395,7 @@ import sys
 from pathlib import Path
 from tools.external.config import FunctionConfig
 from tools.external.functions.host import FunctionHost
-from tools.external.python_function import load_function
+from tools.external.functions.host import load_function
 from tools.tool import ToolContext
 from worlds.source import World
 folder = sys.argv[1]

@@ -15,7 +15,7 @@ import pytest
 from tests.servers.faulty_server import FaultyServer, Responder, hangs, run_faulty_server, says, status
 from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.operators import WIKIMEDIA, find_operator
+from worlds.live.http.rate_limiter import WIKIMEDIA, find_operator
 from worlds.live.http.request import HttpRequest
 from worlds.live.http.response_cache import ResponseCache
 from worlds.live.http.shared_limits import SharedLimits

@@ -10,8 +10,8 @@ import pytest
 from tests.servers.faulty_server import FaultyServer, Handler, Responder, run_faulty_server, says, status
 from tests.worlds.live.graphs import live_graph
 from worlds.live.description import QUERY_METHODS, SparqlEndpoint
-from worlds.live.sparql.error_reply import map_failure
 from worlds.live.sparql.graph import SparqlGraph
+from worlds.live.sparql.protocol import map_failure
 from worlds.live.sparql.rewrite import prepare_query
 from worlds.source import QueryRefused, SourceTimeout, SourceUnavailable
 

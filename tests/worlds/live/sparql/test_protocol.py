@@ -21,9 +21,8 @@ from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.http.request import HttpRequest, HttpResponse, get_host
 from worlds.live.http.response_cache import ResponseCache
-from worlds.live.sparql.error_reply import map_failure
 from worlds.live.sparql.graph import SparqlGraph
-from worlds.live.sparql.protocol import SparqlClient, parse_results
+from worlds.live.sparql.protocol import SparqlClient, map_failure, parse_results
 from worlds.live.sparql.rewrite import prepare_query
 from worlds.neighbourhood import load_neighbourhood
 from worlds.source import Cell, QueryRefused, SourceTimeout, SourceUnavailable, Table, World
