@@ -30,6 +30,7 @@ from llm.types import (
     ToolSpec,
 )
 from llm.usage import Usage
+from worlds.text_normalization import make_storable, replace_unstorable
 
 DEFAULT_PURPOSE = "request"
 
@@ -120,9 +121,9 @@ class ChatClient:
         """Return the model's reply before the client's deadline, or within `seconds`; `on_text` streams its text.
 
         A failed request is retried if the error is retryable and no text was streamed yet. The text ends before the
-        first stop sequence. ChatError if there is no reply; its `usage` is that of the failed request. A reply with the
-        finish reason LENGTH is cut off. With a `reply_schema` (JSON Schema) the server holds the reply to that form;
-        ChatBadRequest if it cannot.
+        first stop sequence, and all texts can be stored. ChatError if there is no reply; its `usage` is that of the
+        failed request. A reply with the finish reason LENGTH is cut off. With a `reply_schema` (JSON Schema) the server
+        holds the reply to that form; ChatBadRequest if it cannot.
         """
         request = ChatRequest(messages, stop, tools, on_text, reply_schema=reply_schema)
         if self._recorder is None:
@@ -152,7 +153,7 @@ class ChatClient:
         usage = self._record_usage(request, reply.usage, started, reply)
         if not reply.text.strip() and not reply.calls:
             raise _empty_reply_error(self.name, reply.stopped, usage)
-        return replace(reply, usage=usage)
+        return replace(_make_reply_storable(reply), usage=usage)
 
     def _record_usage(
         self, request: ChatRequest, reported: Usage, started: float, reply: ChatReply | None = None
@@ -208,6 +209,15 @@ def _load_once(load: Callable[[], ChatModel]) -> Callable[[], ChatModel]:
             return loaded[0]
 
     return load_or_return
+
+
+def _make_reply_storable(reply: ChatReply) -> ChatReply:
+    calls = tuple(
+        replace(call, name=replace_unstorable(call.name), arguments=make_storable(call.arguments))
+        for call in reply.calls
+    )
+    text, thoughts = replace_unstorable(reply.text), replace_unstorable(reply.thoughts)
+    return replace(reply, text=text, calls=calls, thoughts=thoughts)
 
 
 def _empty_reply_error(name: str, stopped: str, usage: Usage) -> ChatEmptyReply:

@@ -1,14 +1,11 @@
 """LangChain's chat models as ChatModel; imported with the first request, since LangChain takes a second to import."""
 
 import json
-import queue
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from functools import cache
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import httpx2
@@ -20,9 +17,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
-from llm.errors import ChatError, ChatInterrupted, ChatReplyFiltered, ChatTimeout, ChatUnavailable
+from llm.errors import ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
 from llm.openai_compatible import HEADER_LISTENER, CompatibleChatOpenAI, PassthroughCompletions, http_client
 from llm.provider_errors import ModelEndpoint, to_chat_error
+from llm.streaming import BackgroundCall, StopSequenceFilter, truncate_at_stop
 from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,
@@ -38,89 +36,6 @@ from llm.usage import Usage
 from worlds.garbage_collection import freeze_loaded_objects
 
 ResultT = TypeVar("ResultT")
-
-
-def truncate_at_stop(text: str, stop: Sequence[str]) -> str:
-    """The text before the stop sequence that is completed first, for servers that ignore stop sequences."""
-    matches = [(start + len(sequence), start) for sequence in stop if sequence and (start := text.find(sequence)) >= 0]
-    return text[: min(matches)[1]] if matches else text
-
-
-class StopSequenceFilter:
-    """Emits streamed text as soon as it is certain not to begin a stop sequence."""
-
-    def __init__(self, on_text: Callable[[str], None], stop: Sequence[str]) -> None:
-        self._on_text = on_text
-        self._stop = [sequence for sequence in stop if sequence]
-        self._text = ""
-        self._emitted_length = 0
-
-    def feed(self, piece: str) -> None:
-        """Add the next piece of the reply."""
-        self._text += piece
-        visible = truncate_at_stop(self._text, self._stop)
-        held_back = 0 if len(visible) < len(self._text) else self._partial_stop_length()
-        self._emit_until(len(visible) - held_back)
-
-    def _partial_stop_length(self) -> int:
-        longest = max(map(len, self._stop), default=1) - 1
-        lengths = range(min(longest, len(self._text)), 0, -1)
-        return next((n for n in lengths if any(stop.startswith(self._text[-n:]) for stop in self._stop)), 0)
-
-    def _emit_until(self, end: int) -> None:
-        if end > self._emitted_length:
-            start, self._emitted_length = self._emitted_length, end
-            self._on_text(self._text[start:end])
-
-
-class BackgroundCall(Generic[ResultT]):
-    """Runs blocking work in its own thread, which the caller abandons at its deadline.
-
-    `work` is called with this object: it streams text with `emit_text` and stops early once `abandoned` is true.
-    """
-
-    def __init__(self, work: Callable[["BackgroundCall[ResultT]"], ResultT]) -> None:
-        self._work = work
-        self._queue: queue.SimpleQueue[str | Future[ResultT]] = queue.SimpleQueue()
-        self._abandoned = threading.Event()
-
-    @property
-    def abandoned(self) -> bool:
-        """Whether the caller no longer waits."""
-        return self._abandoned.is_set()
-
-    def emit_text(self, text: str) -> None:
-        """Pass text to the caller."""
-        self._queue.put(text)
-
-    def result(self, seconds: float, on_text: Callable[[str], None], timeout_message: str) -> ResultT:
-        """Run the work and return its result; raises its exception, or ChatTimeout after `seconds`."""
-        threading.Thread(target=self._run_in_thread, daemon=True, name="language model").start()
-        deadline = time.monotonic() + seconds
-        try:
-            while True:
-                event = self._next_event(deadline, timeout_message)
-                if isinstance(event, Future):
-                    return event.result()
-                on_text(event)
-        finally:
-            self._abandoned.set()
-
-    def _next_event(self, deadline: float, timeout_message: str) -> str | Future[ResultT]:
-        try:
-            return self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            pass
-        raise ChatTimeout(timeout_message)
-
-    def _run_in_thread(self) -> None:
-        future: Future[ResultT] = Future()
-        try:
-            future.set_result(self._work(self))
-        # The future hands every exception of this thread to the caller's thread, where result() raises it.
-        except BaseException as error:  # noqa: BLE001
-            future.set_exception(error)
-        self._queue.put(future)
 
 
 # LangChain's errors for what servers report, and built-in errors for responses that are not a reply. They are caught
@@ -277,8 +192,6 @@ def _build_native_model(profile: ModelProfile) -> BaseChatModel:
     if profile.base_url is not None:
         options["base_url"] = profile.base_url
     if provider == "ollama" and find_spec("langchain_ollama"):
-        from llm.ollama_chat import ThinkingChatOllama  # noqa: PLC0415 - its package is an extra
-
         # The package has other names for these options, and a local server needs no key.
         seconds, limit = options.pop("timeout"), options.pop("max_tokens", None)
         options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
@@ -286,10 +199,27 @@ def _build_native_model(profile: ModelProfile) -> BaseChatModel:
         options |= {"client_kwargs": {"timeout": seconds}} | ({} if limit is None else {"num_predict": limit})
         # Without a window Ollama loads the model with a small one, and silently drops the beginning of the prompt.
         options |= ({} if window is None else {"num_ctx": window}) | ({} if effort is None else {"reasoning": effort})
-        return ThinkingChatOllama(model=profile.model.partition(":")[2], **options)
+        return _ollama_class()(model=profile.model.partition(":")[2], **options)
     # Says which package is missing.
     model: BaseChatModel = init_chat_model(profile.model, **options)
     return model
+
+
+@cache
+def _ollama_class() -> Callable[..., BaseChatModel]:
+    """ChatOllama that keeps the thoughts of models that think by default, and asks no other model to think."""
+    from langchain_ollama import ChatOllama  # noqa: PLC0415 - an extra
+
+    class ThinkingChatOllama(ChatOllama):
+        reasoning: bool | str | None = True
+
+        def _chat_params(
+            self, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any
+        ) -> dict[str, Any]:
+            effort = self.reasoning if isinstance(self.reasoning, str) else None
+            return {**super()._chat_params(messages, stop, **kwargs), "think": effort}
+
+    return ThinkingChatOllama
 
 
 def _build_openai_model(profile: ModelProfile) -> BaseChatModel:

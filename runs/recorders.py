@@ -19,10 +19,10 @@ from db.models import Step, Trace
 from db.recording import NewStep, StepResult
 from db.runs import RunOutcome
 from llm.errors import ChatError
-from llm.streaming import make_storable
 from llm.types import ChatReply, OutgoingRequest
 from llm.usage import Usage
 from runs.budget import sum_step_usage
+from worlds.text_normalization import make_storable
 
 
 class MemoryRecorder:

@@ -4,7 +4,9 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import tantivy
 
@@ -37,6 +39,17 @@ def replace_surrogates(text: str) -> str:
 def replace_unstorable(text: str) -> str:
     """The text with U+FFFD in place of NUL and lone surrogates, which databases cannot store."""
     return _UNSTORABLE_PATTERN.sub("\ufffd", text)
+
+
+def make_storable(value: Any) -> Any:
+    """Replace characters that databases cannot store, and convert non-finite numbers to text, in a JSON value."""
+    if isinstance(value, str):
+        return replace_unstorable(value)
+    if isinstance(value, dict):
+        return {replace_unstorable(name): make_storable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [make_storable(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def build_analyzer() -> tantivy.TextAnalyzer:

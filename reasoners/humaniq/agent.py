@@ -11,7 +11,6 @@ from db.models import Step
 from db.recording import TraceAnswers, apply_result, build_step
 from llm.client import ChatClient
 from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted
-from llm.streaming import stream_reply
 from llm.types import ChatReply, Message
 from llm.usage import Usage
 from reasoners.answers.extraction import extract_answers
@@ -218,7 +217,7 @@ class ReActLoop:
             )
             tools = self._prompt_builder.declared_tools
             try:
-                reply = stream_reply(self._chat, self.build_prompt(), stop, tools, self._task.on_text)
+                reply = self._chat.ask(self.build_prompt(), stop=stop, tools=tools, on_text=self._task.on_text)
             except ChatBadRequest as error:
                 limitations |= self._disable_rejected_feature(error, stop)
             else:

@@ -17,7 +17,6 @@ from db.recording import TraceAnswers
 from fewshot_library.formats.humaniq_record import format_input_line
 from llm.client import ChatClient
 from llm.errors import ChatError
-from llm.streaming import make_reply_storable, stream_reply
 from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
 from llm.types import Message
 from llm.usage import Usage
@@ -177,7 +176,7 @@ class ResponseWriter:
         chat, usage, failure = self.chat.with_purpose("own answer"), Usage(), ""
         for _ in range(MAX_OWN_ANSWER_REQUESTS):
             try:
-                reply = make_reply_storable(request_json_reply(chat, messages, _OwnAnswerReply))
+                reply = request_json_reply(chat, messages, _OwnAnswerReply)
             except ChatError as error:
                 return None, usage + (error.usage or Usage()), str(error)
             usage += reply.usage
@@ -203,7 +202,7 @@ class ResponseWriter:
     ) -> tuple[TraceAnswers, dict[str, Any], Usage]:
         observed = [step for step in evidence if step.observation is not None]
         message = self._build_message(answers, agreement, observed, must_decide=must_decide)
-        reply = stream_reply(self.chat.with_purpose("response"), [message], on_text=self.task.on_text)
+        reply = self.chat.with_purpose("response").ask([message], on_text=self.task.on_text)
         text = split_reasoning(reply.text)[1]
         if reply.stopped == "length" or not text:
             reason = "was cut off, because it was too long" if text else "says nothing"

@@ -1,5 +1,6 @@
 """The client records each request before it is sent and its reply before the caller gets it."""
 
+import math
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,12 +10,12 @@ import pytest
 
 from llm.client import DEFAULT_PURPOSE, build_chat_client
 from llm.errors import ChatBadRequest, ChatEmptyReply, ChatError
-from llm.streaming import stream_reply
 from llm.types import ChatReply, Message, ModelProfile, ModelToolCall, OutgoingRequest
 from tests.servers.model import Fails, ModelServer, Says
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Observation, Tool, ToolContext
 from worlds.source import World
+from worlds.text_normalization import make_storable
 
 QUESTION = [Message("user", "Which city?")]
 
@@ -140,7 +141,7 @@ def test_streamed_requests_are_recorded_with_the_purpose_of_the_caller() -> None
     with ModelServer([Says("Harbourton is it.")]) as server:
         chat = server.chat().recording(recorder).with_purpose("response")
         deltas: list[str] = []
-        stream_reply(chat, QUESTION, on_text=deltas.append)
+        chat.ask(QUESTION, on_text=deltas.append)
         assert chat.total_usage.calls == 1
     assert "".join(deltas) == "Harbourton is it."
     assert recorder.events == [("begin", 1, "response"), ("complete", 1, "Harbourton is it.")]
@@ -193,3 +194,22 @@ def test_threads_that_share_a_client_record_calls_of_their_own() -> None:
     sent = {number: request.messages[0]["content"] for number, request in enumerate(recorder.requests, 1)}
     assert replies == sent
     assert len(sent) == 8
+
+
+def test_the_text_is_streamed_and_the_reply_can_be_stored() -> None:
+    deltas: list[str] = []
+    reply = Says("Zero \x00 byte", calls=[("read\x00", {"title": "half \ud800", "list": [1, {"a\x00": "b"}]})])
+    with ModelServer([reply, reply]) as server:
+        streamed = server.chat().ask(QUESTION, on_text=deltas.append)
+        whole = server.chat().ask(QUESTION)
+    assert "".join(deltas).startswith("Zero ")
+    for result in (streamed, whole):
+        assert "\x00" not in result.text
+        (call,) = result.calls
+        assert "\x00" not in call.name
+        assert "\x00" not in str(call.arguments)
+        str(call.arguments).encode()
+
+
+def test_numbers_that_are_not_json_become_text() -> None:
+    assert make_storable([math.nan, -math.inf, 1.5, True, None]) == ["nan", "-inf", 1.5, True, None]

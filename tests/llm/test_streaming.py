@@ -1,26 +1,73 @@
-"""A streamed reply can be stored, whatever the model writes."""
+import time
 
-import math
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from llm.streaming import make_storable, stream_reply
-from llm.types import Message
-from tests.servers.model import ModelServer, Says
+from llm.errors import ChatTimeout
+from llm.streaming import BackgroundCall, StopSequenceFilter, truncate_at_stop
 
-
-def test_the_text_is_streamed_and_the_reply_can_be_stored() -> None:
-    deltas: list[str] = []
-    reply = Says("Zero \x00 byte", calls=[("read\x00", {"title": "half \ud800", "list": [1, {"a\x00": "b"}]})])
-    with ModelServer([reply, reply]) as server:
-        streamed = stream_reply(server.chat(), [Message("user", "Hi")], on_text=deltas.append)
-        whole = stream_reply(server.chat(), [Message("user", "Hi")])
-    assert "".join(deltas).startswith("Zero ")
-    for result in (streamed, whole):
-        assert "\x00" not in result.text
-        (call,) = result.calls
-        assert "\x00" not in call.name
-        assert "\x00" not in str(call.arguments)
-        str(call.arguments).encode()
+LETTERS = st.text(st.sampled_from("ab\n"), max_size=30)
+STOPS = st.lists(st.text(st.sampled_from("ab\n"), max_size=4), max_size=3)
 
 
-def test_numbers_that_are_not_json_become_text() -> None:
-    assert make_storable([math.nan, -math.inf, 1.5, True, None]) == ["nan", "-inf", 1.5, True, None]
+@given(LETTERS, STOPS)
+def test_the_text_ends_at_the_stop_sequence_that_is_completed_first(text: str, stop: list[str]):
+    read = ""
+    for letter in text:
+        read += letter
+        outcome = [one for one in stop if one and read.endswith(one)]
+        if outcome:
+            read = read[: -max(map(len, outcome))]
+            break
+    assert truncate_at_stop(text, stop) == read
+
+
+@given(LETTERS, STOPS, st.lists(st.integers(1, 5), max_size=30))
+def test_the_emitted_text_does_not_depend_on_how_it_is_split(text: str, stop: list[str], sizes: list[int]):
+    emitted: list[str] = []
+    spoken = StopSequenceFilter(emitted.append, stop)
+    rest = text
+    for size in [*sizes, len(text) or 1]:
+        spoken.feed(rest[:size])
+        rest = rest[size:]
+        assert truncate_at_stop(text, stop).startswith("".join(emitted))
+    held_back = truncate_at_stop(text, stop).removeprefix("".join(emitted))
+    assert not held_back or any(one.startswith(held_back) for one in stop)
+
+
+def test_a_background_call_emits_text_and_returns_its_result():
+    emitted: list[str] = []
+
+    def run(errand: BackgroundCall[int]) -> int:
+        errand.emit_text("one")
+        errand.emit_text("two")
+        return 3
+
+    assert BackgroundCall(run).result(60, emitted.append, "late") == 3
+    assert emitted == ["one", "two"]
+
+
+def test_a_background_call_is_abandoned_at_its_deadline():
+    outcome: list[bool] = []
+
+    def run(errand: BackgroundCall[int]) -> int:
+        while not errand.abandoned:
+            time.sleep(0.01)
+        outcome.append(True)
+        return 1
+
+    with pytest.raises(ChatTimeout, match="late"):
+        BackgroundCall(run).result(0.05, str.strip, "late")
+    deadline = time.monotonic() + 60
+    while not outcome and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert outcome
+
+
+def test_an_exception_of_the_work_is_raised_in_the_thread_of_the_caller():
+    def run(_: BackgroundCall[int]) -> int:
+        raise ZeroDivisionError("ours")
+
+    with pytest.raises(ZeroDivisionError, match="ours"):
+        BackgroundCall(run).result(60, str.strip, "late")
