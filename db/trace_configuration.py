@@ -98,6 +98,13 @@ class TraceConfiguration:
         entries = (self.replay or {}).get("demonstrations", ())
         return frozenset(entry["id"] for entry in entries)
 
+    @property
+    def model_label(self) -> str | None:
+        """The model with its profile, such as "local (openai:qwen3:8b)"; None for a run without a model."""
+        if self.profile is None or self.model is None:
+            return self.model
+        return f"{self.profile['name']} ({self.model})"
+
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "TraceConfiguration":
         """Read a stored configuration; never fails, since traces are also imported."""

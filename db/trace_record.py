@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from db.models import GENERATED_REASONER, TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
+from db.trace_configuration import TraceConfiguration
 
 USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 """The counts of model calls in a step's usage."""
@@ -34,10 +35,13 @@ class TraceRecord:
 
     @property
     def creator_name(self) -> str:
-        """A phrase that names the author or reasoner."""
+        """A phrase that names the author, or the reasoner with its model."""
         if self.trace.reasoner == GENERATED_REASONER:
             return "generated from the world's facts, every step really run"
-        return f"by {self.author or self.trace.reasoner}"
+        if self.author is not None:
+            return f"by {self.author}"
+        model = TraceConfiguration.from_json(self.trace.configuration).model_label
+        return f"by {self.trace.reasoner}" + (f" with {model}" if model else "")
 
     def find_inconsistencies(self) -> Iterator[str]:
         """Yield the inconsistencies of an imported record, one clause each."""

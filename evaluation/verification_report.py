@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from db.models import Run
+from db.trace_configuration import TraceConfiguration
 from db.verifications import VerificationOutcome
 from evaluation.metrics import ANSWER_F1, METRICS, mean, score_answer
 from evaluation.number_format import format_money
@@ -21,6 +22,7 @@ def build_verification_report(run: Run, outcomes: Sequence[VerificationOutcome])
         "started_at": run.started_at.isoformat(timespec="seconds"),
         "reasoner": run.configuration["reasoner"],
         "model": run.model,
+        "profile": TraceConfiguration.from_json(run.configuration).profile,
         "library": run.configuration["library"],
         "again_of": run.configuration.get("again_of"),
         **summarize_outcomes(outcomes),
@@ -69,8 +71,15 @@ def summarize_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def format_usage(model: str | None, report: Mapping[str, Any]) -> str:
+def format_model(report: Mapping[str, Any]) -> str | None:
+    """The model of a report with its profile; None if it has no model."""
+    profile, model = report["profile"], report["model"]
+    return model if profile is None else f"{profile['name']} ({model})"
+
+
+def format_usage(report: Mapping[str, Any]) -> str:
     """The model, its calls, tokens and cost, in one line."""
+    model = format_model(report)
     if model is None and not report["model_calls"]:
         return "no model"
     tokens = [report["input_tokens"], report["output_tokens"]]

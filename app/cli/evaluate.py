@@ -38,7 +38,7 @@ from db.verifications import list_gold_questions
 from evaluation.datasets import read_questions
 from evaluation.metrics import METRICS, format_means
 from evaluation.number_format import format_seconds
-from evaluation.runs import REFUSED, QuestionScore, sample_questions, score_outcome, summarize_scores
+from evaluation.scoring import REFUSED, QuestionScore, sample_questions, score_outcome, summarize_scores
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
 from evaluation.verification_report import format_usage, summarize_usage
 from fiction.questions.question_file import QUESTIONS_FILE
@@ -185,7 +185,7 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
         )
     if summary["left"]:
         yield f"{summary['left']:,} questions are left unanswered and are not counted"
-    yield f"{summary['reasoner']}, {format_usage(summary['model'], summary)}, {format_seconds(summary['seconds'])}"
+    yield f"{summary['reasoner']}, {format_usage(summary)}, {format_seconds(summary['seconds'])}"
 
 
 def _format_score(score: float | None) -> str:

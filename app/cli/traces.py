@@ -238,7 +238,7 @@ def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_js
 def format_trace(record: TraceRecord) -> Iterator[str]:
     """Format a trace for printing, from the question to the answer."""
     trace = record.trace
-    yield f"{record.question.text}\n{record.project.name}, {trace.status}, by {record.author or trace.reasoner}"
+    yield f"{record.question.text}\n{record.project.name}, {trace.status}, {record.creator_name}"
     for step in record.steps:
         yield f"\n{step.position}  {step.thought}"
         if step.tool is not None:

@@ -169,7 +169,7 @@ def _format_report(parts: Services, report: VerificationReport) -> Iterator[str]
     if report["before"] is not None:
         yield f"{_format_scores(report['before'])}  all, before"
     yield f"{_format_scores(report)}  all"
-    yield format_usage(report["model"], report)
+    yield format_usage(report)
     if report["left"]:
         yield f"{report['left']:,} questions are left; the same command continues with them"
     if report["unavailable"]:
@@ -186,5 +186,5 @@ def _format_scores(report: VerificationReport) -> str:
 
 def _format_verification(report: VerificationReport) -> str:
     again = f", again after {report['again_of']}" if report["again_of"] else ""
-    method = f"{report['reasoner']}, {report['library'] or 'no library'}, {format_usage(report['model'], report)}"
+    method = f"{report['reasoner']}, {report['library'] or 'no library'}, {format_usage(report)}"
     return f"{report['id']}  {report['started_at']}  {_format_scores(report)}  {method}{again}"

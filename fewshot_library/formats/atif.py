@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from db.models import Step
 from db.serialization import InvalidRecord, to_json_fields
+from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import (
     ChatTranscript,
@@ -16,7 +17,9 @@ from fewshot_library.formats.chat import (
     chat_to_records,
     step_outcome_text,
 )
-from fewshot_library.formats.documents import (
+from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -26,8 +29,6 @@ from fewshot_library.formats.documents import (
     parse_utc_datetime,
     validate_shape,
 )
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
 from fewshot_library.formats.showhow import record_from_json, record_to_json
 
 
@@ -138,11 +139,17 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
     answer, thought = trace.pop("final_answer"), trace.pop("final_thought")
     if answer is not None or thought is not None:
         steps.append(_encode_final_step(answer, thought))
+    model = TraceConfiguration.from_json(record.trace.configuration).model
     trajectory = {
         "schema_version": SCHEMA_VERSION,
         "session_id": str(record.trace.run_id or record.trace.id),
         "trajectory_id": trace.pop("id"),
-        "agent": {"name": record.trace.reasoner, "version": "1", "tool_definitions": export.tool_definitions(record)},
+        "agent": {
+            "name": record.trace.reasoner,
+            "version": "1",
+            **({"model_name": model} if model else {}),
+            "tool_definitions": export.tool_definitions(record),
+        },
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, start=1)],
         "final_metrics": {"total_steps": len(steps)},
         "extra": {EXTRA_KEY: fields},

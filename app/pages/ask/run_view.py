@@ -19,9 +19,9 @@ from db.steady_clock import seconds_since
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from evaluation.number_format import format_count, format_seconds
-from reasoners.answers.agreement import ALL_AGREE, TWO_AGREE
 from reasoners.answers.extraction import join_answers
 from reasoners.answers.normalization import normalize_answer
+from reasoners.answers.source_agreement import ALL_AGREE, TWO_AGREE
 from reasoners.registry import REASONERS
 from runs.active_runs import BackgroundRun
 from runs.ask import (
@@ -383,4 +383,5 @@ def _show_ended(record: TraceRecord) -> None:
         return
     show_notice = {"refused": st.info, "failed": st.error}.get(ending, st.warning)
     show_notice(f"**{ending.capitalize()}.** {format_sentence(trace.failure or '')} {ENDING_ADVICE[ending]}")
-    st.caption(summary)
+    model = TraceConfiguration.from_json(trace.configuration).model_label
+    st.caption(" · ".join(filter(None, (model and escape_markdown(model), summary))))

@@ -28,7 +28,13 @@ from evaluation.repairs import (
     list_failures,
     repair_priority,
 )
-from evaluation.verification_report import VerificationReport, build_verification_report, summarize_outcomes
+from evaluation.verification_report import (
+    VerificationReport,
+    build_verification_report,
+    format_model,
+    summarize_outcomes,
+)
+from llm.types import DEFAULT_PROFILE_NAME
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
 from reasoners.registry import REASONERS, default_reasoner
 from runs.services import Services
@@ -75,7 +81,7 @@ def show_verification(services: Services, project: Project, run: Run, *, running
 
 def _format_heading(report: VerificationReport) -> str:
     again = ", the failures again" if report["again_of"] else ""
-    model = f", {report['model']}" if report["model"] else ""
+    model = f", {label}" if (label := format_model(report)) else ""
     return escape_html(f"{report['reasoner']} with {report['library'] or 'no library'}{model}{again}")
 
 
@@ -237,7 +243,8 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
         f"{questions:,} questions of this project have a gold answer. Each is answered and scored; wrong answers "
         "go into the annotators' queue for repair."
     )
-    has_model = services.settings.model is not None
+    profiles = list(services.model_profiles())
+    has_model = bool(profiles)
     reasoner = st.selectbox(
         "Reasoner",
         list(REASONERS),
@@ -253,14 +260,14 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
     )
     arguments = ["--reasoner", reasoner, *(["--library", library] if library else [])]
     if REASONERS[reasoner].needs_model:
-        arguments += _show_model_fields()
+        arguments += _show_model_fields(profiles)
     with st.container(horizontal=True):
         sample_size = st.number_input("Sample size", 1, questions, min(questions, 100), key="verify_most")
         parallel = st.number_input("Parallel", 1, 64, 2, key="verify_at_once", help="Questions at the same time.")
     arguments += ["--limit", str(sample_size), "--at-once", str(parallel)]
     is_model_missing = REASONERS[reasoner].needs_model and not has_model
     if is_model_missing:
-        st.warning("No model is set up. Set SHOWHOW_MODEL and its key and restart the server, or choose Replay.")
+        st.warning("No model is set up. Add a profile on the Settings page, or choose Replay.")
     if st.button("Verify", key="verify_now", type="primary", shortcut="Ctrl+Enter", disabled=is_model_missing):
         start_verb_job(VERIFICATION_JOB, project.name, ["verify", "--project", project.name, *arguments])
         st.query_params.pop("verification", None)
@@ -273,8 +280,11 @@ def _library_references(database: Database) -> list[str]:
     return sorted(references, key=lambda reference: not reference.startswith(f"{DEFAULT_LIBRARY}:"))
 
 
-def _show_model_fields() -> list[str]:
+def _show_model_fields(profiles: list[str]) -> list[str]:
     with st.container(horizontal=True):
+        profile = st.selectbox(
+            "Model", profiles, key="verify_profile", width=200, help="A profile of the Settings page."
+        )
         mode = st.selectbox(
             "Demonstrations",
             list(SELECTION_DESCRIPTIONS),
@@ -286,7 +296,8 @@ def _show_model_fields() -> list[str]:
         money = st.number_input(
             "Stop after (US dollars)", 0.0, value=None, key="verify_money", placeholder="no limit", width=200
         )
-    return ["--mode", mode, "-k", str(k), *(["--most-money", str(money)] if money else [])]
+    model = [] if profile in (None, DEFAULT_PROFILE_NAME) else ["--profile", profile]
+    return [*model, "--mode", mode, "-k", str(k), *(["--most-money", str(money)] if money else [])]
 
 
 MAX_LISTED_RUNS = 30
