@@ -22,8 +22,8 @@ from evaluation.datasets import read_questions
 from evaluation.gold_traces.demonstrations import make_demonstrations
 from evaluation.gold_traces.traces import GoldWorld
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fewshot_library.kernel import encode_actions
 from fewshot_library.selection import CandidatePool, select_demonstrations
+from fewshot_library.sequence_similarity import encode_actions
 from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
 from llm.client import ChatClient, build_chat_client

@@ -10,7 +10,7 @@ from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
 from evaluation.gold_traces.demonstrations import make_demonstrations
 from evaluation.gold_traces.traces import GoldWorld
-from evaluation.runs import QuestionScore, sample_questions, score_outcome, summarize_scores
+from evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fiction.generator.build import generate_world
 from fiction.questions.question_file import QUESTIONS_FILE

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from db.libraries import Demonstration, DemonstrationFilter
 from fewshot_library.dpp import IntArray, Kernel, Pick
 from fewshot_library.encoder import load_or_encode
-from fewshot_library.kernel import encode_actions
 from fewshot_library.leakage import Leak, LeakageError
 from fewshot_library.selection import CandidatePool, Selection, SelectionConfig, build_kernel, select_demonstrations
+from fewshot_library.sequence_similarity import encode_actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

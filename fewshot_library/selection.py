@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from fewshot_library import dpp
 from fewshot_library.dpp import FloatArray, Kernel, Pick, likelihood_matrix
-from fewshot_library.kernel import DISTANCES, ActionSequences, ActionSimilarities
+from fewshot_library.sequence_similarity import DISTANCES, ActionSequences, ActionSimilarities
 
 _TOLERANCE = 1e-10
 """Negative eigenvalues up to this share of the largest are rounding errors."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from db.libraries import Demonstration
-from fewshot_library.kernel import encode_actions
+from fewshot_library.sequence_similarity import encode_actions
 
 
 @dataclass(frozen=True, slots=True)

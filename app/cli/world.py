@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from app.cli import world_live, world_questions
+from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.cli.record_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.world_published import INSTANCE_FORMAT, export, format_instance_counts, import_published_instance, verify
 from app.progress import make_stage_printer, print_progress
 from app.services import services

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
-from app.cli.record_options import AsOfOption, OfflineOption, apply_record_options
 from app.services import services
 from worlds.check import SearchProbe, SourceCallCheck, check_sources, choose_probe
 from worlds.folder import world_folder

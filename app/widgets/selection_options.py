@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from fewshot_library.kernel import DISTANCES
 from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
+from fewshot_library.sequence_similarity import DISTANCES
 
 MODE_LABELS = {
     "dpp": "DPP: relevant and diverse",

@@ -9,9 +9,9 @@ from uuid import UUID, uuid5
 
 from db.models import Project, Question, Run, Step, Trace
 from db.trace_record import TraceRecord
-from fewshot_library.formats.documents import MalformedRecord, RecordOrigin
 from fewshot_library.formats.format import ReadResult, RecordRemark
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
+from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
 
 # The fields of a trace that chat formats store.
 CHAT_FIELDS = {

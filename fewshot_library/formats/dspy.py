@@ -18,15 +18,15 @@ from fewshot_library.formats.chat import (
     list_error_losses,
     step_outcome_text,
 )
-from fewshot_library.formats.documents import (
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
     document_reader,
     validate_shape,
 )
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
 
 _TRAJECTORY_KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d+)")
 FINISH_TOOL, FINISH_OBSERVATION = "finish", "Completed."

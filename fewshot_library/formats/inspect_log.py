@@ -7,7 +7,9 @@ from uuid import uuid5
 
 from db.models import Run
 from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
-from fewshot_library.formats.documents import (
+from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
+from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
+from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -18,8 +20,6 @@ from fewshot_library.formats.documents import (
     parse_utc_datetime,
     validate_shape,
 )
-from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
-from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 
 ATTACHMENT_PREFIX = "attachment://"
 # Inspect's other log format, .eval, is a zip archive with a compression that Python does not support yet.

@@ -14,7 +14,9 @@ from fewshot_library.formats.chat import (
     list_ambiguities,
     trace_to_messages,
 )
-from fewshot_library.formats.documents import (
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import FileHead, ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -23,8 +25,6 @@ from fewshot_library.formats.documents import (
     parse_content,
     validate_shape,
 )
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import FileHead, ReadResult, TraceFormat, json_lines_writer
 
 MESSAGE_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
 CLASS_TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool", "SystemMessage": "system"}

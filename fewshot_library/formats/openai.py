@@ -15,7 +15,9 @@ from fewshot_library.formats.chat import (
     to_json_text,
     trace_to_messages,
 )
-from fewshot_library.formats.documents import (
+from fewshot_library.formats.export import TraceExport, lost_fields
+from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
     RecordOrigin,
@@ -24,8 +26,6 @@ from fewshot_library.formats.documents import (
     parse_content,
     validate_shape,
 )
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
 
 ROLE_ALIASES = {"developer": "system", "function": "tool"}
 

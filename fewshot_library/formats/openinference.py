@@ -3,8 +3,8 @@
 from typing import Any
 
 from fewshot_library.formats.chat import MessageToolCall, TraceMessage
-from fewshot_library.formats.documents import MalformedRecord, validate_shape
 from fewshot_library.formats.format import FileHead, TraceFormat
+from fewshot_library.formats.json_documents import MalformedRecord, validate_shape
 from fewshot_library.formats.openai import OpenAIMessage, decode_message
 from fewshot_library.formats.spans import (
     SpanContent,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fewshot_library.formats.chat import MessageToolCall, TraceMessage, to_json_text
-from fewshot_library.formats.documents import MalformedRecord
 from fewshot_library.formats.format import FileHead, TraceFormat
+from fewshot_library.formats.json_documents import MalformedRecord
 from fewshot_library.formats.spans import SpanContent, SpanToolRun, TraceSpan, parse_json_text, span_trace_reader
 
 TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"

@@ -16,7 +16,6 @@ from fewshot_library.formats.chat import (
     list_error_losses,
     step_outcome_text,
 )
-from fewshot_library.formats.documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.export import TraceExport, lost_fields
 from fewshot_library.formats.format import (
     ExportLosses,
@@ -30,6 +29,7 @@ from fewshot_library.formats.format import (
     text_writer,
 )
 from fewshot_library.formats.humaniq_record import format_input_line, parse_input_line
+from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from fewshot_library.formats.chat import ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
-from fewshot_library.formats.documents import (
+from fewshot_library.formats.format import ReadResult, RecordRemark
+from fewshot_library.formats.json_documents import (
     MalformedRecord,
     RecordOrigin,
     decode_record,
     parse_utc_datetime,
     read_json_values,
 )
-from fewshot_library.formats.format import ReadResult, RecordRemark
 
 _OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 

@@ -18,7 +18,7 @@ import numpy as np
 from fiction.generator.pages import generate_pages
 from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
 from fiction.generator.prose import generate_place_articles
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.generator.statements import BLOCK_SIZE, generate_people_triples, generate_thing_triples
 from fiction.generator.world_files import (
     FACT_SOURCES_FILE,

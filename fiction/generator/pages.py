@@ -12,7 +12,7 @@ import numpy as np
 
 from fiction.generator.prose import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings
 from fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
-from fiction.generator.split import parse_split
+from fiction.generator.source_split import parse_split
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import NameFormatter, format_english_date
 from fiction.universe.items import ItemCatalog

@@ -28,7 +28,7 @@ class GenerationOptions:
     plain: bool = False
     """Use one phrasing per kind of fact, as in the paper, instead of several."""
     split: str = "everywhere"
-    """Split of facts over text, graph and web (see fiction.generator.split)."""
+    """Split of facts over text, graph and web (see fiction.generator.source_split)."""
     split_by: str = "both"
     """Unit of the split: "entity", "relation" or "both"."""
     each: bool = False

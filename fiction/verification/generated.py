@@ -17,7 +17,7 @@ import pyoxigraph as ox
 from fiction.generator.build import PAGES_FILE
 from fiction.generator.pages import MarkedWebPage, generate_pages
 from fiction.generator.prose import generate_articles
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.generator.statements import generate_triples
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import is_chain
@@ -38,9 +38,9 @@ from fiction.verification.check import (
     parse_row_expression,
 )
 from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.graph_client import QueryLimits
 from worlds.embedded.text import EmbeddedText
 from worlds.embedded.web import EmbeddedWeb
-from worlds.embedded.worker import QueryLimits
 from worlds.folder import GRAPH_FOLDER, TEXT_FOLDER, WEB_FOLDER, WorldError
 from worlds.importers.files import iter_json_objects
 from worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, Table

@@ -8,8 +8,8 @@ from db.models import Step
 from db.recording import TraceAnswers
 from llm.client import ChatClient
 from llm.usage import Usage
-from reasoners.answers.agreement import measure_agreement
 from reasoners.answers.extraction import NO_ANSWER
+from reasoners.answers.source_agreement import measure_agreement
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
 from reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model
 from reasoners.humaniq.options import AgentOptions

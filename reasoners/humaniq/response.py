@@ -20,7 +20,6 @@ from llm.errors import ChatError
 from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
 from llm.types import Message
 from llm.usage import Usage
-from reasoners.answers.agreement import Agreement, measure_agreement
 from reasoners.answers.extraction import (
     find_chosen_answer,
     find_labelled_answer,
@@ -29,6 +28,7 @@ from reasoners.answers.extraction import (
     strip_or_none,
 )
 from reasoners.answers.normalization import answers_equal
+from reasoners.answers.source_agreement import Agreement, measure_agreement
 from reasoners.base import Action, FinalAnswer, QuestionRefused, Task
 from reasoners.humaniq.options import AgentOptions
 from reasoners.prompting.builder import PromptTooLong, render_prompt

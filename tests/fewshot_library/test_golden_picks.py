@@ -13,8 +13,8 @@ import pytest
 from db.trace_record import TraceRecord
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder, load_or_encode
 from fewshot_library.formats import read_traces
-from fewshot_library.kernel import encode_actions
 from fewshot_library.selection import CandidatePool, SelectionConfig, select_demonstrations
+from fewshot_library.sequence_similarity import encode_actions
 from tests.conftest import SHARED
 
 GOLDEN = Path(__file__).with_name("golden")

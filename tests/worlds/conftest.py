@@ -7,8 +7,8 @@ import pytest
 
 from worlds.build import WorldContents, build_world
 from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.graph_client import QueryLimits
 from worlds.embedded.text import EmbeddedText
-from worlds.embedded.worker import QueryLimits
 from worlds.importers import read_articles
 from worlds.open import open_world
 from worlds.source import World

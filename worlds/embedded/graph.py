@@ -15,10 +15,10 @@ from typing import Any
 import pyoxigraph as ox
 
 from worlds import terms
+from worlds.embedded.graph_client import GraphWorker, QueryLimits
 from worlds.embedded.names import NameIndex, NameIndexWriter
 from worlds.embedded.sparql_guard import check_query
 from worlds.embedded.text import EmbeddedText
-from worlds.embedded.worker import GraphWorker, QueryLimits
 from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
 from worlds.importers.files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
 from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table

@@ -11,8 +11,8 @@ from app.widgets.library_choice import LibraryStamp, SelectedLibrary, load_demon
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database
-from fewshot_library.kernel import encode_actions
-from fewshot_library.map import SequenceMap, build_sequence_map
+from fewshot_library.sequence_map import SequenceMap, build_sequence_map
+from fewshot_library.sequence_similarity import encode_actions
 from fewshot_library.statistics import LibraryStatistics
 
 MAX_DRAWN_SEQUENCES = 400

@@ -27,7 +27,7 @@ from app.widgets.plain_text import escape_markdown, format_sentence
 from db.database import StoreError
 from db.models import User
 from db.users import ADMIN, register_user, require_role
-from fiction.generator.split import SPLIT_MODES, parse_split
+from fiction.generator.source_split import SPLIT_MODES, parse_split
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
 from settings import Settings

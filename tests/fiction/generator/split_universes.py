@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cache
 
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FACTS, SOURCES, FactSources, Universe

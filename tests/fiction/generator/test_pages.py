@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fiction.generator import pages
 from fiction.generator.build import PAGES_FILE, generate_world
 from fiction.generator.pages import MarkedWebPage, generate_pages, load_marks_by_address
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions

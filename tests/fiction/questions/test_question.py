@@ -7,7 +7,7 @@ from db import projects
 from db.database import Database
 from db.schema import upgrade
 from evaluation.datasets import read_questions
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import decode_expression
 from fiction.questions.question import GeneratedQuestion

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions import expressions as ask
 from fiction.questions.question import SourceNeeds
 from fiction.questions.sampler import sample_questions

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import encode_expression
@@ -203,7 +203,7 @@ def test_questions_with_too_many_answers_are_rejected() -> None:
 def test_the_same_options_give_the_same_questions_in_every_process() -> None:
     program = (
         "import hashlib, json\n"
-        "from fiction.generator.split import assign_sources, parse_split\n"
+        "from fiction.generator.source_split import assign_sources, parse_split\n"
         "from fiction.questions.sampler import sample_questions\n"
         "from fiction.universe.build import make_universe\n"
         "from fiction.universe.options import GenerationOptions\n"

@@ -4,7 +4,7 @@ import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.generator.statements import generate_people_triples, generate_thing_triples
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fiction.generator.split import assign_sources, parse_split
+from fiction.generator.source_split import assign_sources, parse_split
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.worker import QueryLimits
+from worlds.embedded.graph_client import QueryLimits
 from worlds.folder import GRAPH_FOLDER
 from worlds.source import Cell, NotFound, QueryRefused, Relation, SourceTimeout, SourceUnavailable
 

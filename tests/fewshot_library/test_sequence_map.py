@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fewshot_library.kernel import DISTANCES, encode_actions
-from fewshot_library.map import build_sequence_map
+from fewshot_library.sequence_map import build_sequence_map
+from fewshot_library.sequence_similarity import DISTANCES, encode_actions
 
 ROADS = ["abc", "abd", "ab", "xyz", "xyzabc", "a", "xxyyzz", "abcabc", "zz", "b"]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.split import WEB_PERCENT, SourceSplit, assign_sources, parse_split
+from fiction.generator.source_split import WEB_PERCENT, SourceSplit, assign_sources, parse_split
 from fiction.universe.universe import ALL_SOURCES, FACTS, GRAPH, SOURCES, TEXT, FactSources, Universe
 from tests.examples import examples
 from tests.fiction.generator.split_universes import SPLITS, split_universe

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from db.recording import TraceAnswers
 from db.runs import RunOutcome
 from evaluation.metrics import score_answer
-from evaluation.runs import QuestionScore, sample_questions, score_outcome, summarize_scores
+from evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
 
 
 @dataclass

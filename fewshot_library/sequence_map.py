@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fewshot_library.dpp import FloatArray, IntArray
-from fewshot_library.kernel import DISTANCES, ActionSequences
+from fewshot_library.sequence_similarity import DISTANCES, ActionSequences
 
 LANDMARK_COUNT = 300
 AXIS_COUNT = 2

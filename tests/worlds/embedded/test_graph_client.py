@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Store
 
+from worlds.embedded.graph_client import GraphWorker, QueryLimits
 from worlds.embedded.sparql_guard import check_query
-from worlds.embedded.worker import GraphWorker, QueryLimits
 from worlds.folder import GRAPH_FOLDER
 from worlds.source import QueryRefused, SourceError, SourceUnavailable
 
@@ -186,7 +186,7 @@ def test_the_process_ends_when_its_parent_is_killed(crowd_folder, busy):
     program = f"""
 import sys, time
 from pathlib import Path
-from worlds.embedded.worker import GraphWorker, QueryLimits
+from worlds.embedded.graph_client import GraphWorker, QueryLimits
 worker = GraphWorker(Path(sys.argv[1]), QueryLimits(timeout_seconds=60))
 worker.request({{"sparql": "ASK {{}}"}})
 print(worker.pid, flush=True)
