@@ -8,11 +8,15 @@ from typing import Any
 from sqlalchemy import JSON, DateTime, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
+MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
+"""The length of a text, alone or within JSON: of a thought, an argument, an observation, a part of a prompt ..."""
+MAX_JSON_CHARACTERS = 4 * MAX_TEXT_CHARACTERS
+"""The length of all texts and keys of a JSON value, such as a step's arguments or data, together."""
 UNSTORABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 
 class UnstorableValue(ValueError):
-    """A value that cannot be stored exactly: a NUL, an unpaired surrogate, NaN, or a key that is not text."""
+    """A value that is too long, or cannot be stored exactly: a NUL, an unpaired surrogate, NaN, a key without text."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -68,7 +72,11 @@ def dump_json(value: Any) -> str:
 
 
 def check_storable_text(value: str) -> None:
-    """Raise UnstorableValue with the position if the text has a NUL or an unpaired surrogate."""
+    """Raise UnstorableValue if the text is too long, or has a NUL or an unpaired surrogate."""
+    if len(value) > MAX_TEXT_CHARACTERS:
+        raise UnstorableValue(
+            f"the text has {len(value):,} characters, and at most {MAX_TEXT_CHARACTERS:,} can be stored; shorten it"
+        )
     if match := UNSTORABLE_CHARACTERS.search(value):
         raise UnstorableValue(
             f"the text has the character U+{ord(match.group()):04X} at position {match.start()}, which cannot be "
@@ -77,20 +85,29 @@ def check_storable_text(value: str) -> None:
 
 
 def _check_storable_json(value: Any) -> None:
+    if (length := _measure_storable_json(value)) > MAX_JSON_CHARACTERS:
+        raise UnstorableValue(
+            f"the data has {length:,} characters, and at most {MAX_JSON_CHARACTERS:,} can be stored; shorten it"
+        )
+
+
+def _measure_storable_json(value: Any) -> int:
+    """Return the number of characters of all texts and keys; UnstorableValue for a value that cannot be stored."""
     if isinstance(value, str):
         check_storable_text(value)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
+        return len(value)
+    if isinstance(value, dict):
+        for key in value:
             if not isinstance(key, str):
                 raise UnstorableValue(f"the data has the key {key!r}, which is not text and would be returned as text")
             check_storable_text(key)
-            _check_storable_json(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _check_storable_json(inner)
-    elif isinstance(value, float) and value - value != 0:
+        return sum(len(key) + _measure_storable_json(inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return sum(map(_measure_storable_json, value))
+    if isinstance(value, float) and value - value != 0:
         raise UnstorableValue(f"the data has the number {value}, which JSON cannot represent; leave it out")
-    elif value is not None and not isinstance(value, bool | int | float):
+    if value is not None and not isinstance(value, bool | int | float):
         raise UnstorableValue(
             f"the data has a {type(value).__name__}, which is not a JSON value; convert it to text first"
         )
+    return 1

@@ -24,11 +24,11 @@ from app.widgets.plain_text import format_sentence
 from db import drafts, users
 from db.database import Database, StoreError
 from db.models import Draft
+from db.types import MAX_TEXT_CHARACTERS
 from runs.services import Services
 
-MAX_DRAFT_BYTES = 4 * 1024 * 1024
-
-
+MAX_DRAFT_BYTES = MAX_TEXT_CHARACTERS
+"""A longer text could not be stored as a step either."""
 MAX_SECONDS = 2**40
 """The longest time that a draft may contain, in seconds."""
 

@@ -1,6 +1,8 @@
 """Recording a trace, one acknowledged change after another."""
 
+from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import select
@@ -9,6 +11,7 @@ from db import drafts, queue, recording, review, traces
 from db.database import Conflict, RowNotFound, StoreError
 from db.models import PageCounter, Step, Trace
 from db.recording import NewStep, StepResult, TraceAnswers
+from db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
 ANSWERS = TraceAnswers("Ada Quay", answer_text="Ada", answer_graph="Q1", final_thought="both agree")
@@ -444,3 +447,52 @@ def test_text_that_no_database_stores_exactly_is_refused_with_the_position(scene
     with pytest.raises(StoreError, match=r"U\+\w{4} at position \d"), scene.database.begin() as session:
         recording.begin_step(session, trace.id, NewStep(text), seen=trace.version, by=trace.author_id)
     assert opened(scene, trace).steps == []
+
+
+TOO_LONG = "x" * (MAX_TEXT_CHARACTERS + 1)
+TOO_MANY = ["x" * 1_000_000] * (MAX_JSON_CHARACTERS // 1_000_000 + 1)
+OVERSIZED: dict[str, Callable[[Any, Any, Any, int], object]] = {
+    "thought": lambda s, trace, _, seen: recording.begin_step(
+        s, trace.id, NewStep(TOO_LONG), seen=seen, by=author(trace)
+    ),
+    "argument": lambda s, trace, _, seen: recording.begin_step(
+        s, trace.id, NewStep("a", "read", {"title": TOO_LONG}), seen=seen, by=author(trace)
+    ),
+    "arguments": lambda s, trace, _, seen: recording.begin_step(
+        s, trace.id, NewStep("a", "read", {"titles": TOO_MANY}), seen=seen, by=author(trace)
+    ),
+    "key": lambda s, trace, _, seen: recording.begin_step(
+        s, trace.id, NewStep("a", "read", {TOO_LONG: 1}), seen=seen, by=author(trace)
+    ),
+    "edited thought": lambda s, trace, step, seen: recording.edit_thought(
+        s, step.id, TOO_LONG, seen=seen, by=author(trace)
+    ),
+    "answer": lambda s, trace, _, seen: recording.submit_trace(
+        s, trace.id, TraceAnswers(TOO_LONG), seen=seen, by=author(trace)
+    ),
+    "draft": lambda s, trace, *_: drafts.save_draft(s, trace.id, {"thought": TOO_LONG}, by=author(trace)),
+}
+
+
+def author(trace: Trace) -> UUID:
+    assert trace.author_id
+    return trace.author_id
+
+
+@pytest.mark.parametrize("kind", OVERSIZED)
+def test_what_is_too_long_is_refused_in_one_sentence_and_nothing_is_written(scene, kind):
+    trace = start(scene)
+    step = add(scene, trace)
+    seen = version(scene, trace)
+    refusal = r"^the (text|data) has [\d,]+ characters, and at most [\d,]+ can be stored; shorten it$"
+    with pytest.raises(StoreError, match=refusal), scene.database.begin() as session:
+        OVERSIZED[kind](session, trace, step, seen)
+    assert version(scene, trace) == seen
+    assert [step.thought for step in opened(scene, trace).steps] == ["look"]
+    with scene.database.read() as session:
+        assert drafts.find_draft(session, trace.id) is None
+
+
+def test_the_longest_text_is_stored(scene):
+    trace = start(scene)
+    assert add(scene, trace, TOO_LONG[1:]).thought == TOO_LONG[1:]

@@ -151,6 +151,9 @@ BROKEN = {
     ),
     "a step that is referred to is missing": lambda told: json.dumps({**told, "steps": []}),
     "a person has no name": lambda told: json.dumps({**told, "people": {}}),
+    "at most 4,194,304 can be stored": lambda told: json.dumps(
+        {**told, "project": {**told["project"], "name": "x" * 50_000_000}}
+    ),
     "U+0000": lambda told: json.dumps({**told, "project": {**told["project"], "name": "nul \x00"}}),
 }
 
