@@ -1,6 +1,7 @@
 """Background runs with a model over real HTTP: concurrent, stopped, resumed and rerun."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ from db.database import Conflict
 from db.libraries import MODELS
 from db.model_calls import list_model_calls, load_prompt
 from db.trace_record import TraceRecord
+from llm.types import ModelProfile
+from llm.usage import TokenPrice
 from reasoners.registry import REASONERS
 from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running, rerun_from_step, resume_run
 from runs.budget import RunLimits
@@ -211,6 +214,60 @@ def test_a_run_does_not_continue_with_another_model(services: Services):
         resume_run(changed, trace_id, RunLimits())
     assert resume_run(services, trace_id, RunLimits()).execute().ending == "answered"
     changed.close()
+
+
+def profiled(home: Path, services: Services, **changes: Any) -> ModelProfile:
+    """Store a profile of the scripted model, or a changed one in its place."""
+    stored = services.profile_file.load().get("local")
+    before = stored or ModelProfile("openai:scripted", services.settings.model_base_url, name="local")
+    profile = replace(before, **changes)
+    services.profile_file.save(profile, replaces=stored)
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"base_url": "http://127.0.0.1:9/v1"}, "base url was"),
+        ({"temperature": 0.7}, "temperature was not set and is 0.7"),
+        ({"reasoning_effort": "high"}, 'reasoning effort was not set and is "high"'),
+        ({"reply_limit": 900}, "reply limit was 4000 and is 900"),
+        ({"context_window": 9_000, "reply_limit": 4_000}, "context window was 16000 and is 9000"),
+        ({"extra_body": {"top_k": 1}}, 'extra body was not set and is {"top_k": 1}'),
+        ({"model": "openai:another"}, "started with the model openai:scripted, and openai:another is set up now"),
+        ({"name": "renamed"}, "the model profile local, which was removed"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_run_does_not_continue_under_a_changed_profile(
+    tmp_path: Path, services: Services, changes: dict[str, Any], said: str
+):
+    profiled(tmp_path, services)
+    trace_id = begun(services, config=replace(MODEL, profile="local")).trace_id
+    profiled(tmp_path, services, **changes)
+    with pytest.raises(Conflict, match=re.escape(said)):
+        resume_run(services, trace_id, RunLimits())
+
+
+def test_a_run_continues_where_only_price_or_rates_of_its_profile_changed(tmp_path: Path, services: Services):
+    profiled(tmp_path, services)
+    trace_id = begun(services, config=replace(MODEL, profile="local")).trace_id
+    profiled(tmp_path, services, price=TokenPrice(1.0, 1.0), requests_per_minute=6_000.0, seconds=50.0)
+    outcome = resume_run(services, trace_id, RunLimits()).execute()
+    assert outcome.ending == "answered"
+    recorded = opened(services, trace_id).trace.configuration["profile"]
+    assert (recorded["name"], recorded["context_window"], recorded["seconds"]) == ("local", 16_000, 120.0)
+    assert "price" not in recorded
+
+
+def test_a_prompt_fits_the_window_of_the_profile(tmp_path: Path, services: Services):
+    profiled(tmp_path, services, context_window=2_600, reply_limit=1_300)
+    outcome = begun(services, config=replace(MODEL, profile="local")).execute()
+    # Instructions and tools alone take more than 1,300 tokens.
+    assert outcome.ending == "failed"
+    assert "the context window has room for 1,300" in (outcome.failure or "")
+    profiled(tmp_path, services, context_window=16_000)
+    assert begun(services, config=replace(MODEL, profile="local")).execute().ending == "answered"
 
 
 def test_of_two_continuations_of_one_trace_only_the_second_writes(services: Services):

@@ -74,7 +74,7 @@ def test_steps_go_to_stderr_and_only_the_answer_to_stdout(home):
 def test_without_a_model_replay_refuses_with_one_sentence(home):
     status, stdout, stderr = run_ask(home, "Where was Ada Reed born?")
     assert (status, stdout) == (1, "")
-    assert "SHOWHOW_MODEL is not set" in stderr
+    assert "no model is set up" in stderr
     assert stderr.splitlines()[-1].startswith("showhow: refused: I can't follow any demonstration here")
 
 
