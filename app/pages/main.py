@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from app.services import services
-from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys
+from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
 
@@ -127,6 +127,7 @@ def show_navigation() -> None:
     """Draw the navigation and run the selected page."""
     st.set_page_config(page_title="Showhow", page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
     apply_style_sheet()
+    release_removed_widgets()
     database = services().database
     person = current_user(database)
     confirmed = is_confirmed(database, person.name)

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.widgets.plain_text import escape_html
 from app.widgets.url_state import get_url_parameter, go_to_view
@@ -39,6 +40,23 @@ def read_asset(name: str) -> str:
 def apply_style_sheet() -> None:
     """Add the style sheet to the page."""
     st.html(f"<style>{read_asset('page.css')}</style>")
+
+
+def release_removed_widgets() -> None:
+    """Release the callbacks of widgets that no page of this session shows any more, with the records that they hold.
+
+    Streamlit keeps them until the session ends, so that a session that opens many traces would keep all of them.
+    """
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    # There is no public way to the state of widgets.
+    with context.session_state._lock:
+        state = context.session_state._state
+        widgets = state._new_widget_state
+        removed = widgets.widget_metadata.keys() - widgets.states.keys() - state._old_state.keys()
+        for widget_id in removed:
+            del widgets.widget_metadata[widget_id]
 
 
 def show_shortcuts_button(shortcuts: Mapping[str, str]) -> None:

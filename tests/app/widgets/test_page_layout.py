@@ -1,0 +1,51 @@
+"""What a session keeps of pages that it shows no more."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from db import projects, recording, users
+from db.database import Database
+from tests.browser.server import copy_prepared_home
+
+ROOT = Path(__file__).parents[3]
+OPEN_TRACES = """
+import gc, sys
+from streamlit.testing.v1 import AppTest
+import app.services
+from db.trace_record import TraceRecord
+
+page = AppTest.from_file("app/pages/main.py", default_timeout=60)
+for trace in sys.argv[1:]:
+    page.query_params["you"] = "ada"
+    page.query_params["trace"] = trace
+    page.run()
+    assert not page.exception, page.exception
+    assert page.button, "the page is drawn"
+    gc.collect()
+    print(sum(isinstance(value, TraceRecord) for value in gc.get_objects()))
+"""
+
+
+def test_a_session_that_opens_many_traces_holds_the_records_of_few(tmp_path: Path):
+    copy_prepared_home(tmp_path)
+    database = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    with database.begin() as session:
+        ada = users.register_user(session, "ada")
+        (project,) = projects.list_projects(session)
+        questions = projects.list_questions(session, project.id, limit=12)
+        traces = [str(recording.start_trace(session, question.id, ada.id).id) for question in questions]
+    database.close()
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN_TRACES, *traces],
+        cwd=ROOT,
+        env={**os.environ, "SHOWHOW_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    counts = [int(line) for line in done.stdout.splitlines()]
+    assert len(counts) == 12
+    assert counts[-1] <= counts[2], counts
