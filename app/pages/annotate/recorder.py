@@ -15,6 +15,7 @@ from db.database import StoreError
 from db.models import Draft, Step, User
 from db.steady_clock import seconds_since
 from db.trace_record import TraceRecord
+from llm.profiles import ProfileError
 from reasoners.provenance import trace_argument_origins
 from runs.recorders import PersonRecorder
 from runs.runner import ToolCaller, complete_tool_call, execute_step, run_to_completion
@@ -93,7 +94,7 @@ class AnnotationRecorder:
         def call_tool(_name: str, arguments: dict[str, Any]) -> ToolResult:
             try:
                 context = services.tool_context(world)
-            except (WorldError, SourceError) as error:
+            except (WorldError, SourceError, ProfileError) as error:
                 return ToolResult(None, str(error), 0.0, error_kind=ErrorKind.UNAVAILABLE)
             return tool.call(context, arguments)
 

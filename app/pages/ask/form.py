@@ -113,10 +113,9 @@ def limits_in_form(reasoner: str, stored: TraceConfiguration) -> RunLimits:
     return RunLimits(**{name: st.session_state.get(f"ask_{key}", defaults.get(name)) for name, key in names.items()})
 
 
-def show_ask_form(services: Services) -> AskRequest | None:
+def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> AskRequest | None:
     """Draw the form; returns the request if Ask is pressed, else None."""
     worlds = list_world_names(services.settings.worlds_folder)
-    profiles = services.model_profiles()
     if not worlds:
         st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None

@@ -22,6 +22,7 @@ from db.models import ModelCall
 from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from llm.profiles import ProfileError
 from reasoners.registry import REASONERS
 from runs.ask import ASK_ERRORS
 from runs.preparation import RunConfig
@@ -266,14 +267,19 @@ services = process_services()
 database = services.database
 person = current_user(database)
 record = load_record(database)
-seed_ask_form(record, has_model=bool(services.model_profiles()))
+try:
+    profiles = services.model_profiles()
+except ProfileError as error:
+    st.error(escape_markdown(str(error)))
+    profiles = {}
+seed_ask_form(record, has_model=bool(profiles))
 with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")
     show_history(database)
     show_shortcuts_button(shortcuts_of("ask"))
     show_user_menu(person)
-ask_request = show_ask_form(services)
+ask_request = show_ask_form(services, profiles)
 if ask_request is not None and start_ask(services, ask_request):
     st.rerun()
 if record is None:

@@ -34,6 +34,7 @@ from evaluation.verification_report import (
     format_model,
     summarize_outcomes,
 )
+from llm.profiles import ProfileError
 from llm.types import DEFAULT_PROFILE_NAME
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
 from reasoners.registry import REASONERS, default_reasoner
@@ -243,7 +244,11 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
         f"{questions:,} questions of this project have a gold answer. Each is answered and scored; wrong answers "
         "go into the annotators' queue for repair."
     )
-    profiles = list(services.model_profiles())
+    try:
+        profiles = list(services.model_profiles())
+    except ProfileError as error:
+        st.error(escape_markdown(str(error)))
+        profiles = []
     has_model = bool(profiles)
     reasoner = st.selectbox(
         "Reasoner",
