@@ -72,6 +72,8 @@ def run(
     # One thread for the encoder: with more, threads that wait for each other slow down every page.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Two pools of memory for all threads: what one thread frees in a pool of its own, no other thread can use.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     print_progress(f"Showhow is at http://{address}:{port} (stop it with Ctrl+C)")
     # -P: a folder named like one of our packages in the working directory must not shadow it.
     command = [sys.executable, "-P", "-X", "faulthandler", "-m", "app.capacity", "run", str(SERVER_PATH)]
