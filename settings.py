@@ -39,6 +39,8 @@ class Settings:
     optional; None if no price is known."""
     contact: str | None = None
     offline: bool = False
+    telemetry: str = "off"
+    """Which OpenTelemetry spans are sent: none (off), spans without texts (spans), or with texts (content)."""
     """Whether live worlds answer from their record only."""
     as_of: datetime | None = None
     """The moment as of which live worlds answer, from their record."""
@@ -65,6 +67,7 @@ class Settings:
             model_price=_parse_price(values.get("SHOWHOW_MODEL_PRICE")),
             contact=values.get("SHOWHOW_CONTACT"),
             offline=_parse_flag(values.get("SHOWHOW_OFFLINE")),
+            telemetry=_parse_telemetry(values.get("SHOWHOW_TELEMETRY")),
             as_of=_parse_datetime(values.get("SHOWHOW_AS_OF")),
             tools_file=_parse_path(values.get("SHOWHOW_TOOLS")),
             import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
@@ -121,6 +124,15 @@ def _parse_flag(written: str | None) -> bool:
     if (written or "0").casefold() not in {"0", "1", "no", "yes", "false", "true"}:
         raise SettingsError(f"SHOWHOW_OFFLINE is {written!r}; write 1 or 0.")
     return (written or "0").casefold() in {"1", "yes", "true"}
+
+
+def _parse_telemetry(written: str | None) -> str:
+    value = (written or "off").casefold()
+    if value not in {"off", "spans", "content"}:
+        raise SettingsError(
+            f"SHOWHOW_TELEMETRY is {written!r}; write off, spans, or content, which also sends prompts and answers."
+        )
+    return value
 
 
 def _parse_datetime(written: str | None) -> datetime | None:

@@ -148,6 +148,7 @@ class TimingRecorder:
         self.timings: list[tuple[float, float]] = []
         self._recorder = recorder
         self._since = time.perf_counter()
+        self.trace_id = recorder.trace_id
 
     @property
     def recorded_steps(self) -> list[Step]:

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from llm.errors import ChatEmptyReply, ChatError
 from llm.rate_limiter import RequestLimits, get_rate_limiter_of_model
@@ -31,6 +31,9 @@ from llm.types import (
 )
 from llm.usage import Usage
 from worlds.text_normalization import make_storable, replace_unstorable
+
+if TYPE_CHECKING:
+    from llm.telemetry import Telemetry
 
 DEFAULT_PURPOSE = "request"
 
@@ -69,6 +72,7 @@ class ChatClient:
         self._deadline: float | None = None
         self._purpose = DEFAULT_PURPOSE
         self._recorder: ModelCallRecorder | None = None
+        self._telemetry: Telemetry | None = None
         self._meter = _UsageMeter()
 
     def with_new_meter(self) -> "ChatClient":
@@ -104,6 +108,12 @@ class ChatClient:
         derived._recorder = recorder
         return derived
 
+    def tracing(self, telemetry: "Telemetry | None") -> "ChatClient":
+        """Return a client with the same meter that writes a span of each request; None writes none."""
+        derived = copy(self)
+        derived._telemetry = telemetry
+        return derived
+
     @property
     def total_usage(self) -> Usage:
         """The usage of all requests of this client, including failed ones."""
@@ -126,6 +136,14 @@ class ChatClient:
         holds the reply to that form; ChatBadRequest if it cannot.
         """
         request = ChatRequest(messages, stop, tools, on_text, reply_schema=reply_schema)
+        if self._telemetry is None:
+            return self._record_reply(request)
+        with self._telemetry.model_call(self.name, self._purpose, self.parameters, request) as span:
+            reply = self._record_reply(request)
+            span.set_reply(reply)
+            return reply
+
+    def _record_reply(self, request: ChatRequest) -> ChatReply:
         if self._recorder is None:
             return self._request_reply(request)
         recorder = self._recorder

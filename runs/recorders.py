@@ -29,7 +29,7 @@ class MemoryRecorder:
     """Records a run in memory."""
 
     def __init__(self) -> None:
-        self.id = uuid4()
+        self.trace_id = uuid4()
         self.steps: list[Step] = []
         self.result: RunOutcome | None = None
 
@@ -45,7 +45,7 @@ class MemoryRecorder:
 
     def begin(self, new: NewStep) -> Step:
         """Add a step."""
-        self.steps.append(recording.build_step(self.id, len(self.steps) + 1, new))
+        self.steps.append(recording.build_step(self.trace_id, len(self.steps) + 1, new))
         return self.steps[-1]
 
     def complete(self, step: Step, observed: StepResult) -> Step:

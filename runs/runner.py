@@ -8,6 +8,7 @@ dropped.
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -113,7 +114,8 @@ class CancellableWorker:
         self._work_queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._events: SimpleQueue[TextDelta | Future[Any]] = SimpleQueue()
         self._abandoned = Event()
-        Thread(target=self._run_thread, name="showhow run", daemon=True).start()
+        # The thread has the context of its creator, so that spans of its work belong to the span of the run.
+        Thread(target=partial(copy_context().run, self._run_thread), name="showhow run", daemon=True).start()
 
     def emit_text(self, text: str) -> None:
         """Report text from the work; RunStopped once the worker is abandoned, which ends the stream."""
@@ -162,6 +164,10 @@ class RunRecorder(StepRecorder, Protocol):
     """Records one run in the database or in memory (runs/recorders.py)."""
 
     @property
+    def trace_id(self) -> UUID:
+        """The id of the run's trace."""
+
+    @property
     def recorded_steps(self) -> list[Step]:
         """The stored steps; tool calls and open steps among them may be unfinished."""
 
@@ -192,7 +198,22 @@ def run_reasoner(
     reasoner. A StoreError leaves the trace unfinished, to be resumed; any other exception is a programming error, which
     fails the trace and is raised.
     """
-    driver = _RunDriver(task, recorder, control or RunControl())
+    telemetry = task.context.telemetry
+    if telemetry is None:
+        return _run_recorded(reasoner, task, recorder, control or RunControl())
+    with telemetry.agent_run(reasoner.name, task.question, recorder.trace_id) as span:
+        outcome = _run_recorded(reasoner, task, recorder, control or RunControl())
+        span.set_attributes({"showhow.ending": outcome.ending})
+        if outcome.ending == "failed":
+            span.set_error(outcome.ending, outcome.failure or "")
+        if outcome.answers is not None:
+            answer = {"type": "text", "content": outcome.answers.final_answer}
+            span.set_content("gen_ai.output.messages", [{"role": "assistant", "parts": [answer]}])
+        return outcome
+
+
+def _run_recorded(reasoner: Reasoner, task: Task, recorder: RunRecorder, control: RunControl) -> RunOutcome:
+    driver = _RunDriver(task, recorder, control)
     try:
         outcome = driver.run(reasoner)
     except StoreError:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fewshot_library.encoder import SentenceEncoder
     from fewshot_library.library import FreezeOptions, LoadedLibrary
     from llm.client import ChatClient
+    from llm.telemetry import Telemetry
     from tools.registry import ToolRegistry
     from tools.tool import ToolContext
 
@@ -141,8 +142,18 @@ class Services:
         with self._lock:
             built = self._chats.get(profile.name)
             if built is None or built[0] != profile:
-                built = self._chats[profile.name] = profile, build_chat_client(profile, self.settings.home)
+                chat = build_chat_client(profile, self.settings.home).tracing(self.telemetry)
+                built = self._chats[profile.name] = profile, chat
             return built[1]
+
+    @cached_property
+    def telemetry(self) -> "Telemetry | None":
+        """The writer of OpenTelemetry spans; None unless the settings turn it on."""
+        if self.settings.telemetry == "off":
+            return None
+        from llm.telemetry import start_telemetry  # noqa: PLC0415
+
+        return start_telemetry(with_content=self.settings.telemetry == "content", secrets=self.secrets)
 
     def open_world(self, name: str) -> World:
         """Return the world of this name, opened once and reopened after a rebuild."""
@@ -161,7 +172,7 @@ class Services:
         """Return the context of tools in this world: the world, the encoder and the model of a profile."""
         from tools.tool import ToolContext  # noqa: PLC0415
 
-        return ToolContext(self.open_world(world), self.encoder, self.chat_client(profile_name))
+        return ToolContext(self.open_world(world), self.encoder, self.chat_client(profile_name), self.telemetry)
 
     @property
     def tools_path(self) -> Path:

@@ -81,7 +81,14 @@ def test_a_moment_has_a_time_zone_written_or_this_machines():
     assert here.utcoffset() is not None
 
 
-@pytest.mark.parametrize("wrong", [{"SHOWHOW_OFFLINE": "maybe"}, {"SHOWHOW_AS_OF": "yesterday"}])
+@pytest.mark.parametrize("written", ["off", "spans", "content", "Content", ""])
+def test_telemetry_is_off_unless_it_is_turned_on(written: str) -> None:
+    assert Settings.from_env({"SHOWHOW_TELEMETRY": written}).telemetry == (written or "off").casefold()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"SHOWHOW_OFFLINE": "maybe"}, {"SHOWHOW_AS_OF": "yesterday"}, {"SHOWHOW_TELEMETRY": "1"}]
+)
 def test_what_cannot_be_meant_for_live_worlds_is_told(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(SettingsError, match=f"{name} is '{value}'"):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, get_args, get_type_hints
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -26,6 +26,9 @@ from tools.limits import ToolLimits
 from tools.parameter import Accepts, Parameter, parse_parameters
 from tools.stored_size import bound_data, bound_text
 from worlds.source import ErrorKind, SourceError, World
+
+if TYPE_CHECKING:
+    from llm.telemetry import Telemetry
 
 
 class EncodeFunction(Protocol):
@@ -40,6 +43,8 @@ class ToolContext:
     world: World
     encode: EncodeFunction
     chat: ChatClient | None = None
+    telemetry: "Telemetry | None" = None
+    """Writes a span of each call; None writes none."""
 
 
 class SourceKind(StrEnum):
@@ -128,6 +133,17 @@ class Tool:
 
     def call(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolResult:
         """Run the tool; a ToolError, SourceError or ChatError becomes the error of the result."""
+        if context.telemetry is None:
+            return self._call(context, arguments)
+        with context.telemetry.tool_call(self.name, arguments) as span:
+            result = self._call(context, arguments)
+            if result.error is not None:
+                span.set_error(str(result.error_kind), result.error)
+            elif result.observation is not None:
+                span.set_content("gen_ai.tool.call.result", result.observation.text)
+            return result
+
+    def _call(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolResult:
         started = time.perf_counter()
         observation, error, error_kind = None, None, None
         chat = context.chat and context.chat.with_new_meter().with_purpose(f"tool:{self.name}")
