@@ -23,7 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
-from db.models import ModelCall, PromptMessage, Step, Trace, utc_now
+from db.models import Edit, ModelCall, PromptMessage, Step, Trace, utc_now
 from db.types import dump_json
 
 PIECE_CHARACTERS = 4096
@@ -138,6 +138,25 @@ def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
     """List the trace's calls in the order they were sent."""
     calls = select(ModelCall).where(ModelCall.trace_id == trace_id).order_by(ModelCall.created_at, ModelCall.id)
     return list(session.scalars(calls))
+
+
+def list_unused_replies(session: Session, trace_id: UUID) -> list[ModelCall]:
+    """List the trace's answered calls without a step, or with an unfinished one, in the order they were sent.
+
+    A process that was killed or stopped between storing a reply and using it leaves such a call. Replies of a run that
+    failed do not count, since they may be why it failed.
+    """
+    edits = session.scalars(select(Edit).where(Edit.trace_id == trace_id, Edit.action == "status"))
+    failures = [edit.at for edit in edits if (edit.before or {}).get("ending") == "failed"]
+    calls = session.scalars(
+        select(ModelCall)
+        .outerjoin(Step, ModelCall.step_id == Step.id)
+        .where(ModelCall.trace_id == trace_id, ModelCall.state == "answered", Step.finished_at.is_(None))
+        .order_by(ModelCall.created_at, ModelCall.id)
+    )
+    return [
+        call for call in calls if not failures or (call.answered_at is not None and call.answered_at > max(failures))
+    ]
 
 
 def model_call_of_step(session: Session, step_id: UUID) -> ModelCall | None:

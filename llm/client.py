@@ -45,6 +45,9 @@ class ModelCallRecorder(Protocol):
     reply; both reach the caller of `ask`.
     """
 
+    def take_unused_reply(self, request: OutgoingRequest) -> ChatReply | None:
+        """Return a reply to this request that was stored and paid but never used, and each only once; else None."""
+
     def begin(self, request: OutgoingRequest) -> Any:
         """Store the request, and return a handle for `complete` or `fail`."""
 
@@ -147,7 +150,14 @@ class ChatClient:
         if self._recorder is None:
             return self._request_reply(request)
         recorder = self._recorder
-        handle = recorder.begin(OutgoingRequest.from_request(self._purpose, self.name, request, self.parameters))
+        outgoing = OutgoingRequest.from_request(self._purpose, self.name, request, self.parameters)
+        unused = recorder.take_unused_reply(outgoing)
+        if unused is not None:
+            self._meter.add(unused.usage)
+            if request.on_text is not None and unused.text:
+                request.on_text(unused.text)
+            return unused
+        handle = recorder.begin(outgoing)
         try:
             reply = self._request_reply(request)
         # Every exception, also KeyboardInterrupt, is recorded, because the call must not stay open, and raised again.

@@ -1,7 +1,9 @@
 """Recorders: store the steps and model calls of a run, and the steps of a person."""
 
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import asdict
+from threading import Lock
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,13 +15,14 @@ from db.model_calls import (
     begin_model_call,
     complete_model_call,
     fail_model_call,
+    list_unused_replies,
     mark_lost_model_calls,
 )
-from db.models import Step, Trace
+from db.models import ModelCall, Step, Trace
 from db.recording import NewStep, StepResult
 from db.runs import RunOutcome
 from llm.errors import ChatError
-from llm.types import ChatReply, OutgoingRequest
+from llm.types import ChatReply, ModelToolCall, OutgoingRequest
 from llm.usage import Usage
 from runs.budget import sum_step_usage
 from worlds.text_normalization import make_storable
@@ -146,12 +149,30 @@ class StoreModelCallRecorder:
         self._database = database
         self._steps = steps
         self._secrets = secrets
+        self._lock = Lock()
+        self._unused_replies: dict[str, deque[ChatReply]] | None = None
+        """By the hash of the request; None before the first request."""
+
+    def take_unused_reply(self, request: OutgoingRequest) -> ChatReply | None:
+        """Return the reply that an earlier process stored for this request and did not use, each once; else None."""
+        with self._lock:
+            if self._unused_replies is None:
+                self._unused_replies = self._load_unused_replies()
+            replies = self._unused_replies.get(_to_model_request(request).hash)
+            return replies.popleft() if replies else None
+
+    def _load_unused_replies(self) -> dict[str, deque[ChatReply]]:
+        replies: dict[str, deque[ChatReply]] = {}
+        with self._database.read() as session:
+            for call in list_unused_replies(session, self._steps.trace_id):
+                # The reply that decided a step is used, even if the tool of the step was interrupted.
+                if call.step_id is None or call.purpose.startswith(TOOL_PURPOSE_PREFIX):
+                    replies.setdefault(call.request_hash, deque()).append(_to_chat_reply(call))
+        return replies
 
     def begin(self, request: OutgoingRequest) -> UUID:
         """Store the request without secrets; return the id of its ModelCall."""
-        stored = ModelRequest(
-            request.purpose, request.model, make_storable(request.messages), make_storable(request.parameters)
-        )
+        stored = _to_model_request(request)
         # Any other request decides the next step, and is linked to it when that step begins.
         step_id = self._steps.last_step_id if request.purpose.startswith(TOOL_PURPOSE_PREFIX) else None
         with self._database.begin() as session:
@@ -176,6 +197,19 @@ class StoreModelCallRecorder:
         reason = make_storable(str(error) or type(error).__name__)
         with self._database.begin() as session:
             fail_model_call(session, handle, reason, _to_model_reply(None, usage) if usage else None)
+
+
+def _to_model_request(request: OutgoingRequest) -> ModelRequest:
+    messages, parameters = make_storable(request.messages), make_storable(request.parameters)
+    return ModelRequest(request.purpose, request.model, messages, parameters)
+
+
+def _to_chat_reply(call: ModelCall) -> ChatReply:
+    content = call.reply or {}
+    calls = tuple(ModelToolCall(**stored) for stored in content["calls"])
+    return ChatReply(
+        content["text"], calls, Usage(**(call.usage or {})), content["stopped"], content.get("thoughts", "")
+    )
 
 
 def _to_model_reply(content: dict[str, Any] | None, usage: Usage) -> ModelReply:

@@ -27,6 +27,9 @@ class MemoryCallRecorder:
     requests: list[OutgoingRequest] = field(default_factory=list)
     events: list[tuple[str, int, Any]] = field(default_factory=list)
 
+    def take_unused_reply(self, request: OutgoingRequest) -> ChatReply | None:  # noqa: ARG002 - nothing was stored before
+        return None
+
     def begin(self, request: OutgoingRequest) -> int:
         self.requests.append(request)
         self.events.append(("begin", len(self.requests), request.purpose))

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,13 +19,14 @@ from db.model_calls import list_model_calls
 from db.models import Run, Trace
 from db.schema import upgrade
 from db.trace_record import TraceRecord
-from llm.types import ChatReply, OutgoingRequest
+from llm.types import ChatReply, Message, OutgoingRequest
 from llm.usage import Usage
-from reasoners.base import Action, FinalAnswer, Task
+from reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task
 from runs.budget import RunLimits
 from runs.recorders import StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
+from tests.servers.model import ModelServer, Reply, Request, Says
 from tools.tool import Observation, ToolContext
 
 USED = {"model": "m", "calls": 1, "input_tokens": 90, "output_tokens": 10, "seconds": 0.5, "cost": 0.01}
@@ -200,6 +201,57 @@ def test_a_run_killed_at_any_moment_resumes_without_repeating_finished_steps(sce
     assert sorted(called) == list(range(1, steps + 1))
     # A step is only run again where the runner died between its call and its record: at most once a death.
     assert sum(called.values()) - steps <= deaths
+
+
+MODEL_REPLIES = 7
+"""Of the run below: three steps whose tool asks the model too, and the answer."""
+
+
+def reply_of_agent(request: Request) -> Reply:
+    if not request.tools:
+        return Says(f"Nothing: {request.prompt}", usage=(10, 1))
+    looked_up = sum(message["role"] == "tool" for message in request.body["messages"])
+    if looked_up < 3:
+        return Says("I look.", calls=[("lookup", {"name": f"person {looked_up}"})], usage=(100, 5))
+    return Says("Now I know.\n\nFinal Answer: Ada", usage=(100, 5))
+
+
+@pytest.mark.parametrize(("when", "paid_twice"), [("stored", 0), ("lost", MODEL_REPLIES)])
+def test_no_stored_reply_is_paid_again_after_a_kill(scene: Scene, when: str, paid_twice: int):
+    script = Path(__file__).with_name("killed_model_run.py")
+    with ModelServer(reply_of_agent) as server:
+        words = [sys.executable, script, scene.url, scene.trace.id.hex, server.url, when]
+        done = subprocess.run(words, check=True, timeout=300, capture_output=True, text=True)
+        assert len(server.requests) == MODEL_REPLIES + paid_twice
+    assert int(done.stdout) == MODEL_REPLIES + paid_twice
+    record = scene.record()
+    assert (record.trace.ending, record.trace.final_answer) == ("answered", "Ada")
+    assert [(step.tool, step.arguments, step.error) for step in record.steps] == [
+        ("lookup", {"name": f"person {number}"}, None) for number in range(3)
+    ]
+    cost = record.trace.cost
+    assert cost is not None
+    # Each reply counts once, whichever process used it.
+    assert (cost["calls"], cost["input_tokens"], cost["output_tokens"]) == (7, 430, 23)
+    with scene.store.read() as session:
+        states = Counter(call.state for call in list_model_calls(session, scene.trace.id))
+    assert states == Counter({"answered": MODEL_REPLIES, "lost": paid_twice} if paid_twice else {"answered": 7})
+
+
+def test_a_reply_of_a_run_that_failed_is_not_used_again(scene: Scene):
+    def ask_and_fail(context: ToolContext) -> ReasonerGenerator:
+        assert context.chat is not None
+        raise ReasonerError(context.chat.ask([Message("user", "Which quay?")]).text)
+        yield
+
+    with ModelServer(lambda request: Says(f"No {request.place}.")) as server:
+        for number in range(2):
+            steps = StoreRecorder(scene.store, scene.trace if not number else scene.reopened())
+            chat = server.chat().recording(StoreModelCallRecorder(scene.store, steps))
+            task = Task("Who built the quay?", replace(NOWHERE, chat=chat), TOOLS)
+            reasoner = SimpleNamespace(name="asking", solve=lambda task: ask_and_fail(task.context))
+            assert run_reasoner(reasoner, task, steps).failure == f"No {number}."
+        assert len(server.requests) == 2
 
 
 def test_any_user_may_rate_the_steps_of_a_run_and_former_ratings_are_kept(scene: Scene):
