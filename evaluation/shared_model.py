@@ -87,7 +87,8 @@ class SharedModel:
         self._lock = Lock()
         if limits.money is not None and chat is not None and chat.price is None:
             raise Conflict(
-                f"the price of {chat.name} is unknown, so the cost cannot be limited; set SHOWHOW_MODEL_PRICE"
+                f"the price of {chat.name} is unknown, so the cost cannot be limited; set prices in its profile, or "
+                "SHOWHOW_MODEL_PRICE"
             )
         self.used = sum((self._bound_earlier(usage) for usage in used if usage.calls), Usage())
         self.error: str | None = None

@@ -90,7 +90,7 @@ class LangChainModel:
         stop_filter = StopSequenceFilter(call_filter.feed, request.stop)
         call: BackgroundCall[AIMessage] = BackgroundCall(lambda call: self._send(request, call))
         address = self._endpoint.address
-        timeout = f"{address} did not finish its reply in time; ask for less, or allow more (SHOWHOW_MODEL_SECONDS)."
+        timeout = f"{address} did not finish its reply in time; ask for less, or allow more seconds in its profile."
         try:
             message = call.result(seconds, stop_filter.feed, timeout)
             reply = _to_chat_reply(message, request, self._endpoint)

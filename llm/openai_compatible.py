@@ -119,7 +119,8 @@ def _check_response(response: httpx2.Response) -> None:
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if response.is_success and kind not in ("application/json", "text/event-stream"):
         raise ChatInvalidReply(
-            f"{address} responded with {kind or 'content of no type'} instead of a reply; check SHOWHOW_MODEL_BASE_URL."
+            f"{address} responded with {kind or 'content of no type'} instead of a reply; check the base URL of its "
+            "profile."
         )
     if isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = _BoundedReplyStream(response.stream, address)

@@ -111,8 +111,8 @@ def to_chat_error(error: Exception, endpoint: ModelEndpoint) -> ChatError:
     if failure.status is not None or failure.codes:
         return _error_for_failure(failure, endpoint)
     return _error_for_connection(causes, endpoint) or ChatInvalidReply(
-        f"What {endpoint.address} sent is no reply of a model{failure.quoted_message}; check SHOWHOW_MODEL_BASE_URL, "
-        "or try again."
+        f"What {endpoint.address} sent is no reply of a model{failure.quoted_message}; check the base URL of its "
+        "profile, or try again."
     )
 
 
@@ -126,7 +126,7 @@ def _error_for_connection(causes: Sequence[BaseException], endpoint: ModelEndpoi
         return ChatTimeout(f"{address} did not reply in time; ask for less, or try again in a minute.")
     if {"ModelConnectionError", "ModelTimeoutError", "TransportError", "OSError"} & names:
         return ChatUnreachable(
-            f"{address} does not answer; check that it runs, and SHOWHOW_MODEL_BASE_URL, or try again in a minute."
+            f"{address} does not answer; check that it runs, and the base URL of its profile, or try again in a minute."
         )
     return None
 
@@ -206,10 +206,16 @@ def _error_for_failure(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatE
             return error
     where = f" ({failure.status})" if failure.status else ""
     if failure.status is not None and failure.status < 400:
-        return ChatInvalidReply(f"{endpoint.address} sends requests elsewhere{where}; correct SHOWHOW_MODEL_BASE_URL.")
+        return ChatInvalidReply(
+            f"{endpoint.address} sends requests elsewhere{where}; correct the base URL of its profile."
+        )
     # Some reasoning models accept only their own temperature.
     is_temperature = "temperature" in failure.message
-    what_to_do = "set SHOWHOW_MODEL_TEMPERATURE=default" if is_temperature else "ask for less, or otherwise"
+    what_to_do = (
+        "leave the temperature of its profile empty, or set SHOWHOW_MODEL_TEMPERATURE=default"
+        if is_temperature
+        else "ask for less, or otherwise"
+    )
     return ChatBadRequest(f"{endpoint.address} does not take the request{where}{failure.quoted_message}; {what_to_do}.")
 
 
@@ -239,7 +245,7 @@ def _permanent_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatErr
         reason = (
             f"offers {endpoint.model} through its responses API only{where}, which is not used; choose another model."
             if is_no_chat_model
-            else f"has no model {endpoint.model}{where}; check SHOWHOW_MODEL and SHOWHOW_MODEL_BASE_URL."
+            else f"has no model {endpoint.model}{where}; check the model and the base URL of its profile."
         )
         return ChatModelNotFound(f"{address} {reason}")
     if status is not None and status >= 500 and (status == 501 or _UNSUPPORTED.search(message)):

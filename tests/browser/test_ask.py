@@ -193,7 +193,7 @@ def test_an_example_is_asked_shared_and_saved_as_a_question_once(page: Page, con
 
     # Without a model the button is disabled, and the page says how to set one up.
     page.get_by_role("radiogroup").get_by_text("Language model", exact=True).click()
-    expect(page.get_by_text("No model is set up. Set SHOWHOW_MODEL")).to_be_visible()
+    expect(page.get_by_text("No model is set up. Add one on the Settings page")).to_be_visible()
     expect(page.locator(".st-key-ask button")).to_be_disabled()
 
 
@@ -229,7 +229,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
 def test_two_people_watch_a_run_and_stop_it_while_its_tool_hangs(page: Page, context: BrowserContext, oracle: Showhow):
     ida = Asker(page, oracle.url, "ida")
     ida.open()
-    expect(page.get_by_text("Model: openai:scripted")).to_be_visible()
+    expect(page.locator(".st-key-ask_profile")).to_contain_text("openai:scripted")
     ida.choose("World", "harbour")
     ida.ask("Where is it?")
     expect(page.locator(".saying")).to_contain_text("I think aloud.", timeout=LONG)

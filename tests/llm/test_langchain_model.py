@@ -117,8 +117,8 @@ def test_without_stop_sequences_the_whole_text_is_streamed():
 FAILURES: list[tuple[Reply, type[ChatError], str, int]] = [  # each with how often it is asked
     (Fails(403, "no"), ChatAuthenticationError, "refuses the key (403)", 1),
     (Fails(400, "context of 4096 tokens exceeded"), ChatContextTooLong, '(400): "context of 4096 tokens exceeded"', 1),
-    (Fails(400, "'temperature' must be 1"), ChatBadRequest, "; set SHOWHOW_MODEL_TEMPERATURE=default.", 1),
-    (Fails(404, "no such model"), ChatModelNotFound, "has no model scripted (404); check SHOWHOW_MODEL", 1),
+    (Fails(400, "'temperature' must be 1"), ChatBadRequest, "or set SHOWHOW_MODEL_TEMPERATURE=default.", 1),
+    (Fails(404, "no such model"), ChatModelNotFound, "has no model scripted (404); check the model", 1),
     (Fails(402, "Payment required"), ChatQuotaExceeded, 'no credit left (402): "Payment required"; add credit', 1),
     (Fails(429, "no money", code="insufficient_quota"), ChatQuotaExceeded, 'no credit left (429): "no money"', 1),
     (Fails(400, "Your credit balance is too low"), ChatQuotaExceeded, "add credit or raise its limit", 1),

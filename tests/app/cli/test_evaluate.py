@@ -93,7 +93,7 @@ def test_questions_are_answered_in_parallel_and_model_and_cost_are_printed(home:
     assert (summary["questions"], summary["answered"], summary["left"], summary["failed"]) == (12, 12, 0, 0)
     assert (summary["reasoner"], summary["model"], summary["model_calls"]) == ("humaniq", "openai:scripted", calls)
     assert summary["cost"] == summary["cost_bound"] == pytest.approx(calls * (100 * 10 + 10 * 100) / 1e6)
-    assert f"model openai:scripted: {calls} calls, {110 * calls:,} tokens, $" in text.splitlines()[-1]
+    assert f"model default (openai:scripted): {calls} calls, {110 * calls:,} tokens, $" in text.splitlines()[-1]
 
 
 @pytest.mark.parametrize("limit", [("--most-money", "0.02"), ("--most-tokens", "1100")])
@@ -148,7 +148,7 @@ def test_calls_without_reported_tokens_count_with_the_most_that_is_possible(home
         ),
         (("--world", "nowhere", "--reasoner", "replay"), "nowhere"),
         (("--project", "nobody's", "--reasoner", "replay"), "there is no project"),
-        (("--world", "town", "--reasoner", "fusion"), "fusion needs a language model: set SHOWHOW_MODEL"),
+        (("--world", "town", "--reasoner", "fusion"), "fusion needs a language model: add a profile"),
     ],
 )
 def test_invalid_options_fail_with_one_sentence(options: tuple[str, ...], message: str, home: Path) -> None:
