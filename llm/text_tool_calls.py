@@ -243,10 +243,10 @@ _OPENERS = (
         "[tool_calls]",
         "[/tool_calls]",
     ),
-    *("[args]", "<|eom_id|>", "<|eot_id|>", "<|im_end|>"),
+    *("[args]", "<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|channel|>", "<|start|>"),
 )
 """The beginnings of the notations above, in lower case."""
-_HARMONY_OPENERS = ("<|channel|>", "<|start|>")
+_LONGEST_OPENER = max(map(len, _OPENERS))
 _POSSIBLE_START = re.compile(r"[{\[<`]|(?<![\w.-])[A-Za-z][\w.-]*")
 _ARGUMENTS_AFTER_NAME = re.compile(r"(?::\d*)?\s*(?:```(?:json)?\s*|`{1,2}\Z)?\(?\s*")
 _PARTIAL_FENCE = re.compile(r"`{1,2}\Z")
@@ -256,12 +256,14 @@ _INCOMPLETE, _NO_CALL = -1, -2
 
 
 class TextCallFilter:
-    """Emits streamed text as soon as it is certain not to belong to a tool call that is written as text."""
+    """Emits streamed text as soon as it is certain not to belong to a tool call that is written as text.
+
+    Without declared tools only marked calls are held back, since models write those in any format.
+    """
 
     def __init__(self, on_text: Callable[[str], None], tools: Collection[str]) -> None:
         self._on_text = on_text
         self._tools = tools
-        self._openers = (*_HARMONY_OPENERS, *(_OPENERS if tools else ()))
         self._text = ""
         self._emitted_length = 0
 
@@ -301,8 +303,8 @@ class TextCallFilter:
         return len(self._text)
 
     def _is_marked_call(self, start: int) -> bool:
-        beginning = self._text[start : start + max(map(len, self._openers))].casefold()
-        return any(beginning.startswith(opener) or opener.startswith(beginning) for opener in self._openers)
+        beginning = self._text[start : start + _LONGEST_OPENER].casefold()
+        return any(beginning.startswith(opener) or opener.startswith(beginning) for opener in _OPENERS)
 
     def _may_be_calls(self, position: int) -> bool:
         """Whether the text from here to its end may be calls with nothing but separators between them."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fewshot_library.formats.react import step_to_turn
 from fewshot_library.formats.react_text import MARKERS, ReactTranscript, ReactTurn, format_transcript, parse_transcript
 from llm.structured_output import split_reasoning
-from llm.types import ChatReply, Message
+from llm.text_tool_calls import TextToolCall, match_tool_name, parse_text_reply
+from llm.types import ChatReply, Message, ModelToolCall
 from reasoners.prompting.builder import PromptExample, PromptParts, render_prompt
 from reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call, parse_keyword_call
 from tools.tool import Tool
@@ -82,7 +83,22 @@ def parse_react_reply(reply: ChatReply, question: str, tools: Sequence[Tool], hi
     if transcript.final_answer is not None:
         thought = "\n".join(filter(None, (thought, transcript.final_thought)))
         return ParsedReply(thought or reasoning, final_answer=transcript.final_answer)
+    # Models that were trained on calls in a notation of their own may write them in spite of the prompt.
+    written = parse_text_reply(text, [tool.name for tool in tools])
+    calls: list[ModelToolCall | TextToolCall] = [*reply.calls, *written.calls]
+    if calls:
+        return _parse_own_call(calls[0], written.text or reasoning, question, tools)
     return ParsedReply(reply.text, rejection=f"The reply has no action and no answer. {hint}")
+
+
+def _parse_own_call(
+    call: ModelToolCall | TextToolCall, thought: str, question: str, tools: Sequence[Tool]
+) -> ParsedReply:
+    name = match_tool_name(call.name, [tool.name for tool in tools])
+    try:
+        return ParsedReply(thought, calls=(parse_call(name, call.arguments, question, tools),))
+    except InvalidToolCall as error:
+        return ParsedReply(thought, rejection=str(error))
 
 
 def _truncate_at_observation(text: str) -> str:

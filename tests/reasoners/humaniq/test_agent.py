@@ -16,6 +16,7 @@ from runs.runner import run_reasoner
 from tests.fixtures.town import Town
 from tests.reasoners.agents import ALONE, ENDS, TOOLS_BY_SOURCE, as_calls, as_native_calls, as_text, ask
 from tests.servers.model import Cut, Fails, ModelServer, Reply, Request, Says
+from tests.servers.provider_models import CALL_NOTATIONS
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
 
@@ -57,6 +58,20 @@ def test_replies_are_streamed(context: ToolContext) -> None:
     assert quiet.streamed_text == ""
     assert kept(quiet.steps) == kept(run.steps)
     assert [request.body.get("stream", False) for request in run.requests + quiet.requests] == [True] * 2 + [False] * 2
+
+
+@pytest.mark.parametrize("form", ["chat", "text"])
+@pytest.mark.parametrize("notation", CALL_NOTATIONS)
+def test_a_call_in_the_models_own_notation_is_run_and_not_shown(context: ToolContext, notation: str, form: str) -> None:
+    written = CALL_NOTATIONS[notation]([("wikisearch", {"query": "Ada Reed"})])
+    said = Says(f"I look.\n{written}" if notation != "harmony" else written, piece=3)
+    run = ask(context, [said, ENDS], HumanIQ(replace(ALONE, form=form)))
+    assert run.outcome.ending == "answered", run.outcome.failure
+    assert run.calls == [("wikisearch", {"query": "Ada Reed"})]
+    assert run.steps[0].thought == ("I look." if notation != "harmony" else "")
+    # Without declared tools a call is known as one by its marks only.
+    if form == "chat" or written.startswith(("<", "[TOOL")):
+        assert run.streamed_text.removesuffix(ENDS.text).strip() == run.steps[0].thought
 
 
 def test_the_usage_of_a_reply_is_stored_with_its_step(context: ToolContext) -> None:
