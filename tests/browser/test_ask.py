@@ -229,7 +229,7 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
 def test_two_people_watch_a_run_and_stop_it_while_its_tool_hangs(page: Page, context: BrowserContext, oracle: Showhow):
     ida = Asker(page, oracle.url, "ida")
     ida.open()
-    expect(page.locator(".st-key-ask_profile")).to_contain_text("openai:scripted")
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("openai:scripted")
     ida.choose("World", "harbour")
     ida.ask("Where is it?")
     expect(page.locator(".saying")).to_contain_text("I think aloud.", timeout=LONG)

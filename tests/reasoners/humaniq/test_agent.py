@@ -468,7 +468,7 @@ def test_sources_restrict_the_tools_and_the_demonstrations(town: Town, sources: 
 
 def test_the_error_of_a_missing_model_or_tool_says_what_to_do(context: ToolContext) -> None:
     without = run_reasoner(HumanIQ(), Task("Who?", context, []), MemoryRecorder())
-    assert "SHOWHOW_MODEL" in str(without.failure)
+    assert "add a profile on the Settings page" in str(without.failure)
     with ModelServer([]) as server:
         agent = HumanIQ(AgentOptions(sources="graph"), chat=server.chat())
         outcome = run_reasoner(agent, Task("Who?", context, [BUILT_IN_TOOLS["read"]]), MemoryRecorder())
