@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,7 +44,15 @@ _RESERVED_FIELDS = {
 }
 """Fields of a request's body that the client sends itself."""
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_VARIABLE_PATTERN = re.compile(r"[A-Z_][A-Z0-9_]*")
+_VARIABLE_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+"""Names of keys of models. Who may edit profiles must not be able to send another secret of the server's."""
+_KEY_DOMAINS = {
+    "OPENAI_API_KEY": "openai.com",
+    "ANTHROPIC_API_KEY": "anthropic.com",
+    "GOOGLE_API_KEY": "googleapis.com",
+    "GEMINI_API_KEY": "googleapis.com",
+}
+"""Keys that belong to a provider, and the domain that gets them."""
 _NOT_STORED = {"name", "api_key"}
 
 
@@ -244,7 +253,7 @@ def find_problems(profile: ModelProfile, secrets: tuple[str, ...] = ()) -> dict[
         "name": _check_name(profile.name),
         "model": _check_model(profile),
         "base_url": _check_base_url(profile.base_url),
-        "key_variable": _check_key_variable(profile.key_variable),
+        "key_variable": _check_key_variable(profile),
         "reply_limit": _check_reply_limit(profile),
         "extra_body": _check_extra_body(profile),
     }
@@ -295,14 +304,38 @@ def _check_base_url(base_url: str | None) -> str | None:
     return None
 
 
-def _check_key_variable(variable: str | None) -> str | None:
+def _check_key_variable(profile: ModelProfile) -> str | None:
+    variable = profile.key_variable
+    if variable is None:
+        return None
     # The value is not repeated, since it may be the key itself.
-    if variable is not None and not _VARIABLE_PATTERN.fullmatch(variable):
+    if not _VARIABLE_PATTERN.fullmatch(variable):
         return (
-            "The environment variable of the key is no name of capital letters, digits and underscores; write a name "
-            "such as OPENAI_API_KEY, never the key itself."
+            "The environment variable of the key is no name of capital letters, digits and underscores that ends with "
+            "_API_KEY; write a name such as OPENAI_API_KEY, never the key itself."
+        )
+    domain, host = _KEY_DOMAINS.get(variable), _host_of(profile.base_url)
+    if domain and host and not f".{host}".endswith(f".{domain}") and not _is_loopback(host):
+        return (
+            f"{variable} is for {domain} and is not sent to {host}; give that server a variable of its own, such as "
+            "MY_SERVER_API_KEY."
         )
     return None
+
+
+def _host_of(base_url: str | None) -> str | None:
+    """The host of an address in lower case; None if there is none, or the address is refused anyway."""
+    try:
+        return urlsplit(base_url or "").hostname
+    except ValueError:
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_reply_limit(profile: ModelProfile) -> str | None:

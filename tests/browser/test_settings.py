@@ -35,7 +35,7 @@ def model() -> Iterator[ModelServer]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     """A server with the default world, without a model, whose environment has a key."""
     showhow = Showhow(tmp_path_factory.mktemp("settings"))
-    showhow.environment["LOCAL_KEY"] = KEY
+    showhow.environment["LOCAL_API_KEY"] = KEY
     showhow.appoint("grace")
     showhow.start()
     yield showhow
@@ -71,11 +71,11 @@ def add_profile(grace: Administrator, model: ModelServer) -> None:
     expect(page.get_by_text("The extra body is no JSON")).to_be_visible()
     expect(page.get_by_label("Base URL", exact=True)).to_have_value(model.url)
     expect(page.get_by_label("Extra body (JSON)", exact=True)).to_have_value('{"top_k": }')
-    grace.fill("Environment variable of the key", "LOCAL_KEY")
+    grace.fill("Environment variable of the key", "LOCAL_API_KEY")
     grace.fill("Extra body (JSON)", '{"top_k": 20}')
     grace.press("Control+Enter")
     row = page.get_by_role("region", name="Profiles of language models").locator("tbody tr")
-    expect(row).to_contain_text("LOCAL_KEY is set")
+    expect(row).to_contain_text("LOCAL_API_KEY is set")
     expect(row).to_contain_text("16,000 (assumed)")
     grace.settle()
 
@@ -113,7 +113,7 @@ def test_a_profile_is_added_tested_chosen_on_ask_and_named_in_trace_and_export(
     assert model.requests[-1].body["top_k"] == 20
     trace = asker.trace
     asker.open(trace=trace, look="Settings")
-    expect(page.get_by_test_id("stJson")).to_contain_text("LOCAL_KEY")
+    expect(page.get_by_test_id("stJson")).to_contain_text("LOCAL_API_KEY")
 
     file = home.home / "out.jsonl"
     home.run("traces", "export", str(file), "--status", "all", "--project", "Asked of default")

@@ -106,8 +106,8 @@ def test_a_failure_is_one_sentence_without_the_key(reply: Reply, message: str):
 
 def test_a_server_that_does_not_run_and_a_missing_key_are_named():
     assert "127.0.0.1:9 does not answer" in (check_connection(ModelProfile("a", "http://127.0.0.1:9/v1")).error or "")
-    missing = check_connection(ModelProfile("openai:gpt-5-mini", key_variable="NOWHERE_KEY"))
-    assert "set NOWHERE_KEY in the environment" in (missing.error or "")
+    missing = check_connection(ModelProfile("openai:gpt-5-mini", key_variable="NOWHERE_API_KEY"))
+    assert "set NOWHERE_API_KEY in the environment" in (missing.error or "")
 
 
 @pytest.mark.parametrize("wire_format", [AnthropicFormat(), GeminiFormat(), OllamaFormat()], ids=lambda f: f.model)

@@ -34,7 +34,7 @@ FULL = ModelProfile(
     price=TokenPrice(0.1, 0.4, cached=0.05),
     reply_limit=2_000,
     requests_per_minute=90.5,
-    key_variable="LOCAL_KEY",
+    key_variable="LOCAL_API_KEY",
     name="local",
     reasoning_effort="low",
     context_window=32_000,
@@ -108,6 +108,15 @@ def test_threads_that_save_at_once_lose_no_profile(profiles: ProfileFile):
         ({"base_url": "http://user:pass@host/v1"}, "base_url", "a user, a password or a query"),
         ({"base_url": "http://host/v1/chat/completions"}, "base_url", "write the address before it"),
         ({"key_variable": "sk-proj-1234"}, "key_variable", "never the key itself"),
+        # Whoever edits profiles must not be able to send other secrets of the server's anywhere.
+        ({"key_variable": "AWS_SECRET_ACCESS_KEY"}, "key_variable", "ends with _API_KEY"),
+        (
+            {"base_url": "https://api.openai.com.host/v1", "key_variable": "OPENAI_API_KEY"},
+            "key_variable",
+            "not sent to",
+        ),
+        ({"base_url": "https://evilopenai.com/v1", "key_variable": "OPENAI_API_KEY"}, "key_variable", "not sent to"),
+        ({"base_url": "https://api.openai.com/v1", "key_variable": "GEMINI_API_KEY"}, "key_variable", "not sent to"),
         ({"reply_limit": 32_000}, "reply_limit", "must be smaller"),
         ({"extra_body": {"messages": []}}, "extra_body", "'messages', which Showhow sends itself"),
         ({"extra_body": {"a": float("nan")}}, "extra_body", "JSON cannot express"),
@@ -123,6 +132,20 @@ def test_what_cannot_be_used_is_named_in_one_sentence(changes: dict[str, Any], f
     assert message in problems[field]
     assert problems[field].endswith(".")
     assert "sk-proj" not in problems[field]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "variable"),
+    [
+        ("https://eu.api.openai.com/v1", "OPENAI_API_KEY"),
+        ("http://127.0.0.1:8000/v1", "OPENAI_API_KEY"),
+        ("http://localhost:8000/v1", "OPENAI_API_KEY"),
+        ("https://models.example/v1", "EXAMPLE_API_KEY"),
+        (None, "OPENAI_API_KEY"),
+    ],
+)
+def test_a_key_goes_to_its_own_provider_or_to_this_machine(base_url: str | None, variable: str):
+    assert find_problems(ModelProfile("openai:some", base_url, key_variable=variable, name="some")) == {}
 
 
 def test_a_profile_that_cannot_be_used_is_not_stored(profiles: ProfileFile):

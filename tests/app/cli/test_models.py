@@ -76,15 +76,15 @@ def test_profiles_are_listed_with_the_limits_that_are_used(tmp_path: Path):
 
 def test_a_check_prints_what_the_server_can_do_and_fails_where_one_does_not_answer(tmp_path: Path):
     with ModelServer(lambda _: BOTH, key=KEY) as server:
-        profile = save(tmp_path, ModelProfile("openai:own", server.url, key_variable="LOCAL_KEY", name="local"))
-        status, stdout, _ = run(tmp_path, "models", "check", "local", "--json", LOCAL_KEY=KEY)
+        profile = save(tmp_path, ModelProfile("openai:own", server.url, key_variable="LOCAL_API_KEY", name="local"))
+        status, stdout, _ = run(tmp_path, "models", "check", "local", "--json", LOCAL_API_KEY=KEY)
         (report,) = json.loads(stdout)
         assert status == 0
         assert {
             name: report[name] for name in ("tools", "parallel_calls", "schema", "streaming", "usage")
         } == dict.fromkeys(("tools", "parallel_calls", "schema", "streaming", "usage"), True)
         save(tmp_path, replace(profile, base_url="http://127.0.0.1:9/v1", name="gone"))
-        status, stdout, stderr = run(tmp_path, "models", "check", LOCAL_KEY=KEY)
+        status, stdout, stderr = run(tmp_path, "models", "check", LOCAL_API_KEY=KEY)
     assert status == 1
     assert "    Tools: yes\n" in stdout
     assert "gone: openai:own" in stdout
@@ -100,7 +100,7 @@ def test_ask_uses_the_profile_and_its_trace_and_exports_name_it(home: Path):
         profile = ModelProfile(
             "openai:own",
             server.url,
-            key_variable="LOCAL_KEY",
+            key_variable="LOCAL_API_KEY",
             name="local",
             temperature=0.3,
             reasoning_effort="low",
@@ -112,7 +112,9 @@ def test_ask_uses_the_profile_and_its_trace_and_exports_name_it(home: Path):
         save(home, profile)
         words = ("ask", "Where was Ada Reed born?", "--world", "harbour", "--profile", "local", "--json")
         # The environment names another model, which is not asked.
-        status, stdout, _ = run(home, *words, LOCAL_KEY=KEY, SHOWHOW_MODEL="openai:gpt-4.1", OPENAI_API_KEY="other-key")
+        status, stdout, _ = run(
+            home, *words, LOCAL_API_KEY=KEY, SHOWHOW_MODEL="openai:gpt-4.1", OPENAI_API_KEY="other-key"
+        )
     result = json.loads(stdout)
     assert (status, result["answer"], result["model"]) == (0, "Gullhaven", "openai:own")
     assert result["usage"]["cost"] == pytest.approx(2 * (100 * 10 + 10 * 100) / 1e6)
@@ -135,7 +137,7 @@ def test_ask_uses_the_profile_and_its_trace_and_exports_name_it(home: Path):
         "temperature": 0.3,
         "price": {"input": 10.0, "output": 100.0},
         "reply_limit": 700,
-        "key_variable": "LOCAL_KEY",
+        "key_variable": "LOCAL_API_KEY",
         "reasoning_effort": "low",
         "context_window": 9_000,
         "extra_body": {"top_k": 20},
