@@ -244,7 +244,7 @@ def out_of_order(number: int, fault: Reply) -> Callable[[Request], Reply]:
 def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_queue(tmp_path, fault):
     home = Home(tmp_path / "home", 4)
     with ModelServer(out_of_order(2, fault)) as server:
-        words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 3)
+        words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 8)
         out, err = home.run(*words, "--json", server=server)
         report = json.loads(out)
         # The rate limiter may slow down the other questions, too.
@@ -253,7 +253,7 @@ def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_q
         assert "questions stayed unfinished: " in err
         assert "annotators' queue" not in home.run(*words, server=server)[0]
         server.script = pupil
-        again = home.verify(server, "--seconds", 3, "--most-seconds", 60)
+        again = home.verify(server, "--seconds", 8, "--most-seconds", 60)
         assert (again["id"], again["right"], again["left"]) == (report["id"], 4, 0)
 
 
