@@ -13,7 +13,7 @@ from app.pages.ask.form import seed_ask_form, show_ask_form
 from app.services import services
 
 seed_ask_form(None, has_model=False)
-request = show_ask_form(services())
+request = show_ask_form(services(), {})
 if request is not None:
     st.session_state["request"] = request
 """
@@ -51,7 +51,7 @@ for verb in ("ask", "verify", "evaluate"):
     output = CliRunner(env={"COLUMNS": "400"}).invoke(build_command_line(verb), [verb, "--help"]).output
     assert "answers by a new method" in output, output
     assert "77 with tester" in output, output
-config = parse_run_config(services(), "tester", None, None, None, ["depth=9"])
+config = parse_run_config(services(), "tester", None, None, None, ["depth=9"], None)
 assert config.options == {"depth": 9}
 assert build_limits(config, None, None, 10, None).steps == 77
 
