@@ -28,6 +28,8 @@ SLOTS_FOLDER = "model_slots"
 _SLOT_POLL_SECONDS = 0.02
 _SAFETY = 0.96
 """The part of a measured rate that is used, since requests do not arrive at exactly even distances."""
+_SHORTEST_GAP = 0.97
+"""The shortest distance of two starts, as a part of the even one, where threads woke late."""
 _GROWTH = 1.25
 _REPLIES_BEFORE_GROWTH = 4
 _FULLY_USED = 0.95
@@ -106,14 +108,15 @@ class LimitState:
         if now < earliest:
             return earliest - now
         self.use_tokens(now, limits, tokens)
-        rates = [rate for rate in (self.rate, limits.requests_per_second) if rate is not None]
+        stated = limits.requests_per_second
+        rates = [rate for rate in (self.rate, stated and _SAFETY * stated) if rate is not None]
         spacing = 1 / min(rates) if rates else 0.0
         idle_limit = _IDLE_SECONDS if self.rate is None else max(1.0, _IDLE_STARTS * spacing)
         if now - max(self.last_start, earliest) > idle_limit:
             self.counted_from, self.accepted, self.counted_rate = now, 0, None
-        # A thread that wakes a little late does not slow down those behind it.
+        # Threads that wake a little late do not slow down those behind them.
         is_paced = now - earliest < spacing
-        self.next_start = (earliest if is_paced else now) + spacing
+        self.next_start = max(earliest + spacing, now + _SHORTEST_GAP * spacing) if is_paced else now + spacing
         self.budget_next = max(self.budget_next, now - self.budget_spacing) + self.budget_spacing
         self.started += 1
         self.accepted += 1

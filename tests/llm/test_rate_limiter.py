@@ -129,8 +129,22 @@ def test_two_requests_a_second_are_used_to_nine_tenths_and_refusals_end_once_the
 def test_a_known_limit_is_never_exceeded() -> None:
     state = LimitState()
     starts = [now for step in range(4000) if not state.try_start(now := 100 + step * 0.005, RequestLimits(5.0))]
-    assert len(starts) == 100
-    assert all(later - earlier >= 0.19 for earlier, later in itertools.pairwise(starts))
+    assert 95 <= len(starts) <= 100
+    assert all(later - earlier >= 0.2 - 1e-9 for earlier, later in itertools.pairwise(starts))
+
+
+def test_threads_that_wake_late_never_start_requests_beyond_a_known_limit() -> None:
+    # A busy machine wakes threads late.
+    state, lateness = LimitState(), itertools.cycle((0.0, 0.002, 0.09, 0.0, 0.01))
+    starts, now = [], 100.0
+    while now < 200:
+        delay = state.try_start(now, RequestLimits(2.0))
+        if delay:
+            now += delay + next(lateness)
+        else:
+            starts.append(now)
+    assert min(later - earlier for earlier, later in itertools.pairwise(starts)) >= 0.5
+    assert len(starts) >= 0.9 * 200
 
 
 def test_time_without_requests_does_not_lower_the_learnt_rate() -> None:
