@@ -20,7 +20,7 @@ from db.database import Database
 from db.models import Question
 from db.schema import upgrade
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from llm.client import ChatClient, build_chat_client
+from llm.client import build_chat_client
 from llm.types import ModelProfile
 from tests.servers import mediawiki, oxigraph, virtuoso
 from tests.servers.faults import FAULTS, Proxy, proxied
@@ -143,7 +143,10 @@ class _FaultSweep:
         with ExitStack() as opened:
             proxy, context = self._open_context(encode, opened)
             calls = {"text": TEXT_CALLS, "model": MODEL_CALLS}.get(self.source, GRAPH_CALLS)
-            trials = [self._try_step(name, arguments, proxy, context, trace) for name, arguments in calls]
+            trials = [
+                self._try_step(name, arguments, proxy, self._use_own_model(context, name, proxy), trace)
+                for name, arguments in calls
+            ]
             stored_steps = trace.submit()
         if stored_steps == 2 * len(calls):
             return trials
@@ -160,10 +163,14 @@ class _FaultSweep:
         limits = {"seconds": self._seconds, "attempts": 2}
         add_live_world(self._folder / "worlds", "live", description(api, endpoint, graph, **limits), "bench.toml")
         world = open_world(self._folder / "worlds", "live", Access("bench@showhow.example"))
-        chat: ChatClient | None = None
-        if self.source == "model":
-            chat = build_chat_client(ModelProfile("scripted", proxy.url, "no-key-is-needed", self._seconds))
-        return proxy, ToolContext(world, encode, chat)
+        return proxy, ToolContext(world, encode)
+
+    def _use_own_model(self, context: ToolContext, tool: str, proxy: Proxy) -> ToolContext:
+        """The context with a model for this tool only: what a refusal says about a model outlasts its call."""
+        if self.source != "model":
+            return context
+        profile = ModelProfile(f"scripted-{tool}", proxy.url, "no-key-is-needed", self._seconds)
+        return replace(context, chat=build_chat_client(profile))
 
     def _try_step(
         self, name: str, arguments: dict[str, Any], proxy: Proxy, context: ToolContext, trace: "_DraftTrace"

@@ -7,6 +7,7 @@ A restored database is put in place in several steps. It is prepared beside the 
 to a name with a mark; whoever opens the database finishes the steps of a restore that was interrupted after that.
 """
 
+import os
 import sqlite3
 import struct
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ class SqliteFiles:
         """The file itself where the path is a link; SQLite keeps -wal and -shm beside it."""
         self._identity: _FileIdentity | None = None
         self._side_identities: dict[str, _FileIdentity] = {}
+        self._index_descriptor: int | None = None
         self._connection_count = 0
         self._lock = Lock()
 
@@ -73,9 +75,39 @@ class SqliteFiles:
                 elif identity != known:
                     return str(side_file)
             log = self._linked_path.with_name(f"{self._linked_path.name}-wal")
-            if self._connection_count and _is_shortened(log):
+            if self._connection_count and self._is_shortened(log):
                 return str(log)
         return None
+
+    def _is_shortened(self, log: Path) -> bool:
+        """Whether the -wal is shorter than its index in the -shm says (https://sqlite.org/walformat.html, section 2.1).
+
+        SQLite lengthens the -wal before its index, and shortens it after.
+        """
+        try:
+            header = self._read_index(_INDEX_HEADER.size)
+            length = log.stat().st_size
+        except OSError:
+            return False
+        if len(header) < _INDEX_HEADER.size:
+            return False
+        stored_page_size, frames = _INDEX_HEADER.unpack(header)
+        page_size = 65_536 if stored_page_size == 1 else stored_page_size
+        return length < (_LOG_HEADER_BYTES + frames * (_FRAME_HEADER_BYTES + page_size) if frames else 0)
+
+    def _read_index(self, count: int) -> bytes:
+        """The first bytes of the -shm, through the descriptor with which SQLite itself opened it; b"" if there is none.
+
+        To open and close the file would release every lock that this process holds on it: another process would then
+        take the database for unused and empty the -shm, from which this one reads.
+        """
+        identity = self._side_identities.get("-shm")
+        if identity is None:
+            return b""
+        if self._index_descriptor is None or not _is_open(self._index_descriptor, identity):
+            descriptors = map(int, os.listdir("/dev/fd"))
+            self._index_descriptor = next((one for one in descriptors if _is_open(one, identity)), None)
+        return b"" if self._index_descriptor is None else os.pread(self._index_descriptor, count, 0)
 
 
 def _identify(path: Path) -> _FileIdentity | None:
@@ -88,22 +120,12 @@ def _identify(path: Path) -> _FileIdentity | None:
     return None if is_emptied else (status.st_dev, status.st_ino)
 
 
-def _is_shortened(log: Path) -> bool:
-    """Whether the -wal is shorter than its index in the -shm says (https://sqlite.org/walformat.html, section 2.1).
-
-    SQLite lengthens the -wal before its index, and shortens it after.
-    """
+def _is_open(descriptor: int, identity: _FileIdentity) -> bool:
     try:
-        with log.with_name(log.name.removesuffix("-wal") + "-shm").open("rb") as index:
-            header = index.read(_INDEX_HEADER.size)
-        length = log.stat().st_size
+        status = os.fstat(descriptor)
     except OSError:
         return False
-    if len(header) < _INDEX_HEADER.size:
-        return False
-    stored_page_size, frames = _INDEX_HEADER.unpack(header)
-    page_size = 65_536 if stored_page_size == 1 else stored_page_size
-    return length < (_LOG_HEADER_BYTES + frames * (_FRAME_HEADER_BYTES + page_size) if frames else 0)
+    return (status.st_dev, status.st_ino) == identity
 
 
 class RestoreInProgress(Exception):

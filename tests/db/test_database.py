@@ -2,6 +2,8 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -228,6 +230,66 @@ def create_project(store: Database, name: str, during: Callable[[], object] = la
     with store.begin() as session:
         projects.create_project(session, name, "w")
         during()
+
+
+def test_a_process_keeps_its_locks_on_the_files_after_a_write(tmp_path):
+    # POSIX releases every lock of a process on a file as soon as the process closes any descriptor of it.
+    store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
+    with closing(store):
+        upgrade(store)
+        create_project(store, "before")
+        assert _lock_is_free(tmp_path / "showhow.db-shm", _INDEX_IN_USE) is False
+        assert _lock_is_free(tmp_path / "showhow.db", _DATABASE_IN_USE) is False
+    assert _lock_is_free(tmp_path / "showhow.db", _DATABASE_IN_USE) is True
+
+
+def test_processes_that_open_and_close_the_database_do_not_disturb_one_that_keeps_it_open(tmp_path):
+    address = f"sqlite:///{tmp_path / 'showhow.db'}"
+    store = Database(address)
+    upgrade(store)
+    store.close()
+    words = (sys.executable, "-c", _WRITER, address)
+    lasting = subprocess.Popen([*words, "lasting", "300", "1"])
+    opening = subprocess.Popen([*words, "opening", "1", "100"])
+    assert (lasting.wait(240), opening.wait(240)) == (0, 0)
+    with closing(sqlite3.connect(tmp_path / "showhow.db")) as stored:
+        assert stored.execute("SELECT count(*) FROM project").fetchone() == (400,)
+        assert stored.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+_INDEX_IN_USE, _DATABASE_IN_USE = 128, 0x40000002
+"""The bytes that SQLite locks in the -shm and in the database for as long as it is open."""
+
+_LOCK_TRIAL = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(sys.argv[2]))
+    except BlockingIOError:
+        print("taken")
+    else:
+        print("free")
+"""
+
+_WRITER = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from db.database import Database
+from db.projects import create_project
+address, name, writes, openings = *sys.argv[1:3], *map(int, sys.argv[3:])
+for opening in range(openings):
+    store = Database(address)
+    for write in range(writes):
+        with store.begin() as session:
+            create_project(session, f"{{name}} {{opening}} {{write}}", "w")
+    store.close()
+"""
+
+
+def _lock_is_free(file: Path, place: int) -> bool:
+    """Whether another process can lock the byte of the file."""
+    words = [sys.executable, "-c", _LOCK_TRIAL, str(file), str(place)]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == "free"
 
 
 def test_a_write_during_which_the_file_is_removed_is_not_acknowledged(tmp_path):
