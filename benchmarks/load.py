@@ -103,6 +103,8 @@ def _load_results(people: list[SimulatedAnnotator], server: AppServer, home: Pat
     }
     acknowledged = sorted(thought for person in people for thought in person.thoughts)
     with Database(f"sqlite:///{home / 'showhow.db'}").read() as session:
-        stored = sorted(step.thought for record in iterate_traces(session) for step in record.steps)
+        # Setup adds traces of its own.
+        recorded = (record for record in iterate_traces(session) if record.author in {person.name for person in people})
+        stored = sorted(step.thought for record in recorded for step in record.steps)
     stored_note = "every step stored once" if stored == acknowledged else f"{len(stored)} stored"
     yield {"name": "load_steps", "size": size, "value": len(acknowledged), "unit": "steps", "note": stored_note}

@@ -105,7 +105,7 @@ class SqliteFiles:
         if identity is None:
             return b""
         if self._index_descriptor is None or not _is_open(self._index_descriptor, identity):
-            descriptors = map(int, os.listdir("/dev/fd"))
+            descriptors = (int(entry.name) for entry in Path("/dev/fd").iterdir())
             self._index_descriptor = next((one for one in descriptors if _is_open(one, identity)), None)
         return b"" if self._index_descriptor is None else os.pread(self._index_descriptor, count, 0)
 

@@ -1,7 +1,9 @@
 """Annotate: a person takes a question and records how they answer it, or repairs an agent's failed run."""
 
 from collections.abc import Callable
-from typing import Literal, NoReturn
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 from uuid import UUID
 
 import streamlit as st
@@ -109,42 +111,81 @@ TRACE_NOUNS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Workbench:
+    """What the workbench shows of a trace, as it is stored at this moment."""
+
+    composer: StepComposer
+    recorder: AnnotationRecorder
+    world: World | None
+    tool_problem: str | None
+    returned: ReturnedWork | None
+    can_redo: bool
+
+    @classmethod
+    def load(cls, services: Services, opened: OpenedTrace) -> "_Workbench":
+        """Load the trace, its draft and what its project offers."""
+        person = current_user(services.database)
+        record = opened.load(services.database, person)
+        with services.database.read() as session:
+            draft = drafts.find_draft(session, opened.id)
+            can_redo = recording.find_undone_step(session, opened.id) is not None
+            returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
+        world = _try_open_world(services, record.project.world)
+        tools, tool_problem = _offered_tools(services, world, record.project)
+        recorder = AnnotationRecorder(services, opened, record, person, draft)
+        recorder.remember_version()
+        return cls(StepComposer(record, tools), recorder, world, tool_problem, returned, can_redo)
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether the person may change the trace."""
+        trace = self.recorder.record.trace
+        return trace.status == "draft" and trace.author_id == self.recorder.person.id
+
+    @property
+    def is_editable(self) -> bool:
+        """Whether the person may change the trace, and has a tool for the next step."""
+        return self.is_draft and bool(self.composer.tools)
+
+
 @st.fragment
 def show_workbench(services: Services, opened: OpenedTrace) -> None:
     """Draw the notebook and the composer; each action redraws them from the store."""
-    database = services.database
-    person = current_user(database)
-    record = opened.load(database, person)
-    with database.read() as session:
-        draft = drafts.find_draft(session, opened.id)
-        undone = recording.find_undone_step(session, opened.id)
-        returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
-    world = _try_open_world(services, record.project.world)
-    tools, tool_problem = _offered_tools(services, world, record.project)
-    composer = StepComposer(record, tools)
-    recorder = AnnotationRecorder(services, opened, record, person, draft)
-    recorder.remember_version()
-    editable = record.trace.status == "draft" and record.trace.author_id == person.id
+    workbench = _Workbench.load(services, opened)
     with st.container(key="bench"):
         left, right = st.columns([1.2, 1], gap="medium")
-        with left:
-            if editable and tools:
-                seed_composer(composer, draft, returned)
-            show_trace(
-                record,
-                editable=editable and bool(tools),
-                forkable=True,
-                on_act=lambda action: recorder.handle_action(composer, action),
-                is_known_name=name_lookup(world),
-            )
         with right, st.container(key="composer"):
-            if editable and tool_problem is not None:
-                _show_no_tools(services, tool_problem)
-            elif editable:
-                _show_composer(composer, recorder, returned, can_redo=undone is not None)
+            form = st.container(key="form")
+            foot = st.container(key="foot") if workbench.is_editable else None
+            messages = foot.container() if foot else form
+        # A pressed button is known before it is drawn. So the page is drawn once, with the step that it stores.
+        if workbench.is_editable and st.session_state.get("run"):
+            with messages:
+                _run_step(workbench.composer, workbench.recorder)
+            workbench = _Workbench.load(services, opened)
+        if workbench.is_editable:
+            seed_composer(workbench.composer, workbench.recorder.draft, workbench.returned)
+        with left:
+            show_trace(
+                workbench.recorder.record,
+                editable=workbench.is_editable,
+                forkable=True,
+                on_act=partial(workbench.recorder.handle_action, workbench.composer),
+                is_known_name=name_lookup(workbench.world),
+            )
+        with form:
+            if workbench.is_draft:
+                _show_composer(workbench)
             else:
-                _show_read_only(recorder)
-    _handle_pending_actions(recorder)
+                _show_read_only(workbench.recorder)
+        if foot is not None and workbench.is_editable:
+            with foot:
+                is_submitted = _show_actions(workbench)
+            if is_submitted:
+                with messages:
+                    _submit_answer(workbench.composer, workbench.recorder)
+    _handle_pending_actions(workbench.recorder)
 
 
 def _show_read_only(recorder: AnnotationRecorder) -> None:
@@ -200,10 +241,13 @@ def _try_open_world(services: Services, name: str) -> World | None:
         return None
 
 
-def _show_composer(
-    composer: StepComposer, recorder: AnnotationRecorder, returned: ReturnedWork | None, *, can_redo: bool
-) -> None:
+def _show_composer(workbench: _Workbench) -> None:
+    """Draw the form of the next step or of the answer."""
+    composer, recorder = workbench.composer, workbench.recorder
     record, services = recorder.record, recorder.services
+    if workbench.tool_problem is not None:
+        _show_no_tools(services, workbench.tool_problem)
+        return
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"**Step {len(record.steps) + 1}**" if composer.mode == "step" else "**Answer**", width="content")
         mount_autosave(
@@ -215,25 +259,19 @@ def _show_composer(
         )
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
-    if returned is not None:
-        _show_return_notice(returned)
+    if workbench.returned is not None:
+        _show_return_notice(workbench.returned)
     show_repair_context(services.database, record)
-    answering = composer.mode == "answer"
-    if answering:
+    if composer.mode == "answer":
         show_answer_form(composer)
     else:
         show_missing_tools(services.tool_registry(), record.project.tools)
         show_step_form(composer, lambda name: st.session_state.update({composer.key("tool"): name}))
-    with st.container(key="foot"):
-        messages = st.container()
-        is_pressed = _show_actions(composer, recorder, can_redo=can_redo)
-    if is_pressed:
-        with messages:
-            (_submit_answer if answering else _run_step)(composer, recorder)
 
 
-def _show_actions(composer: StepComposer, recorder: AnnotationRecorder, *, can_redo: bool) -> bool:
-    """Draw the row of buttons under the form; returns whether Run or Submit was pressed."""
+def _show_actions(workbench: _Workbench) -> bool:
+    """Draw the row of buttons under the form; returns whether Submit was pressed."""
+    composer, recorder = workbench.composer, workbench.recorder
     answering = composer.mode == "answer"
     with st.container(horizontal=True, gap="small", key="acts"):
         is_pressed = st.button(
@@ -250,9 +288,9 @@ def _show_actions(composer: StepComposer, recorder: AnnotationRecorder, *, can_r
         )
         if recorder.record.steps and not answering:
             st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, type="tertiary")
-        if can_redo and not answering:
+        if workbench.can_redo and not answering:
             st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, type="tertiary")
-    return is_pressed
+    return is_pressed and answering
 
 
 def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
@@ -269,20 +307,15 @@ def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
         return
     with st.spinner(f"{composer.tool.title} …"):
         recorder.run_step(composer)
-    _rerun_workbench()
-
-
-def _rerun_workbench() -> NoReturn:
-    """Draw the workbench again; the whole page, where Streamlit joined the click with another request for it."""
-    context = get_script_run_ctx()
-    st.rerun(scope="fragment" if context is not None and context.fragment_ids_this_run else "app")
 
 
 def _submit_answer(composer: StepComposer, recorder: AnnotationRecorder) -> None:
     if recorder.submit(composer):
         st.toast("Submitted for review.", icon=":material/check:")
         open_next_question()
-    _rerun_workbench()
+    # The whole page, where Streamlit joined the click with another request for it.
+    context = get_script_run_ctx()
+    st.rerun(scope="fragment" if context is not None and context.fragment_ids_this_run else "app")
 
 
 def _handle_pending_actions(recorder: AnnotationRecorder) -> None:
