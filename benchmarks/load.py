@@ -33,20 +33,28 @@ class SimulatedAnnotator:
     seconds: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def run_until(self, until: float) -> None:
-        """Open the page, then commit a step every `interval` seconds until `until` (monotonic)."""
-        generator = random.Random(self.name)  # noqa: S311 - spreads the load, not used as a secret
-        time.sleep(generator.random() * self.interval)
+    def run(self, all_opened: threading.Barrier) -> None:
+        """Open the page and wait for the others; then commit a step at each of one's own moments for the duration.
+
+        The moments are spread evenly at random. Who only waited for `interval` after each step would soon commit in step
+        with all the others, as people do not.
+        """
+        moment = random.Random(self.name).random() * self.interval  # noqa: S311 - spreads the load, not used as a secret
         try:
-            with open_session(self.url, "", {"you": self.name, "project": PROJECT_NAME}) as page:
-                while time.monotonic() < until:
+            with open_session(self.url, "", {"you": self.name, "project": PROJECT_NAME}, seconds=300) as page:
+                all_opened.wait()
+                opened = time.monotonic()
+                while moment < DURATION_SECONDS:
+                    time.sleep(max(0.0, opened + moment - time.monotonic()))
                     started = time.perf_counter()
                     self._commit_step(page)
-                    seconds = time.perf_counter() - started
-                    self.seconds.append(seconds)
-                    time.sleep(max(0.0, self.interval - seconds))
+                    self.seconds.append(time.perf_counter() - started)
+                    moment += self.interval
         except SessionError as error:
             self.errors.append(str(error))
+            all_opened.abort()
+        except threading.BrokenBarrierError:
+            self.errors.append("the page of another annotator did not open")
 
     def _commit_step(self, page: BrowserSession) -> None:
         text = f"{self.name} wants to know, step {len(self.thoughts) + 1}"
@@ -70,8 +78,8 @@ def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _run_annotators(people: list[SimulatedAnnotator]) -> None:
-    until = time.monotonic() + DURATION_SECONDS
-    threads = [threading.Thread(target=person.run_until, args=(until,)) for person in people]
+    all_opened = threading.Barrier(len(people))
+    threads = [threading.Thread(target=person.run, args=(all_opened,)) for person in people]
     for thread in threads:
         thread.start()
     for thread in threads:
