@@ -36,8 +36,8 @@ class SimulatedAnnotator:
     def run(self, all_opened: threading.Barrier) -> None:
         """Open the page and wait for the others; then commit a step at each of one's own moments for the duration.
 
-        The moments are spread evenly at random. Who only waited for `interval` after each step would soon commit in step
-        with all the others, as people do not.
+        The moments are spread evenly at random. People who only waited for `interval` after each step would soon commit
+        all at once.
         """
         moment = random.Random(self.name).random() * self.interval  # noqa: S311 - spreads the load, not used as a secret
         try:
