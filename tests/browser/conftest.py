@@ -47,10 +47,16 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     started.close()
 
 
+def open_context(browser: Browser) -> BrowserContext:
+    """A browser of its own, which confirms the names in links."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.add_init_script(CONFIRM_NAME)
+    return context
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    opened = browser.new_context(viewport={"width": 1440, "height": 900})
-    opened.add_init_script(CONFIRM_NAME)
+    opened = open_context(browser)
     yield opened
     opened.close()
 

@@ -16,7 +16,7 @@ from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import Universe
 from tests.browser.annotator import Annotator
 from tests.browser.asker import Asker
-from tests.browser.conftest import launch
+from tests.browser.conftest import launch, open_context
 from tests.browser.librarian import Librarian
 from tests.browser.server import PREPARED, Showhow
 from tests.browser.settled import settle
@@ -38,9 +38,7 @@ def main() -> None:
         showhow.start()
         browser = launch(playwright)
         try:
-            ada = Annotator(
-                browser.new_page(viewport={"width": 1440, "height": 900}), showhow.url, "ada", "Fictional people"
-            )
+            ada = Annotator(open_context(browser).new_page(), showhow.url, "ada", "Fictional people")
             gold = take_question(ada.page, showhow)
             record(ada, gold)
             take_screenshot(ada, "annotate")

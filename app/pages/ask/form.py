@@ -233,7 +233,7 @@ def _select_demonstration_options() -> dict[str, Any]:
         list(SELECTION_DESCRIPTIONS),
         format_func=SELECTION_LABELS.__getitem__,
         key="ask_selection",
-        width=190,
+        width=210,
         help="  \n".join(
             f"{SELECTION_LABELS[name]}: {description}" for name, description in SELECTION_DESCRIPTIONS.items()
         ),

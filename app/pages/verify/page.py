@@ -103,9 +103,8 @@ def _show_metrics(report: VerificationReport) -> None:
     }
     if report["model_calls"]:
         is_bounded = report["unreported_calls"] and report["cost_bound"] is not None
-        figures["cost, at most" if is_bounded else "cost"] = format_money(
-            report["cost_bound" if is_bounded else "cost"]
-        )
+        cost = report["cost_bound" if is_bounded else "cost"]
+        figures["cost, at most" if is_bounded else "cost"] = "unknown" if cost is None else format_money(cost)
     if report["unavailable"]:
         figures["source unavailable"] = f"{report['unavailable']:,}"
     with st.container(horizontal=True, key="verification_sizes"):
