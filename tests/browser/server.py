@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import psutil
 from filelock import FileLock
 
 from db import users
@@ -100,6 +101,12 @@ class Showhow:
     def _limit_descriptors(self) -> list[str]:
         """The start of a command that may open at most that many files."""
         return ["bash", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "bash"] if self._descriptors else []
+
+    @property
+    def process_environment(self) -> dict[str, str]:
+        """The environment that the process of the server has."""
+        assert self._process is not None
+        return psutil.Process(self._process.pid).environ()
 
     @property
     def url(self) -> str:
