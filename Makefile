@@ -9,8 +9,9 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export COVERAGE_FILE := $(CURDIR)/.coverage
 
-# A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last.
-TWO_WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+# One more than two cores: tests wait for servers and browsers. A file's tests share its fixtures on one worker; in their
+# order, so that the browser's long files are not the last.
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,16 +27,16 @@ run: $(VENV)/installed ## install what is missing, prepare the default world, se
 
 test: $(VENV)/installed-dev ## run every test, the real browser and PostgreSQL included
 	@$(BIN)/python tests/system_packages.py
-	$(BIN)/pytest $(TWO_WORKERS)
+	$(BIN)/pytest $(WORKERS)
 
 test-long: $(VENV)/installed-dev ## run the property tests with many more examples
 	@$(BIN)/python tests/system_packages.py
-	HYPOTHESIS_PROFILE=long $(BIN)/pytest $(TWO_WORKERS) -m hypothesis --timeout 3600
+	HYPOTHESIS_PROFILE=long $(BIN)/pytest $(WORKERS) -m hypothesis --timeout 3600
 
 coverage: $(VENV)/installed-dev ## run every test and compare each room's branch coverage with its floor
 	@$(BIN)/python tests/system_packages.py
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(TWO_WORKERS)
+	$(BIN)/coverage run -m pytest $(WORKERS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage json --quiet -o - | $(BIN)/python tests/room_coverage.py
 

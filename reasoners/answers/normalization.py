@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from reasoners.answers.numbers import UNITS, format_number, normalize_quantities
+from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities
 
 Words = tuple[str, ...]
 

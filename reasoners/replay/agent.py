@@ -11,7 +11,6 @@ from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.replay import operations
 from reasoners.replay.english import NAME, join_names, plain
 from reasoners.replay.entities import FoundEntity, merge_entities
-from reasoners.replay.frames import FrameFit
 from reasoners.replay.knowledge import ReplayKnowledge
 from reasoners.replay.operations import LookupValues, UndecidedAnswer
 from reasoners.replay.phrases import (
@@ -22,6 +21,7 @@ from reasoners.replay.phrases import (
     parse_ranking,
     widen_phrase,
 )
+from reasoners.replay.question_patterns import FrameFit
 from reasoners.replay.recorded_lookups import BLANK
 from reasoners.replay.session import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
 from reasoners.replay.source_lookups import SourceLookups

@@ -98,13 +98,14 @@ def test_a_pipe_among_the_files_of_a_folder_is_refused(tmp_path: Path):
 
 def test_a_refused_file_leaves_no_descriptor_open(tmp_path: Path):
     process = psutil.Process()
-    before = process.num_fds()
+    before, refusals = process.num_fds(), 50
     for kind in KINDS:
         path = make_special(tmp_path, kind, kind.replace(" ", "-"))
-        for _ in range(50):
+        for _ in range(refusals):
             with pytest.raises(OSError, match=kind):
                 open_regular_file(path)
-    assert process.num_fds() == before
+    # What threads of earlier tests open or close meanwhile is far less than one for each refusal of one kind.
+    assert abs(process.num_fds() - before) < refusals / 2
 
 
 @pytest.mark.parametrize("ending", ["ttl", "nt"])

@@ -23,7 +23,6 @@ from reasoners.answers.extraction import join_answers
 from reasoners.answers.normalization import normalize_answer
 from reasoners.answers.source_agreement import ALL_AGREE, TWO_AGREE
 from reasoners.registry import REASONERS
-from runs.active_runs import BackgroundRun
 from runs.ask import (
     ASK_ERRORS,
     AskRequest,
@@ -33,6 +32,7 @@ from runs.ask import (
     rerun_from_step,
     resume_run,
 )
+from runs.background_runs import BackgroundRun
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
 from runs.services import Services

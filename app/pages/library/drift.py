@@ -15,7 +15,7 @@ from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
 from db.database import Database
 from db.libraries import DemonstrationFilter
-from evaluation.library_drift import load_drift
+from evaluation.demonstration_reruns import load_drift
 from evaluation.report_cache import Report
 
 STATE_DESCRIPTIONS = {

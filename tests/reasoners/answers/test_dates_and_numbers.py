@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.numbers import UNITS, format_number, normalize_quantities
+from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities
 
 
 @pytest.mark.parametrize(
