@@ -143,6 +143,9 @@ class _FaultSweep:
         with ExitStack() as opened:
             proxy, context = self._open_context(encode, opened)
             calls = {"text": TEXT_CALLS, "model": MODEL_CALLS}.get(self.source, GRAPH_CALLS)
+            for name, arguments in calls if self.source == "model" else ():
+                # The first call of a process loads LangChain, for seconds that are not the fault's.
+                get_tool(name).call(self._use_own_model(context, f"loading-{name}", proxy), arguments)
             trials = [
                 self._try_step(name, arguments, proxy, self._use_own_model(context, name, proxy), trace)
                 for name, arguments in calls

@@ -223,6 +223,10 @@ class RelationSearch(Protocol):
     def has_large_vocabulary(self) -> bool:
         """Whether the vocabulary has thousands of relations."""
 
+    @property
+    def is_wikidata(self) -> bool:
+        """Whether items, classes, ranks and qualifiers are those of Wikidata."""
+
     def find_relations(self, names: Sequence[str], phrases: Sequence[str]) -> tuple[Relation, ...]:
         """The relations with exactly one of these names, and those similar to one of the phrases, by id."""
 

@@ -6,6 +6,7 @@ The prompt contains the schema context: the entities and their relations.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
@@ -22,7 +23,16 @@ from worlds import terms
 from worlds.embedded.sparql_guard import check_query
 from worlds.live.sparql.rewrite import apply_row_limit
 from worlds.live.sparql.tokens import SparqlToken, TokenizedQuery, tokenize_query
-from worlds.source import Entity, GraphSource, QueryRefused, Relation, Relations, SourceTimeout
+from worlds.source import (
+    Cell,
+    Entity,
+    GraphSource,
+    QueryRefused,
+    Relation,
+    Relations,
+    RelationSearch,
+    SourceTimeout,
+)
 
 TRIAL_ROWS = 10
 """Row limit of a trial; one row shows that the query has results."""
@@ -158,7 +168,46 @@ def _describe_entity(entity: Entity, relations: Relations, selected: Sequence[Re
 def _describe_relation(relation: Relation) -> dict[str, Any]:
     term = entity_term(relation.id)
     term = f"wdt:{term[3:]}" if term.startswith("wd:") else term
-    return {"term": term, "label": _to_single_line(relation.label), "value": relation.value}
+    return {"term": term, "label": _to_single_line(relation.label), "value": relation.value, "sample": ""}
+
+
+def add_sample_values(graph: GraphSource, schema: SchemaContext) -> SchemaContext:
+    """Add to each relation of an entity one of its values as `sample`, "" where the graph does not give it in time.
+
+    One query finds the values of at most MAX_RELATIONS relations, the most similar ones, and one call their labels.
+    """
+    described = [
+        (
+            relation,
+            f"{entity['term']} {relation['term']} ?value" if leaves else f"?value {relation['term']} {entity['term']}",
+        )
+        for entity in schema.entities
+        for leaves, relations in ((True, entity["outgoing"]), (False, entity["incoming"]))
+        for relation in relations
+    ][:MAX_RELATIONS]
+    cells = _sample_cells(graph, [pattern for _, pattern in described])
+    ids = list(dict.fromkeys(cell.value for cell in cells.values() if cell.kind == "entity"))
+    labels = {entity.id: entity.label for entity in graph.entities(ids)} if ids else {}
+    for number, cell in cells.items():
+        label = labels.get(cell.value)
+        term = entity_term(cell.value) if cell.kind == "entity" else cell.value
+        described[number][0]["sample"] = _to_single_line(f"{label} {term}" if label else term)
+    return schema
+
+
+def _sample_cells(graph: GraphSource, patterns: Sequence[str]) -> dict[int, Cell]:
+    """One value for each pattern, by the number of the pattern; those that match nothing are left out."""
+    if not patterns:
+        return {}
+    branches = " UNION ".join(
+        f"{{ SELECT ({number} AS ?n) ?value WHERE {{ {pattern} }} LIMIT 1 }}" for number, pattern in enumerate(patterns)
+    )
+    try:
+        rows = graph.query(f"SELECT ?n ?value WHERE {{ {branches} }}").rows
+    except (QueryRefused, SourceTimeout):
+        # The relations are known; the model can do without samples of a graph that is slow.
+        return {}
+    return {int(number.value): value for number, value in rows if number is not None and value is not None}
 
 
 def _to_single_line(text: str) -> str:
@@ -239,9 +288,15 @@ def write_queries(
     graph: GraphSource, question: str, entities: Sequence[Entity], chat: ChatClient, encode: EncodeFunction
 ) -> QueryWritingResult:
     """Ask the model for queries, with at most MAX_REPAIRS repairs; an error of the model becomes `failure`."""
-    schema = select_schema_context(graph, question, entities, encode)
+    schema = add_sample_values(graph, select_schema_context(graph, question, entities, encode))
     prompt = render_prompt(
-        "query_question", question=" ".join(question.split()), entities=schema.entities, others=schema.other_relations
+        "query_question",
+        question=" ".join(question.split()),
+        entities=schema.entities,
+        others=schema.other_relations,
+        wikidata_date=f"{datetime.now(UTC):%Y-%m-%d}"
+        if isinstance(graph, RelationSearch) and graph.is_wikidata
+        else "",
     )
     messages = [Message("system", render_prompt("query")), Message("user", prompt)]
     failed_trials: list[QueryTrial] = []

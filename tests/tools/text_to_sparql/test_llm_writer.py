@@ -1,8 +1,10 @@
 """generateQuery with a language model: queries are looked up, tried and repaired before they are offered."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from tests.tools.golden import same_as_golden
 from tools.registry import get_tool
 from tools.text_to_sparql.llm_writer import try_query
 from tools.tool import ToolContext, ToolResult
-from worlds.source import GraphSource, Relation, SourceTimeout, SourceUnavailable, World
+from worlds.source import GraphSource, Relation, SourceTimeout, SourceUnavailable, Table, World
 
 QUESTION = "Where was Ada Reed born?"
 GOOD = "SELECT ?answer WHERE { wd:Q1 wdt:P8 ?answer }"
@@ -244,13 +246,69 @@ def test_the_prompt_has_the_entities_and_their_relations(with_encoder: ToolConte
     assert data_of(outcome)
     prompt = server.requests[0].prompt
     assert "wd:Q1 is Ada Reed: ferry pilot" in prompt
-    assert "--> wdt:P8 place of birth (leads to: entity)" in prompt
+    assert re.search(r"--> wdt:P8 place of birth \(leads to: entity, such as Saltmouth wd:Q\d+\)", prompt)
     assert "<http://harbour.example/livesIn> lives in" in prompt
     assert "<-- wdt:P10 director" in prompt
     assert "P15" in prompt.split("wd:Q20 is")[1]
     assert "P15" not in prompt.split("wd:Q20 is")[0]
     same_as_golden("query", server.requests[0].prompt)
     same_as_golden("query_repaired", server.requests[1].prompt)
+
+
+def test_each_relation_has_a_value_that_the_graph_really_has(with_encoder: ToolContext):
+    _, server = generate(with_encoder, [wrote(GOOD)], ids="Q1, Q20")
+    graph = with_encoder.world.graph
+    assert graph is not None
+    leaving = re.findall(r"--> (\S+) .*, such as (?:.* )?(\S+)\)", server.requests[0].prompt.split("wd:Q20 is")[0])
+    arriving = re.findall(r"<-- (\S+) .*\(from: .* (\S+)\)", server.requests[0].prompt.split("wd:Q20 is")[0])
+    assert len(leaving) >= 8
+    assert arriving
+    facts = [f"wd:Q1 {relation} {value}" for relation, value in leaving if ":" in value]
+    facts += [f"{value} {relation} wd:Q1" for relation, value in arriving]
+    assert [fact for fact in facts if not graph.query(f"ASK {{ {fact} }}").boolean] == []
+    assert len(facts) >= 5
+
+
+class SlowForSamples(Watched):
+    """A graph that answers every query in time, but not the one for samples."""
+
+    def query(self, sparql: str) -> Table:
+        if "?n ?value" in sparql:
+            raise SourceTimeout("the graph did not answer within 3 s")
+        return self._graph.query(sparql)
+
+
+def test_a_graph_that_is_too_slow_for_samples_costs_no_query(with_encoder: ToolContext):
+    assert with_encoder.world.graph is not None
+    slow = World("one", graph=SlowForSamples(with_encoder.world.graph))  # type: ignore[arg-type]
+    outcome, server = generate(replace(with_encoder, world=slow), [wrote(GOOD)])
+    assert data_of(outcome)["route"] == "model"
+    assert "--> wdt:P8 place of birth (leads to: entity)\n" in server.requests[0].prompt
+
+
+class Wikidata(Watched):
+    """A graph that says it is Wikidata."""
+
+    has_large_vocabulary = False
+    is_wikidata = True
+
+    def find_relations(self, _names: list[str], _phrases: list[str]) -> tuple[Relation, ...]:
+        return ()
+
+
+def test_the_prompt_tells_the_ways_of_wikidata_where_the_graph_is_wikidata(with_encoder: ToolContext):
+    assert with_encoder.world.graph is not None
+    wikidata = World("one", graph=Wikidata(with_encoder.world.graph))  # type: ignore[arg-type]
+    _, server = generate(replace(with_encoder, world=wikidata), [wrote(GOOD)])
+    prompt = server.requests[0].prompt
+    assert f"today is {datetime.now(UTC):%Y-%m-%d}" in prompt
+    for term in ("wdt:P31/wdt:P279*", "wikibase:DeprecatedRank", "pq:P582"):
+        assert term in prompt
+    # What the prompt shows can be written as it is shown.
+    pattern = next(line for line in prompt.splitlines() if line.lstrip().startswith("?item p:P39"))
+    assert with_encoder.world.graph.query(f"SELECT ?value WHERE {{ {pattern} }}").rows == ()
+    _, plain = generate(with_encoder, [wrote(GOOD)])
+    assert "Wikidata" not in plain.requests[0].prompt
 
 
 def test_without_entities_the_vocabulary_of_the_graph_is_in_the_prompt(with_encoder: ToolContext):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fiction.family import GraphKinshipSource, build_family
 from tests.examples import examples
-from tests.worlds.live.graphs import KINDS, opened
+from tests.worlds.live.graphs import KINDS, live_graph, opened
+from worlds.live.description import SparqlEndpoint
 from worlds.neighbourhood import load_neighbourhood
 from worlds.source import Cell, GraphSource, NotFound, QueryRefused, Relation
 from worlds.terms import shorten_iri
@@ -252,6 +253,18 @@ def test_labels_and_values_of_a_neighbourhood_are_those_of_the_graph(isle):
         ("lives in", ("Northpoint",)),
         ("motto", ("never dark",)),
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_wikidata"),
+    [
+        ({"vocabulary": "wikibase"}, True),
+        ({}, False),
+        ({"vocabulary": "wikibase", "entity": "https://wiki.example/entity/"}, False),
+    ],
+)
+def test_only_an_endpoint_with_wikidatas_statements_is_wikidata(tmp_path, fields, is_wikidata):
+    assert live_graph(SparqlEndpoint("http://127.0.0.1:9/sparql", **fields), tmp_path).is_wikidata is is_wikidata
 
 
 # The real graph: results of servers are compared with those of the embedded store.

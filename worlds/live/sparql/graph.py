@@ -217,6 +217,11 @@ class SparqlGraph:
         """Whether the relations are those that a wiki defines, thousands on Wikidata, and not those in use."""
         return self._endpoint.vocabulary == "wikibase"
 
+    @property
+    def is_wikidata(self) -> bool:
+        """Whether the endpoint has Wikidata's statements, and not only items with ids of that form."""
+        return self._endpoint.vocabulary == "wikibase" and self._ids == EntityIdMapping()
+
     def find_relations(self, names: Sequence[str], phrases: Sequence[str]) -> tuple[Relation, ...]:
         """The relations with one of these names, and those that the wiki's search finds for the phrases, by id."""
         wiki = self._wiki if self._endpoint.search == "api" else None
