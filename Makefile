@@ -9,9 +9,8 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export COVERAGE_FILE := $(CURDIR)/.coverage
 
-# One more than two cores: tests wait for servers and browsers. A file's tests share its fixtures on one worker; in their
-# order, so that the browser's long files are not the last.
-WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+# A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
