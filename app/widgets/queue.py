@@ -193,6 +193,7 @@ def show_queue_header(
                 _show_queue(database, project, person)
             is_own_draft = record is not None and record.trace.status == "draft" and record.trace.author_id == person.id
             if record and is_own_draft and st.button("Skip", key="skip", shortcut="Alt+K"):
+                st.session_state.pop("is_skipped", None)
                 _show_skip_dialog(database, record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
                 _show_guidelines(shown_project)
@@ -217,16 +218,33 @@ def _show_queue_empty(progress: queue.ProjectProgress) -> None:
 
 @st.dialog("Skip this question")
 def _show_skip_dialog(database: Database, question_id: UUID, person: User) -> None:
-    reason = st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
+    if st.session_state.pop("is_skipped", False):
+        st.rerun()
+    st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
     st.caption("Your steps are saved. You can return the question from My queue.")
-    if st.button("Skip", key="skip_now", type="primary", shortcut="Ctrl+Enter"):
-        try:
-            with database.begin() as session:
-                queue.skip_question(session, question_id, users.register_user(session, person.name).id, reason)
-        except StoreError as error:
-            st.error(format_sentence(str(error)))
-        else:
-            open_next_question()
+    # A callback runs also where Streamlit joined the click with a run of the page, which draws no dialog.
+    st.button(
+        "Skip",
+        key="skip_now",
+        type="primary",
+        shortcut="Ctrl+Enter",
+        on_click=_skip_question,
+        args=(database, question_id, person),
+    )
+    if problem := st.session_state.pop("skip_problem", None):
+        st.error(format_sentence(problem))
+
+
+def _skip_question(database: Database, question_id: UUID, person: User) -> None:
+    try:
+        with database.begin() as session:
+            author = users.register_user(session, person.name)
+            queue.skip_question(session, question_id, author.id, st.session_state.get("skip_reason", ""))
+    except StoreError as error:
+        st.session_state["skip_problem"] = str(error)
+    else:
+        st.query_params.pop("trace", None)
+        st.session_state["is_skipped"] = True
 
 
 @st.dialog("Guidelines", width="large")

@@ -5,7 +5,7 @@ import socket
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from threading import Barrier
 from urllib.parse import quote
@@ -336,3 +336,15 @@ def test_a_click_that_the_server_joins_with_a_run_of_the_page_runs_its_step(home
         assert "**Step 2**" in session.texts
         session.rerun(typed, click="run")
         assert "**Step 3**" in session.texts
+
+
+@pytest.mark.parametrize("whole_page", [True, False], ids=["joined", "alone"])
+def test_a_skip_that_the_server_joins_with_a_run_of_the_page_is_stored(home: Showhow, whole_page: bool):  # noqa: FBT001
+    name = f"wanda {whole_page}"
+    with open_session(home.url, "", {"you": name, "project": PROJECT}) as session:
+        for reason in ("another one first", "and another"):
+            session.rerun(click="skip")
+            session.rerun({"skip_reason": reason}, click="skip_now", whole_page=whole_page)
+    query = "SELECT reason FROM assignment JOIN user ON user.id = user_id WHERE user.name = ? AND state = 'skipped'"
+    with closing(sqlite3.connect(home.home / "showhow.db")) as stored:
+        assert sorted(stored.execute(query, (name,))) == [("and another",), ("another one first",)]
