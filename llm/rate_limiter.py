@@ -238,19 +238,14 @@ class LimitStore:
     @contextmanager
     def update(self, name: str) -> Iterator[LimitState]:
         """Change the state of a limit; no other thread or process changes it meanwhile."""
-        with self._lock, self._convert_errors():
+        # The connection commits, or undoes the change after any exception, so that the lock on the file is released.
+        with self._lock, self._convert_errors(), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                row = self._connection.execute("SELECT state FROM model_limit WHERE name = ?", (name,)).fetchone()
-                state = _parse_state(row[0]) if row else LimitState()
-                yield state
-                written = json.dumps(asdict(state))
-                self._connection.execute("INSERT OR REPLACE INTO model_limit VALUES (?, ?)", (name, written))
-                self._connection.execute("COMMIT")
-            # After every exception, also KeyboardInterrupt, the lock on the file is released.
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+            row = self._connection.execute("SELECT state FROM model_limit WHERE name = ?", (name,)).fetchone()
+            state = _parse_state(row[0]) if row else LimitState()
+            yield state
+            written = json.dumps(asdict(state))
+            self._connection.execute("INSERT OR REPLACE INTO model_limit VALUES (?, ?)", (name, written))
 
     def take_slot(self, name: str, slots: int, deadline: float) -> FileLock | None:
         """One of the places of a limit, to be released by its thread; None if none is free by the deadline.

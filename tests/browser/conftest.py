@@ -48,7 +48,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 
 def open_context(browser: Browser) -> BrowserContext:
-    """A browser of its own, which confirms the names in links."""
+    """Open a browser context that confirms the names in links."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.add_init_script(CONFIRM_NAME)
     return context

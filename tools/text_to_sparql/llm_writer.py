@@ -172,9 +172,9 @@ def _describe_relation(relation: Relation) -> dict[str, Any]:
 
 
 def add_sample_values(graph: GraphSource, schema: SchemaContext) -> SchemaContext:
-    """Add to each relation of an entity one of its values as `sample`, "" where the graph does not give it in time.
+    """Add to the first MAX_RELATIONS relations of the entities one value each as `sample`; "" if the graph is too slow.
 
-    One query finds the values of at most MAX_RELATIONS relations, the most similar ones, and one call their labels.
+    One query returns the values, and one call their labels.
     """
     described = [
         (
@@ -185,9 +185,13 @@ def add_sample_values(graph: GraphSource, schema: SchemaContext) -> SchemaContex
         for leaves, relations in ((True, entity["outgoing"]), (False, entity["incoming"]))
         for relation in relations
     ][:MAX_RELATIONS]
-    cells = _sample_cells(graph, [pattern for _, pattern in described])
-    ids = list(dict.fromkeys(cell.value for cell in cells.values() if cell.kind == "entity"))
-    labels = {entity.id: entity.label for entity in graph.entities(ids)} if ids else {}
+    try:
+        cells = _sample_cells(graph, [pattern for _, pattern in described])
+        ids = list(dict.fromkeys(cell.value for cell in cells.values() if cell.kind == "entity"))
+        labels = {entity.id: entity.label for entity in graph.entities(ids)} if ids else {}
+    except (QueryRefused, SourceTimeout):
+        # The relations are known; the model can do without samples of a graph that is slow.
+        return schema
     for number, cell in cells.items():
         label = labels.get(cell.value)
         term = entity_term(cell.value) if cell.kind == "entity" else cell.value
@@ -202,11 +206,7 @@ def _sample_cells(graph: GraphSource, patterns: Sequence[str]) -> dict[int, Cell
     branches = " UNION ".join(
         f"{{ SELECT ({number} AS ?n) ?value WHERE {{ {pattern} }} LIMIT 1 }}" for number, pattern in enumerate(patterns)
     )
-    try:
-        rows = graph.query(f"SELECT ?n ?value WHERE {{ {branches} }}").rows
-    except (QueryRefused, SourceTimeout):
-        # The relations are known; the model can do without samples of a graph that is slow.
-        return {}
+    rows = graph.query(f"SELECT ?n ?value WHERE {{ {branches} }}").rows
     return {int(number.value): value for number, value in rows if number is not None and value is not None}
 
 

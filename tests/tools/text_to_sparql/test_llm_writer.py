@@ -15,7 +15,7 @@ from tests.tools.golden import same_as_golden
 from tools.registry import get_tool
 from tools.text_to_sparql.llm_writer import try_query
 from tools.tool import ToolContext, ToolResult
-from worlds.source import GraphSource, Relation, SourceTimeout, SourceUnavailable, Table, World
+from worlds.source import Entity, GraphSource, Relation, SourceTimeout, SourceUnavailable, Table, World
 
 QUESTION = "Where was Ada Reed born?"
 GOOD = "SELECT ?answer WHERE { wd:Q1 wdt:P8 ?answer }"
@@ -270,18 +270,33 @@ def test_each_relation_has_a_value_that_the_graph_really_has(with_encoder: ToolC
 
 
 class SlowForSamples(Watched):
-    """A graph that answers every query in time, but not the one for samples."""
+    """A graph that answers in time, but not the query for samples, or not the call for their labels."""
+
+    def __init__(self, graph: GraphSource, slow: str) -> None:
+        super().__init__(graph)
+        self._slow = slow
+        self._has_samples = False
 
     def query(self, sparql: str) -> Table:
-        if "?n ?value" in sparql:
+        is_sampling = "?n ?value" in sparql
+        if is_sampling and self._slow == "query":
             raise SourceTimeout("the graph did not answer within 3 s")
+        self._has_samples = is_sampling
         return self._graph.query(sparql)
 
+    def entities(self, ids: list[str]) -> list[Entity]:
+        if self._has_samples:
+            self._has_samples = False
+            raise SourceTimeout("the graph did not answer within 3 s")
+        return self._graph.entities(ids)
 
-def test_a_graph_that_is_too_slow_for_samples_costs_no_query(with_encoder: ToolContext):
+
+@pytest.mark.parametrize("slow", ["query", "labels"])
+def test_a_graph_that_is_too_slow_for_samples_costs_no_query(with_encoder: ToolContext, slow: str):
     assert with_encoder.world.graph is not None
-    slow = World("one", graph=SlowForSamples(with_encoder.world.graph))  # type: ignore[arg-type]
-    outcome, server = generate(replace(with_encoder, world=slow), [wrote(GOOD)])
+    graph = SlowForSamples(with_encoder.world.graph, slow)
+    world = World("one", graph=graph)  # type: ignore[arg-type]
+    outcome, server = generate(replace(with_encoder, world=world), [wrote(GOOD)])
     assert data_of(outcome)["route"] == "model"
     assert "--> wdt:P8 place of birth (leads to: entity)\n" in server.requests[0].prompt
 
