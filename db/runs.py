@@ -36,6 +36,8 @@ class RunOutcome:
     """The total usage of its model calls."""
     seconds: float = 0.0
     """Seconds since the run was started or resumed."""
+    calls: dict[str, Any] = field(default_factory=dict)
+    """Its calls of models and tools, and the seconds that it had to wait for them, by name."""
 
 
 def start_run(session: Session, run: Run) -> Run:
@@ -102,7 +104,8 @@ def finish_run_trace(session: Session, trace_id: UUID, outcome: RunOutcome, *, s
     trace.submitted_at = utc_now()
     trace.wall_seconds = (trace.wall_seconds or 0.0) + outcome.seconds
     trace.cost = dict(outcome.usage)
-    trace.configuration = {**trace.configuration, **outcome.details}
+    calls = {"calls": outcome.calls} if outcome.calls else {}
+    trace.configuration = {**trace.configuration, **outcome.details, **calls}
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}))
     session.flush()
     return trace

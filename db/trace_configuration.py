@@ -67,6 +67,8 @@ class TraceConfiguration:
     response_error: str | None = None
     """The reason why no response was written."""
     agreement: StoredAgreement | None = None
+    calls: Mapping[str, Any] = field(default_factory=dict)
+    """The calls of models and tools, as counted and as expected, and the seconds that the run waited for them."""
     replay: Mapping[str, Any] | None = None
     """Replay only: the demonstration that was followed, and the alignment of its question."""
     project_id: UUID | None = None
@@ -264,6 +266,7 @@ _STORED_FIELDS = {
     "links": _StoredField("links", _is_object_list, tuple, list),
     "response_error": _StoredField("unwritten", _is_text_or_null),
     "agreement": _StoredField("agreement", _is_agreement, _decode_agreement, _encode_agreement),
+    "calls": _StoredField("calls", _is_object, dict, dict),
     "replay": _StoredField("replay", _is_object, dict, dict),
     "project_id": _StoredField("project_id", _is_id, UUID, str),
     "questions": _StoredField("questions", _is_id_list, _decode_ids, _encode_ids),

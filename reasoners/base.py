@@ -1,4 +1,4 @@
-"""The protocol of reasoners: a generator that yields actions, receives their results and returns the final answer.
+"""The protocol of reasoners: a generator that yields moves, receives their results and returns the final answer.
 
 One driver (runs/runner.py) stores each step before its tool runs, calls the tool, stops the run and enforces its
 limits, for every reasoner:
@@ -7,6 +7,15 @@ limits, for every reasoner:
         outcome = yield Action(thought="...", tool="wikisearch", arguments={"query": "..."})
         ...
         return FinalAnswer(TraceAnswers(final_answer="..."))
+
+A move is an action, the completion of an open step, a call of a skill (reasoners/skills), or several branches, which
+are generators like the reasoner's own and work at the same time:
+
+    facts, dates = yield Parallel([Branch("facts", self._find_facts(task)), Branch("dates", self._find_dates(task))])
+
+Branches take turns: in each round every branch that can go on yields one move, the steps of these moves are stored in
+the order of the branches, and all of them are executed at the same time. So the order of the steps, and the answer, do
+not depend on who is done first.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -17,6 +26,7 @@ from uuid import UUID
 from db.models import Step
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.trace_record import TraceRecord
+from reasoners.skills.skill import Responder, SkillCall
 from tools.tool import Tool, ToolContext, ToolResult
 from worlds.source import ErrorKind
 
@@ -57,6 +67,8 @@ class Action:
     """Leave the step of an action without a tool unfinished until the reasoner yields its StepCompletion."""
     id: UUID | None = None
     """The id for its step (uuid7), set by the reasoner if children or a completion refer to it."""
+    reuse: bool = False
+    """Take the result of a recorded step with the same node, tool and arguments instead of running the tool again."""
 
     def to_new_step(self, wall_seconds: float | None = None) -> NewStep:
         """Build the step to store before the tool runs; `wall_seconds` is the time the reasoner took to decide."""
@@ -118,9 +130,31 @@ class Task:
     """
     on_text: Callable[[str], None] | None = None
     """Called with each text delta of the model's reply; None turns streaming off."""
+    responder: Responder | None = None
+    """Replies to calls of skills; None for the language model of the context."""
 
 
-ReasonerGenerator = Generator[Action | StepCompletion, ToolResult | None, FinalAnswer]
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One of several parts of a reasoner's work that do not wait for each other."""
+
+    name: str
+    moves: "BranchGenerator"
+    after: frozenset[str] = frozenset()
+    """The names of branches of the same move that must have ended before it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Branches that work at the same time; the move's result is the list of their results, in this order."""
+
+    branches: Sequence[Branch]
+
+
+Move = Action | StepCompletion | SkillCall[Any, Any] | Parallel
+BranchGenerator = Generator[Move, Any, Any]
+"""Receives a ToolResult for an action, a SkillResult for a call of a skill, a list for Parallel."""
+ReasonerGenerator = Generator[Move, Any, FinalAnswer]
 
 
 def to_step_result(outcome: ToolResult) -> StepResult:

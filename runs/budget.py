@@ -27,10 +27,35 @@ class RunLimits:
     """Seconds since the run was started or resumed."""
     money: float | None = None
     """US dollars."""
+    model_calls: int | None = None
+    """Calls of the model by the reasoner; those of tools do not count."""
+    retrievals: int | None = None
+    """Calls of tools."""
 
     def to_json(self) -> dict[str, Any]:
         """The limits that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """The calls of a run."""
+
+    model_calls: int = 0
+    """Calls of the model by the reasoner, with attempts that were rejected."""
+    retrievals: int = 0
+    """Calls of tools."""
+
+    @classmethod
+    def from_steps(cls, steps: Iterable[Step]) -> "CallCounts":
+        """Count the calls of the recorded steps of a run that is resumed."""
+        counts = cls()
+        for step in steps:
+            counts.retrievals += step.tool is not None
+            deciding = step.usage.get("thought", {}).get("calls", 0)
+            attempts = (step.data or {}).get("calls", 0) if step.skill is not None and step.tool is None else 0
+            counts.model_calls += int(attempts) if step.finished_at is not None and attempts else int(deciding)
+        return counts
 
 
 class BudgetMeter:
@@ -39,6 +64,9 @@ class BudgetMeter:
     def __init__(self, limits: RunLimits, steps: int, used: Usage) -> None:
         self.steps = steps
         self.usage = used
+        self.calls = CallCounts()
+        self.critical_path = 0.0
+        """Seconds of the tools and skills that the run had to wait for."""
         self._limits = limits
         self._began = time.monotonic()
 
@@ -78,6 +106,19 @@ class BudgetMeter:
                 raise RunLimitExceeded(f"the price of {used.model} is unknown, so a cost limit cannot be enforced")
             if used.max_cost >= limits.money:
                 raise RunLimitExceeded(f"the limit of ${limits.money:g} is reached{_format_bounded(used)}")
+
+    def check_call(self, *, is_skill: bool) -> None:
+        """Raise RunLimitExceeded if another step with a skill, or else a tool, would exceed a limit."""
+        self.check_steps()
+        limit = self._limits.model_calls if is_skill else self._limits.retrievals
+        used = self.calls.model_calls if is_skill else self.calls.retrievals
+        if limit is not None and used >= limit:
+            kind = "calls of the model" if is_skill else "retrievals"
+            raise RunLimitExceeded(f"the limit of {limit} {kind} is reached; ask again with a higher one")
+
+    def describe_calls(self) -> dict[str, Any]:
+        """The counts of calls and the critical path in seconds, as a trace's configuration stores them."""
+        return {**asdict(self.calls), "critical_path": round(self.critical_path, 3)}
 
     def check_steps(self) -> None:
         """Raise RunLimitExceeded if another step would exceed the limit."""

@@ -1,7 +1,9 @@
 """Recorders: store the steps and model calls of a run, and the steps of a person."""
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from threading import Lock
 from typing import Any
@@ -61,8 +63,19 @@ class MemoryRecorder:
         self.result = outcome
 
 
-TOOL_PURPOSE_PREFIX = "tool:"
-"""The purpose of a tool's own model requests begins with this (tools/tool.py)."""
+STEP_PURPOSE_PREFIXES = ("tool:", "skill:")
+"""The purposes of model requests that are sent while their step is under way begin with one of these."""
+_current_step_id: ContextVar[UUID | None] = ContextVar("current_step_id", default=None)
+
+
+@contextmanager
+def working_on_step(step_id: UUID) -> Iterator[None]:
+    """Link the model requests of this thread's tool or skill to its step."""
+    token = _current_step_id.set(step_id)
+    try:
+        yield
+    finally:
+        _current_step_id.reset(token)
 
 
 def _ignore_step(_step: Step) -> None:
@@ -79,8 +92,6 @@ class StoreRecorder:
         self._on_step = on_step
         with database.read() as session:
             self.recorded_steps = traces.load_trace(session, trace.id).steps
-        self.last_step_id: UUID | None = self.recorded_steps[-1].id if self.recorded_steps else None
-        """The step that was begun last; after a resume its tool may run again."""
         # The usage of steps copied from another trace counts there.
         step_usage = sum_step_usage(
             step for step in self.recorded_steps if step.position > (trace.parent_position or 0)
@@ -94,7 +105,6 @@ class StoreRecorder:
         with self._database.begin() as session:
             step = recording.begin_step(session, self.trace_id, new, seen=self._seen_version)
         self._seen_version += 1
-        self.last_step_id = step.id
         self._on_step(step)
         return step
 
@@ -166,7 +176,7 @@ class StoreModelCallRecorder:
         with self._database.read() as session:
             for call in list_unused_replies(session, self._steps.trace_id):
                 # The reply that decided a step is used, even if the tool of the step was interrupted.
-                if call.step_id is None or call.purpose.startswith(TOOL_PURPOSE_PREFIX):
+                if call.step_id is None or call.purpose.startswith(STEP_PURPOSE_PREFIXES):
                     replies.setdefault(call.request_hash, deque()).append(_to_chat_reply(call))
         return replies
 
@@ -174,7 +184,7 @@ class StoreModelCallRecorder:
         """Store the request without secrets; return the id of its ModelCall."""
         stored = _to_model_request(request)
         # Any other request decides the next step, and is linked to it when that step begins.
-        step_id = self._steps.last_step_id if request.purpose.startswith(TOOL_PURPOSE_PREFIX) else None
+        step_id = _current_step_id.get() if request.purpose.startswith(STEP_PURPOSE_PREFIXES) else None
         with self._database.begin() as session:
             call = begin_model_call(
                 session, stored, trace_id=self._steps.trace_id, step_id=step_id, secrets=self._secrets

@@ -6,7 +6,8 @@ dropped.
 """
 
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -25,23 +26,30 @@ from llm.types import TextDelta
 from llm.usage import Usage
 from reasoners.base import (
     Action,
+    BranchGenerator,
     FinalAnswer,
+    Move,
+    Parallel,
     QuestionRefused,
     Reasoner,
     ReasonerError,
-    ReasonerGenerator,
     StepCompletion,
     Task,
     to_step_result,
 )
-from runs.budget import BudgetMeter, RunLimitExceeded, RunLimits
+from reasoners.skills.model_responder import ModelResponder
+from reasoners.skills.skill import SkillCall, SkillResult, answer_skill_call, read_skill_step, skill_step_data
+from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
+from runs.recorders import working_on_step
 from tools.errors import ToolError
-from tools.tool import ToolResult
+from tools.tool import Observation, ToolResult
 from worlds.source import ErrorKind, SourceError
 
 ResultT = TypeVar("ResultT")
 ToolCaller = Callable[[str, dict[str, Any]], ToolResult]
 """Calls a tool by name with arguments."""
+
+DEFAULT_CONCURRENCY = 8
 
 NO_OUTCOME = ToolResult(observation=None, error=None, seconds=0.0)
 """The result of a step without a tool."""
@@ -103,19 +111,17 @@ class RunStopped(Exception):
     """The run was stopped."""
 
 
-class CancellableWorker:
-    """Runs blocking work in one thread that can be abandoned on cancel or timeout.
+class CancellableWorkers:
+    """Threads that run blocking work and can be abandoned on cancel or timeout.
 
-    The thread reports through a queue of events: the text that the work emits, and the result of each piece of work.
+    They report through one queue of events: the text that the work emits, and the result of each piece of work.
     """
 
     def __init__(self, on_text: Callable[[str], None] | None = None) -> None:
         self._on_text = on_text
-        self._work_queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._work_queues: list[SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]] = []
         self._events: SimpleQueue[TextDelta | Future[Any]] = SimpleQueue()
         self._abandoned = Event()
-        # The thread has the context of its creator, so that spans of its work belong to the span of the run.
-        Thread(target=partial(copy_context().run, self._run_thread), name="showhow run", daemon=True).start()
 
     def emit_text(self, text: str) -> None:
         """Report text from the work; RunStopped once the worker is abandoned, which ends the stream."""
@@ -124,12 +130,64 @@ class CancellableWorker:
         self._events.put(TextDelta(text))
 
     def run(self, work: Callable[[], WorkResult], check_cancelled: Callable[[], None]) -> WorkResult:
-        """Run the work; return its result or raise its exception.
+        """Run the work in the first thread; return its result or raise its exception.
 
         While waiting, `on_text` gets the emitted text, and `check_cancelled` is called at least every POLL_SECONDS; an
         exception of either ends the wait.
         """
-        self._work_queue.put((Future(), work))
+        self._start(0, work)
+        result: WorkResult = self._wait(check_cancelled).result()
+        return result
+
+    def run_all(
+        self,
+        works: Iterator[Callable[[], WorkResult]],
+        concurrency: int,
+        check_cancelled: Callable[[], None],
+        handle_result: Callable[[int, WorkResult], None],
+    ) -> None:
+        """Run the works, at most `concurrency` at the same time; `handle_result` gets each number and result.
+
+        A work is taken from the iterator when a thread is free for it. An exception ends the wait, as in `run`.
+        """
+        free_threads = list(range(concurrency))[::-1]
+        running: dict[Future[Any], tuple[int, int]] = {}
+        numbered = enumerate(works)
+        exhausted = False
+        while running or not exhausted:
+            while free_threads and not exhausted:
+                number, work = next(numbered, (0, None))
+                if work is None:
+                    exhausted = True
+                else:
+                    thread = free_threads.pop()
+                    running[self._start(thread, work)] = (number, thread)
+            if running:
+                future = self._wait(check_cancelled)
+                number, thread = running.pop(future)
+                free_threads.append(thread)
+                handle_result(number, future.result())
+
+    def abandon(self, clean_up: Callable[[], None]) -> None:
+        """End the threads after their current work, the first also after `clean_up`, without waiting for them."""
+        self._abandoned.set()
+        self._start(0, clean_up)
+        for work_queue in self._work_queues:
+            work_queue.put(None)
+
+    def _start(self, thread: int, work: Callable[[], Any]) -> Future[Any]:
+        while len(self._work_queues) <= thread:
+            work_queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+            self._work_queues.append(work_queue)
+            # A thread has the context of its creator, so that spans of its work belong to the span of the run.
+            run_thread = partial(copy_context().run, self._run_thread, work_queue)
+            Thread(target=run_thread, name="showhow run", daemon=True).start()
+        future: Future[Any] = Future()
+        self._work_queues[thread].put((future, work))
+        return future
+
+    def _wait(self, check_cancelled: Callable[[], None]) -> Future[Any]:
+        """Wait for the next piece of work that is done."""
         while True:
             check_cancelled()
             try:
@@ -137,19 +195,12 @@ class CancellableWorker:
             except Empty:
                 continue
             if isinstance(event, Future):
-                result: WorkResult = event.result()
-                return result
+                return event
             if self._on_text is not None:
                 self._on_text(event.text)
 
-    def abandon(self, clean_up: Callable[[], None]) -> None:
-        """End the thread after its current work and `clean_up`, without waiting for it."""
-        self._abandoned.set()
-        self._work_queue.put((Future(), clean_up))
-        self._work_queue.put(None)
-
-    def _run_thread(self) -> None:
-        while (piece := self._work_queue.get()) is not None:
+    def _run_thread(self, work_queue: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") -> None:
+        while (piece := work_queue.get()) is not None:
             future, work = piece
             try:
                 future.set_result(work())
@@ -187,6 +238,8 @@ class RunControl:
     stop: Event = field(default_factory=Event)
     on_text: Callable[[str], None] | None = None
     """Called with the model's text deltas in the thread that drives the run; None turns streaming off."""
+    concurrency: int = DEFAULT_CONCURRENCY
+    """How many tools and skills of branches work at the same time."""
 
 
 def run_reasoner(
@@ -227,6 +280,50 @@ def _run_recorded(reasoner: Reasoner, task: Task, recorder: RunRecorder, control
     return outcome
 
 
+class _Strand:
+    """One generator of a run: the reasoner's own, or that of a branch."""
+
+    def __init__(self, name: str, moves: BranchGenerator, parent: "_Strand | None" = None) -> None:
+        self.name = name
+        self.moves = moves
+        self.parent = parent
+        self.received: Any = None
+        """What its next move is given: the result of its last one."""
+        self.branches: list[_Strand] = []
+        self.waiting_for: set[str] = set()
+        """The names of the other branches that must have ended before it begins."""
+        self.has_ended = False
+        self.result: Any = None
+
+
+@dataclass(slots=True)
+class _Job:
+    """A move of a strand that takes time: a tool to call, or a skill to ask."""
+
+    strand: _Strand
+    move: Action | SkillCall[Any, Any]
+    seconds: float
+    """The time that the reasoner took to decide."""
+    step: Step | None = None
+
+
+class _RecordedSteps:
+    """The steps of the run that is resumed, by their place; a reasoner that begins again takes their results."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps: dict[tuple[str | None, str | None], Step] = {
+            (step.node, step.skill or step.tool): step for step in steps if step.node is not None
+        }
+
+    def take(self, move: Action | SkillCall[Any, Any], new: NewStep) -> Step | None:
+        """The recorded step of this move, each once; None if there is none, or one with other arguments."""
+        place = (new.node, new.skill or new.tool)
+        step = self._steps.get(place) if isinstance(move, SkillCall) or move.reuse else None
+        if step is None or step.arguments != new.arguments or step.error is not None:
+            return None
+        return self._steps.pop(place)
+
+
 class _RunDriver:
     """Drives one run."""
 
@@ -234,11 +331,14 @@ class _RunDriver:
         self._recorder = recorder
         self._control = control
         self._meter = BudgetMeter(control.limits, len(recorder.recorded_steps), recorder.usage)
-        self._worker = CancellableWorker(control.on_text)
+        self._workers = CancellableWorkers(control.on_text)
         task = _set_model_deadline(task, control.limits.seconds)
-        self._task = replace(task, on_text=self._worker.emit_text) if control.on_text is not None else task
+        self._task = replace(task, on_text=self._workers.emit_text) if control.on_text is not None else task
         self._tools = {tool.name: tool for tool in task.tools}
         self._open_steps: dict[UUID, Step] = {}
+        self._recorded = _RecordedSteps(())
+        self._strands: list[_Strand] = []
+        self._responder = task.responder or (None if task.context.chat is None else ModelResponder(task.context.chat))
 
     def run(self, reasoner: Reasoner) -> RunOutcome:
         """Run to the end and return the outcome."""
@@ -253,6 +353,7 @@ class _RunDriver:
         except (ReasonerError, ChatError, ToolError, SourceError) as error:
             return self._make_failure(error)
         self._meter.add(final.usage)
+        self._meter.calls.model_calls += int((final.usage or {}).get("calls", 0))
         if not final.answers.final_answer.strip():
             return self.make_result("failed", f"{reasoner.name} came to an end without an answer")
         return replace(self.make_result("answered", None), answers=final.answers, details=final.details)
@@ -269,44 +370,179 @@ class _RunDriver:
     def make_result(self, ending: str, failure: str | None) -> RunOutcome:
         """The outcome of the run with its usage and seconds so far."""
         usage = self._meter.usage.to_json() if self._meter.usage.calls else {}
-        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds)
+        return RunOutcome(ending, failure, usage=usage, seconds=self._meter.seconds, calls=self._meter.describe_calls())
 
     def _solve(self, reasoner: Reasoner) -> FinalAnswer:
-        actions: ReasonerGenerator | None = None
         try:
             steps = self._complete_tool_calls()
             self._open_steps = {step.id: step for step in steps if step.finished_at is None}
-            actions = reasoner.solve(replace(self._task, prior_steps=steps))
-            outcome: ToolResult | None = None
-            while True:
-                self._meter.check_model()
-                before = self._meter.seconds
-                action = self._worker.run(partial(_advance, actions, outcome), self._check_cancelled)
-                if isinstance(action, FinalAnswer):
-                    return action
-                if isinstance(action, StepCompletion):
-                    outcome = self._complete_open_step(action)
-                else:
-                    outcome = self._run_action(action, self._meter.seconds - before)
+            self._recorded = _RecordedSteps(steps)
+            root = _Strand(reasoner.name, reasoner.solve(replace(self._task, prior_steps=steps)))
+            self._strands.append(root)
+            jobs = self._advance([root])
+            while not root.has_ended:
+                self._execute(jobs)
+                jobs = self._advance([job.strand for job in jobs])
+            final: FinalAnswer = root.result
+            return final
         finally:
-            self._worker.abandon(actions.close if actions is not None else lambda: None)
+            self._workers.abandon(self._close_strands)
+
+    def _close_strands(self) -> None:
+        for strand in reversed(self._strands):
+            strand.moves.close()
+
+    def _advance(self, ready: Sequence[_Strand]) -> list[_Job]:
+        """Let each strand go on to its next move that takes time, in order; return these moves."""
+        queue, jobs = deque(ready), list[_Job]()
+        while queue:
+            strand = queue.popleft()
+            self._meter.check_model()
+            before = self._meter.seconds
+            move = self._workers.run(partial(_next_move, strand), self._check_cancelled)
+            if move is None:
+                queue.extendleft(reversed(_successors(strand)))
+            elif isinstance(move, Parallel):
+                queue.extendleft(reversed(self._fork(strand, move)))
+            elif isinstance(move, StepCompletion):
+                strand.received = self._complete_open_step(move)
+                queue.appendleft(strand)
+            elif isinstance(move, Action) and (move.tool is None or move.rejection is not None):
+                strand.received = self._store_action(move, self._meter.seconds - before)
+                queue.appendleft(strand)
+            else:
+                jobs.append(_Job(strand, move, self._meter.seconds - before))
+        return jobs
+
+    def _fork(self, strand: _Strand, move: Parallel) -> list[_Strand]:
+        """Make the strands of the branches; return those that can begin, or the strand itself if there is none."""
+        names = {branch.name for branch in move.branches}
+        strand.branches = [_Strand(branch.name, branch.moves, strand) for branch in move.branches]
+        for child, branch in zip(strand.branches, move.branches, strict=True):
+            child.waiting_for = set(branch.after & names)
+        self._strands += strand.branches
+        first = [child for child in strand.branches if not child.waiting_for]
+        if strand.branches and not first:
+            raise ReasonerError("the branches of a move wait for each other, so none can begin")
+        if not first:
+            strand.received = []
+            return [strand]
+        return first
+
+    def _execute(self, jobs: Sequence[_Job]) -> None:
+        """Store the steps of the jobs in order and do them, several at the same time."""
+        started = self._meter.seconds
+        longest = 0.0
+
+        def handle_result(number: int, result: ToolResult | SkillResult[Any]) -> None:
+            nonlocal longest
+            longest = max(longest, self._meter.seconds - started)
+            jobs[number].strand.received = self._complete_job(jobs[number], result)
+
+        works = (partial(self._perform, self._begin_job(job), job.move) for job in jobs)
+        self._workers.run_all(works, self._control.concurrency, self._check_cancelled, handle_result)
+        self._meter.critical_path += longest
+
+    def _begin_job(self, job: _Job) -> Step:
+        """Store the step of a job before it is done, or take the recorded one."""
+        new = _to_new_step(job.move, job.seconds)
+        recorded = self._recorded.take(job.move, new)
+        if recorded is not None:
+            self._open_steps.pop(recorded.id, None)
+            job.step = recorded
+            return recorded
+        if isinstance(job.move, Action):
+            self._add_decision(job.move)
+        self._meter.check_call(is_skill=isinstance(job.move, SkillCall))
+        self._meter.steps += 1
+        job.step = self._recorder.begin(new)
+        return job.step
+
+    def _perform(self, step: Step, move: Action | SkillCall[Any, Any]) -> ToolResult | SkillResult[Any]:
+        """Call the tool or ask the skill of a step, in a thread of the run."""
+        if step.finished_at is not None:
+            return _read_recorded(step, move)
+        return self._call_tool(step) if isinstance(move, Action) else self._ask_skill(step, move)
+
+    def _call_tool(self, step: Step) -> ToolResult:
+        tool = self._tools.get(step.tool or "")
+        if tool is None:
+            error = f"there is no tool {step.tool} here; use one of {', '.join(self._tools)}"
+            return ToolResult(observation=None, error=error, seconds=0.0, error_kind=ErrorKind.UNAVAILABLE)
+        with working_on_step(step.id):
+            return tool.call(self._task.context, step.arguments)
+
+    def _ask_skill(self, step: Step, call: SkillCall[Any, Any]) -> SkillResult[Any]:
+        if self._responder is None:
+            raise ReasonerError(
+                "This reasoner needs a language model: add a profile on the Settings page, or use the reasoner replay."
+            )
+        with working_on_step(step.id):
+            return answer_skill_call(self._responder, call)
+
+    def _complete_job(self, job: _Job, result: ToolResult | SkillResult[Any]) -> ToolResult | SkillResult[Any]:
+        """Store and count the result of a job, unless its step was finished before; return it with its step."""
+        step = job.step
+        if step is None:
+            raise ReasonerError("a result came for a step that was never stored")
+        if step.finished_at is None and isinstance(result, ToolResult):
+            self._complete_tool_step(step, result)
+            self._meter.calls.retrievals += 1
+        elif step.finished_at is None and isinstance(result, SkillResult):
+            self._complete_skill_step(step, result)
+        return replace(result, step_id=step.id, step_position=step.position)
+
+    def _complete_tool_step(self, step: Step, result: ToolResult) -> Step:
+        self._meter.usage += result.usage or Usage()
+        return self._recorder.complete(step, to_step_result(result))
+
+    def _complete_skill_step(self, step: Step, result: SkillResult[Any]) -> None:
+        usage = None if result.usage is None else result.usage.to_json()
+        self._meter.add(usage)
+        self._meter.calls.model_calls += len(result.attempts)
+        failure = result.error if result.reply is None else None
+        self._recorder.complete(
+            step,
+            StepResult(
+                text=None if result.reply is None else result.reply.model_dump_json(exclude_none=True),
+                data=skill_step_data(result),
+                error=failure,
+                latency=None,
+                usage=usage,
+                error_kind=None if failure is None else str(ErrorKind.MODEL),
+            ),
+        )
+
+    def _add_decision(self, action: Action) -> None:
+        """Count the model calls that decided an action."""
+        self._meter.add(action.usage)
+        self._meter.calls.model_calls += int((action.usage or {}).get("calls", 0))
+
+    def _store_action(self, action: Action, seconds: float) -> ToolResult:
+        """Store a step that calls no tool."""
+        new = action.to_new_step(seconds)
+        step = self._recorded.take(action, new)
+        if step is None:
+            self._add_decision(action)
+            self._meter.check_steps()
+            self._meter.steps += 1
+            step = self._recorder.begin(new)
+            if step.finished_at is None:
+                self._open_steps[step.id] = step
+        outcome = NO_OUTCOME
+        if action.rejection is not None:
+            outcome = ToolResult(None, action.rejection, 0.0, error_kind=ErrorKind.WRONG_ARGUMENTS)
+        return replace(outcome, step_id=step.id, step_position=step.position)
 
     def _complete_tool_calls(self) -> list[Step]:
         """Run the tools of unfinished steps; return the recorded steps. Steps without a tool stay open."""
         steps = self._recorder.recorded_steps
         for index, step in enumerate(steps):
             if step.finished_at is None and step.tool is not None:
-                steps[index], _ = complete_tool_call(self._recorder, step, self._call_tool)
+                result = self._workers.run(partial(self._call_tool, step), self._check_cancelled)
+                steps[index] = self._complete_tool_step(step, result)
+        self._meter.calls = CallCounts.from_steps(steps)
         return steps
-
-    def _run_action(self, action: Action, seconds: float) -> ToolResult:
-        self._meter.add(action.usage)
-        self._meter.check_steps()
-        self._meter.steps += 1
-        step, outcome = execute_step(self._recorder, action.to_new_step(seconds), self._call_tool)
-        if step.finished_at is None and step.tool is None:
-            self._open_steps[step.id] = step
-        return outcome
 
     def _complete_open_step(self, completion: StepCompletion) -> ToolResult:
         step = self._open_steps.pop(completion.step, None)
@@ -326,15 +562,6 @@ class _RunDriver:
         )
         return NO_OUTCOME
 
-    def _call_tool(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        tool = self._tools.get(name)
-        if tool is None:
-            error = f"there is no tool {name} here; use one of {', '.join(self._tools)}"
-            return ToolResult(observation=None, error=error, seconds=0.0, error_kind=ErrorKind.UNAVAILABLE)
-        outcome = self._worker.run(partial(tool.call, self._task.context, arguments), self._check_cancelled)
-        self._meter.usage += outcome.usage or Usage()
-        return outcome
-
     def _check_cancelled(self) -> None:
         if self._control.stop.is_set():
             raise RunStopped
@@ -349,13 +576,55 @@ def _set_model_deadline(task: Task, seconds: float | None) -> Task:
     return replace(task, context=replace(task.context, chat=chat.with_deadline(time.monotonic() + seconds)))
 
 
-def _advance(actions: ReasonerGenerator, outcome: ToolResult | None) -> Action | StepCompletion | FinalAnswer:
-    """The reasoner's next action, or its final answer."""
+def _next_move(strand: _Strand) -> Move | None:
+    """The strand's next move; None if it has ended."""
+    received, strand.received = strand.received, None
     try:
-        return actions.send(outcome)
+        return strand.moves.send(received)
     except StopIteration as end:
-        final: FinalAnswer = end.value
-        return final
+        strand.has_ended, strand.result = True, end.value
+        return None
+
+
+def _successors(ended: _Strand) -> list[_Strand]:
+    """The strands that can go on because this one has ended: branches that waited for it, or else its parent."""
+    parent = ended.parent
+    if parent is None:
+        return []
+    unblocked = []
+    for branch in parent.branches:
+        if ended.name in branch.waiting_for:
+            branch.waiting_for.discard(ended.name)
+            if not branch.waiting_for:
+                unblocked.append(branch)
+    if unblocked or not all(branch.has_ended for branch in parent.branches):
+        return unblocked
+    parent.received = [branch.result for branch in parent.branches]
+    return [parent]
+
+
+def _to_new_step(move: Action | SkillCall[Any, Any], seconds: float) -> NewStep:
+    """The step of a move that takes time."""
+    if isinstance(move, Action):
+        return move.to_new_step(seconds)
+    return NewStep(
+        move.skill.description,
+        arguments=move.request.model_dump(mode="json", exclude_none=True),
+        wall_seconds=seconds,
+        parent=move.parent,
+        node=move.node,
+        skill=move.skill.reference,
+        open=True,
+    )
+
+
+def _read_recorded(step: Step, move: Action | SkillCall[Any, Any]) -> ToolResult | SkillResult[Any]:
+    """The result of a finished step."""
+    if isinstance(move, SkillCall):
+        return read_skill_step(move.skill, step.data or {})
+    kind = None if step.error_kind is None else ErrorKind(step.error_kind)
+    observation = None if step.error is not None else Observation(step.observation or "", step.data or {})
+    return ToolResult(observation, step.error, step.latency or 0.0, error_kind=kind)
 
 
 def _format_step_count(count: int) -> str:

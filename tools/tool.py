@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, get_args, get_type_hints
+from uuid import UUID
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -79,6 +80,9 @@ class ToolResult:
     """The usage of the tool's own model calls, failed ones included; None if it made none."""
     error_kind: ErrorKind | None = None
     """The kind of the error; None without an error."""
+    step_id: UUID | None = None
+    """The id of the step that called the tool, set by the run that recorded it."""
+    step_position: int | None = None
 
 
 _MAX_ERROR_CHARACTERS = 500

@@ -1,0 +1,180 @@
+"""A skill: one typed call of a model, with a name, a version, a request, a reply, a prompt and checks.
+
+    call = SkillCall(PLAN, PlanRequest(question="Who ...?"), node="plan")
+    result = answer_skill_call(ModelResponder(chat), call)
+
+A Responder replies to calls: a language model, gold reasoning, a script or a person. A reply that is not usable is
+asked again at most MAX_RETRIES times, with the sentence that says why; then the skill's fallback applies, or the call
+has failed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from llm.structured_output import ReplyParseError, parse_reply
+from llm.usage import Usage
+
+MAX_RETRIES = 2
+"""How often a skill is asked again after a reply that is not usable."""
+
+RequestT = TypeVar("RequestT", bound=BaseModel)
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback(Generic[RequestT, ReplyT]):
+    """The reply that replaces one which is not usable; `name` is shown in the trace."""
+
+    name: str
+    build: Callable[[RequestT], ReplyT]
+
+
+def _accept(_request: Any, _reply: Any) -> str | None:
+    """The default check, which accepts every reply that has the form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill(Generic[RequestT, ReplyT]):
+    """The definition of a skill."""
+
+    name: str
+    version: int
+    """Raised with every change of the prompt or of the form of the reply."""
+    description: str
+    """What it does, as the thought of its step: Decompose the question."""
+    package: str
+    """The package whose folder `prompts` has its instructions as NAME.jinja."""
+    request_type: type[RequestT]
+    reply_type: type[ReplyT]
+    check: Callable[[RequestT, ReplyT], str | None] = _accept
+    """Returns what is wrong with a reply as one sentence, beyond its form; None if it is usable."""
+    fallback: Fallback[RequestT, ReplyT] | None = None
+
+    @property
+    def reference(self) -> str:
+        """Name and version as stored with its steps: plan/1."""
+        return f"{self.name}/{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillCall(Generic[RequestT, ReplyT]):
+    """A call of a skill that a reasoner has decided; the run stores it as a step before it is answered."""
+
+    skill: Skill[RequestT, ReplyT]
+    request: RequestT
+    node: str
+    """The place of the call in the reasoner's tree, unique within a run: 3/select."""
+    parent: UUID | None = None
+    """The id of the parent step."""
+    sample: int = 0
+    """The number of the sample, where the same request is asked several times."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillReply:
+    """The reply of a responder to one attempt: text to be parsed, or a value of the skill's reply type."""
+
+    text: str
+    value: BaseModel | None = None
+    usage: Usage | None = None
+    problem: str | None = None
+    """Why there is no usable text, such as a reply that was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillAttempt:
+    """One attempt: the reply, and why it was not usable; None if it was."""
+
+    text: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillResult(Generic[ReplyT]):
+    """The result of a call: a reply, possibly that of the fallback, or none."""
+
+    reply: ReplyT | None
+    attempts: tuple[SkillAttempt, ...] = ()
+    fallback: str | None = None
+    """The name of the fallback that gave the reply."""
+    usage: Usage | None = None
+    step_id: UUID | None = None
+    """The id of the step, set by the run."""
+    step_position: int | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why the last attempt was not usable; None if it was."""
+        return self.attempts[-1].error if self.attempts else None
+
+
+class Responder(Protocol):
+    """Replies to calls of skills; thread-safe."""
+
+    @property
+    def name(self) -> str:
+        """The name that runs store: model, oracle, reader."""
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
+        """Reply to the call; `rejections` are the earlier attempts. ChatError if there is no reply."""
+
+
+def answer_skill_call(responder: Responder, call: SkillCall[RequestT, ReplyT]) -> SkillResult[ReplyT]:
+    """Ask the responder until a reply is usable; after the last attempt the skill's fallback applies, if it has one."""
+    attempts: list[SkillAttempt] = []
+    usage: Usage | None = None
+    for _ in range(1 + MAX_RETRIES):
+        reply = responder.reply(call, attempts)
+        if reply.usage is not None:
+            usage = reply.usage if usage is None else usage + reply.usage
+        value, error = _validate(call, reply, responder.name)
+        attempts.append(SkillAttempt(reply.text, error))
+        if value is not None and error is None:
+            return SkillResult(value, tuple(attempts), usage=usage)
+    fallback = call.skill.fallback
+    if fallback is None:
+        return SkillResult(None, tuple(attempts), usage=usage)
+    return SkillResult(fallback.build(call.request), tuple(attempts), fallback.name, usage)
+
+
+def _validate(
+    call: SkillCall[RequestT, ReplyT], reply: SkillReply, responder_name: str
+) -> tuple[ReplyT | None, str | None]:
+    """The reply as a value of the skill's type, and what is wrong with it."""
+    if reply.problem is not None:
+        return None, reply.problem
+    if reply.value is None:
+        try:
+            value = parse_reply(reply.text, call.skill.reply_type, responder_name)
+        except ReplyParseError as error:
+            return None, str(error)
+    elif isinstance(reply.value, call.skill.reply_type):
+        value = reply.value
+    else:
+        raise TypeError(f"{responder_name} replied to {call.skill.name} with a {type(reply.value).__name__}")
+    return value, call.skill.check(call.request, value)
+
+
+def skill_step_data(result: SkillResult[Any]) -> dict[str, Any]:
+    """What the step of a call stores: the reply, the fallback, and the attempts that were not usable."""
+    rejected = [{"text": attempt.text, "error": attempt.error} for attempt in result.attempts if attempt.error]
+    return {
+        "reply": None if result.reply is None else result.reply.model_dump(mode="json", exclude_none=True),
+        "calls": len(result.attempts),
+        **({"fallback": result.fallback} if result.fallback else {}),
+        **({"rejected": rejected} if rejected else {}),
+    }
+
+
+def read_skill_step(skill: Skill[Any, ReplyT], data: dict[str, Any]) -> SkillResult[ReplyT]:
+    """The result that a finished step stores; pydantic's ValidationError if an edit broke its form."""
+    reply = data.get("reply")
+    return SkillResult(
+        None if reply is None else skill.reply_type.model_validate(reply),
+        tuple(SkillAttempt(attempt["text"], attempt["error"]) for attempt in data.get("rejected", ())),
+        data.get("fallback"),
+    )

@@ -1,0 +1,82 @@
+"""The values that skills exchange: answers with the input they belong to, passages and rows with their ids."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from llm.structured_output import ReplyText
+
+
+class AnswerValue(BaseModel):
+    """One answer; `of` is the key of the input that it belongs to, where there are several."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: ReplyText
+    entity: str | None = None
+    of: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What identifies the value: its entity, else its text."""
+        return self.entity or self.text
+
+
+class SourcePassage(BaseModel):
+    """A passage or row that a tool returned; the id is STEP.NUMBER."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    source: str
+    """text, graph or web."""
+    title: str
+    text: str
+
+    @property
+    def step(self) -> int:
+        """The position of the step that returned it."""
+        return int(self.id.partition(".")[0])
+
+
+class AnswersReply(BaseModel):
+    """Answers that rest on passages; `unknown` if the passages do not tell."""
+
+    answers: list[AnswerValue] = Field(default_factory=list)
+    support: list[ReplyText] = Field(default_factory=list)
+    """The ids of the passages that state the answers."""
+    unknown: bool = False
+
+
+def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
+    """What is wrong with answers as one sentence: an unknown id of a passage, or an answer that is also unknown."""
+    ids = {passage.id for passage in passages}
+    unknown_ids = [id_ for id_ in reply.support if id_ not in ids]
+    if unknown_ids:
+        return f"There is no passage {unknown_ids[0]}; name ids of the passages that were given."
+    if reply.unknown and reply.answers:
+        return "The reply has answers and says that they are unknown; give one of the two."
+    if any(not answer.text.strip() for answer in reply.answers):
+        return "An answer is empty; leave it out, or say that it is unknown."
+    return None
+
+
+def distinct_values(values: Iterable[AnswerValue]) -> list[AnswerValue]:
+    """The values without duplicates, in order, without the inputs they belong to."""
+    return list({value.key: value.model_copy(update={"of": None}) for value in values}.values())
+
+
+def format_values(values: Sequence[AnswerValue], limit: int = 10) -> str:
+    """The distinct values as a list in a sentence; of many, the first ones and their number."""
+    texts = list(dict.fromkeys(value.text for value in values))
+    if not texts:
+        return "nobody and nothing"
+    shown = ", ".join(texts[:limit])
+    return shown if len(texts) <= limit else f"{shown} and {len(texts) - limit} others"
+
+
+def fill_references(question: str, answers: Mapping[int, Sequence[AnswerValue]]) -> str:
+    """The question with each reference [3] replaced by the answers of question 3."""
+    for number, values in answers.items():
+        question = question.replace(f"[{number}]", format_values(values))
+    return question
