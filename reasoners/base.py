@@ -111,6 +111,8 @@ class FinalAnswer:
     usage: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     """Merged into the trace's configuration: the response, the agreement of the sources and so on."""
+    expected_model_calls: int | None = None
+    """The model calls that the method's plan needs without retries and fallbacks; None if that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class BudgetMeter:
         self.steps = steps
         self.usage = used
         self.calls = CallCounts()
+        self.expected_model_calls: int | None = None
         self.critical_path = 0.0
         """Seconds of the tools and skills that the run had to wait for."""
         self._limits = limits
@@ -118,7 +119,8 @@ class BudgetMeter:
 
     def describe_calls(self) -> dict[str, Any]:
         """The counts of calls and the critical path in seconds, as a trace's configuration stores them."""
-        return {**asdict(self.calls), "critical_path": round(self.critical_path, 3)}
+        expected = {} if self.expected_model_calls is None else {"model_calls_expected": self.expected_model_calls}
+        return {**asdict(self.calls), **expected, "critical_path": round(self.critical_path, 3)}
 
     def check_steps(self) -> None:
         """Raise RunLimitExceeded if another step would exceed the limit."""

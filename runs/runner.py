@@ -356,6 +356,7 @@ class _RunDriver:
         self._meter.calls.model_calls += int((final.usage or {}).get("calls", 0))
         if not final.answers.final_answer.strip():
             return self.make_result("failed", f"{reasoner.name} came to an end without an answer")
+        self._meter.expected_model_calls = final.expected_model_calls
         return replace(self.make_result("answered", None), answers=final.answers, details=final.details)
 
     def _make_failure(self, error: Exception) -> RunOutcome:

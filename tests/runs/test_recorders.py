@@ -82,7 +82,9 @@ def test_an_answered_run_is_submitted_with_answers_cost_and_configuration(scene:
     trace = record.trace
     assert (trace.status, trace.ending, trace.failure, trace.author_id) == ("submitted", "answered", None, None)
     assert (trace.final_answer, trace.answer_graph) == ("Ada", "Ada Reed")
-    assert trace.configuration == {"k": 3, "seed": 1, "agreement": "all"}
+    calls = trace.configuration["calls"]
+    assert trace.configuration == {"k": 3, "seed": 1, "agreement": "all", "calls": calls}
+    assert (calls["model_calls"], calls["retrievals"]) == (4, 3)
     assert (trace.cost["calls"], trace.cost["input_tokens"]) == (4, 360)
     assert [(s.position, s.observation, s.usage) for s in record.steps] == [
         (n, f"quay {n}", {"thought": USED}) for n in (1, 2, 3)

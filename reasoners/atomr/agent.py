@@ -1,0 +1,373 @@
+"""The AtomR reasoner: plans a tree of operations and executes each as soon as what it refers to is answered."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from db.recording import TraceAnswers
+from reasoners.answers.extraction import join_answers
+from reasoners.atomr.plan import (
+    PLAN,
+    Operator,
+    PlanArgument,
+    PlanNode,
+    PlanReply,
+    PlanRequest,
+    list_dependencies,
+)
+from reasoners.base import (
+    Action,
+    Branch,
+    FinalAnswer,
+    Move,
+    Parallel,
+    QuestionRefused,
+    ReasonerError,
+    ReasonerGenerator,
+    StepCompletion,
+    Task,
+)
+from reasoners.retrieval import SOURCE_DESCRIPTIONS, RetrievalQuery, Retriever, list_sources
+from reasoners.skills.set_operations import OperationUndefined, combine_answers
+from reasoners.skills.shared_skills import (
+    DIRECT_ANSWER,
+    DIRECT_RAG,
+    SELECT_SOURCES,
+    BareQuestion,
+    PassageQuestion,
+    SelectSourcesRequest,
+    SourceChoice,
+)
+from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
+from reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    SourcePassage,
+    check_answers,
+    distinct_values,
+    fill_references,
+    format_values,
+)
+
+OWN_KNOWLEDGE_CHOICES = {
+    "never": "answers rest on sources only",
+    "fallback": "the model answers itself where the sources do not tell, which the trace marks",
+}
+NO_ANSWER_TEXT = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class AtomROptions:
+    """The options of AtomR."""
+
+    passages: int = 3
+    """Articles or pages read after a search."""
+    own: str = "never"
+    """Whether the model's own knowledge may answer: never, fallback."""
+
+
+class OperandValue(BaseModel):
+    """An argument of an operation: a text, or the answers of an earlier node."""
+
+    text: str | None = None
+    values: list[AnswerValue] | None = None
+
+
+class OperateRequest(BaseModel):
+    """An operation with its arguments, and the passages to answer it from."""
+
+    op: Operator
+    question: str
+    args: list[OperandValue]
+    passages: list[SourcePassage]
+
+
+def _check_operation(request: OperateRequest, reply: AnswersReply) -> str | None:
+    heads = [value.key for operand in request.args[:1] for value in operand.values or ()]
+    owners = {answer.of for answer in reply.answers}
+    if len(heads) > 1 and (strange := sorted(str(owner) for owner in owners if owner not in heads)):
+        return f"An answer belongs to {strange[0]}, which is none of the things asked about; set `of` to one of them."
+    return check_answers(reply, request.passages)
+
+
+OPERATE: Skill[OperateRequest, AnswersReply] = Skill(
+    name="operate",
+    version=1,
+    description="I carry out the operation on what was retrieved.",
+    package="reasoners.atomr",
+    request_type=OperateRequest,
+    reply_type=AnswersReply,
+    check=_check_operation,
+    fallback=Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+)
+
+
+class AnsweredQuestion(BaseModel):
+    """A question of the tree with its answers."""
+
+    question: str
+    answers: list[AnswerValue]
+
+
+class AggregateRequest(BaseModel):
+    """A question, and the answered questions that it follows from."""
+
+    question: str
+    how: str | None = None
+    answered: list[AnsweredQuestion] = Field(default_factory=list)
+
+
+AGGREGATE: Skill[AggregateRequest, AnswersReply] = Skill(
+    name="aggregate",
+    version=1,
+    description="I conclude from the earlier answers.",
+    package="reasoners.atomr",
+    request_type=AggregateRequest,
+    reply_type=AnswersReply,
+    check=lambda _request, reply: check_answers(reply, ()),
+    fallback=Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+)
+
+
+@dataclass(slots=True)
+class _NodeResult:
+    """The answers of a node, and what they rest on."""
+
+    values: list[AnswerValue] = field(default_factory=list)
+    base: int | None = None
+    """The node that `AnswerValue.of` refers to."""
+    unknown: bool = False
+    how: str = "operator"
+    """operator, code, model, fallback, own knowledge, or nothing to ask."""
+    steps: set[int] = field(default_factory=set)
+    """The positions of the steps that state the answers."""
+    sources: set[str] = field(default_factory=set)
+
+
+NodeGenerator = Generator[Move, Any, None]
+
+
+@dataclass(frozen=True, slots=True)
+class AtomR:
+    """The reasoner; one instance can solve many tasks at the same time."""
+
+    options: AtomROptions = field(default_factory=AtomROptions)
+    name: str = field(default="atomr", init=False)
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        """Plan, execute the tree, and answer with the answers of its root."""
+        sources = list_sources(task)
+        if not sources:
+            raise ReasonerError(
+                "AtomR needs the tools of a source: wikisearch and read, websearch and read, or getWikiDataID, "
+                "generateQuery and runQuery. Offer them in the project."
+            )
+        request = PlanRequest(question=task.question, sources=sources)
+        planned: SkillResult[PlanReply] = yield SkillCall(PLAN, request, "plan")
+        if planned.reply is None:
+            raise ReasonerError(f"There is no plan: {planned.error}")
+        return (yield from _TreeRun(self.options, task, sources, planned.reply).run())
+
+
+class _TreeRun:
+    """Executes the tree of one question."""
+
+    def __init__(self, options: AtomROptions, task: Task, sources: Sequence[str], plan: PlanReply) -> None:
+        self._options = options
+        self._task = task
+        self._sources = sources
+        self._nodes = plan.by_id
+        self._retriever = Retriever(task, options.passages)
+        self._spans: dict[int, UUID] = {}
+        self._results: dict[int, _NodeResult] = {}
+        self._expected_calls = 1
+
+    def run(self) -> ReasonerGenerator:
+        """Execute all nodes and give the answer of the root."""
+        yield from self._open_spans()
+        yield Parallel(
+            [
+                Branch(str(node.id), self._solve_node(node), frozenset(map(str, list_dependencies(node))))
+                for node in self._nodes.values()
+            ]
+        )
+        return self._conclude(self._results[0])
+
+    def _open_spans(self) -> Generator[Move, Any, None]:
+        """Begin the span of each node, parents first."""
+        queue: list[tuple[int, UUID | None]] = [(0, None)]
+        for number, parent in queue:
+            node = self._nodes[number]
+            opened = yield Action(node.question, parent=parent, node=str(number), skill="node", open=True, reuse=True)
+            self._spans[number] = opened.step_id
+            queue += [(child, opened.step_id) for child in node.children]
+
+    def _solve_node(self, node: PlanNode) -> NodeGenerator:
+        references = {number: self._results[number].values for number in list_dependencies(node)}
+        question = fill_references(node.question, references)
+        result = yield from self._answer_node(node, question)
+        if not result.unknown:
+            for number in list_dependencies(node):
+                result.steps |= self._results[number].steps
+                result.sources |= self._results[number].sources
+        self._results[node.id] = result
+        yield StepCompletion(
+            self._spans[node.id],
+            "unknown" if result.unknown else format_values(result.values),
+            {
+                "question": question,
+                "op": node.op,
+                "how": result.how,
+                "answers": [value.model_dump(exclude_none=True) for value in result.values],
+                "unknown": result.unknown,
+                "cited": sorted(result.steps),
+            },
+        )
+
+    def _answer_node(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
+        if node.op is None or node.op == "DR":
+            return (yield from self._combine(node, question))
+        return (yield from self._operate(node, node.op, question))
+
+    def _operate(self, node: PlanNode, op: Operator, question: str) -> Generator[Move, Any, _NodeResult]:
+        place, span = str(node.id), self._spans[node.id]
+        if any(self._results[number].unknown for number in node.references):
+            return (yield from self._answer_otherwise(node, question, ()))
+        operands = [self._to_operand(argument) for argument in node.args]
+        base = node.references[0] if node.references else None
+        if base is not None and not self._results[base].values:
+            return _NodeResult([], base, how="nothing to ask")
+        self._expected_calls += 1
+        sources = self._sources
+        if len(sources) > 1:
+            self._expected_calls += 1
+            request = SelectSourcesRequest(
+                question=question,
+                op=node.op,
+                sources=[SourceChoice(name=name, description=SOURCE_DESCRIPTIONS[name]) for name in sources],
+            )
+            selected = yield SkillCall(SELECT_SOURCES, request, f"{place}/select", span)
+            sources = sources if selected.reply is None else selected.reply.sources
+        passages = yield from self._retriever.retrieve(sources, _to_query(question, operands), place, span)
+        operation = OperateRequest(op=op, question=question, args=operands, passages=passages)
+        operated: SkillResult[AnswersReply] = yield SkillCall(OPERATE, operation, f"{place}/operate", span)
+        reply = operated.reply
+        if reply is None or reply.unknown:
+            return (yield from self._answer_otherwise(node, question, passages))
+        return _to_result(reply, passages, base)
+
+    def _combine(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
+        """Answer an inner node, or DR, from earlier answers: by code if the plan says how, else by the model."""
+        inputs = node.children or node.references
+        if any(self._results[number].unknown for number in inputs):
+            return (yield from self._answer_otherwise(node, question, ()))
+        if node.from_last and node.children:
+            last = self._results[node.children[-1]]
+            return _NodeResult(last.values, last.base, how="code")
+        if node.how is not None:
+            try:
+                return _NodeResult(combine_answers(node.how, self._collect_operands(node)), how="code")
+            except OperationUndefined:
+                # The model may understand what the code does not, such as "the 1930s".
+                pass
+        self._expected_calls += 1
+        answered = [
+            AnsweredQuestion(question=self._nodes[number].question, answers=self._results[number].values)
+            for number in inputs
+        ]
+        request = AggregateRequest(question=question, how=node.how, answered=answered)
+        place, span = f"{node.id}/aggregate", self._spans[node.id]
+        aggregated: SkillResult[AnswersReply] = yield SkillCall(AGGREGATE, request, place, span)
+        reply = aggregated.reply
+        if reply is None or reply.unknown:
+            return (yield from self._answer_otherwise(node, question, ()))
+        return _NodeResult(list(reply.answers), how="model")
+
+    def _answer_otherwise(
+        self, node: PlanNode, question: str, passages: Sequence[SourcePassage]
+    ) -> Generator[Move, Any, _NodeResult]:
+        """Answer by the question as it stands: from the passages, or else new ones, or the model's own knowledge."""
+        place, span = str(node.id), self._spans[node.id]
+        shown = list(passages)
+        if not shown:
+            query = RetrievalQuery(question, ())
+            shown = yield from self._retriever.retrieve(self._sources, query, f"{place}/again", span)
+        request = PassageQuestion(question=question, passages=shown)
+        read: SkillResult[AnswersReply] = yield SkillCall(DIRECT_RAG, request, f"{place}/direct", span)
+        if read.reply is not None and not read.reply.unknown:
+            result = _to_result(read.reply, shown, None)
+            result.how = "fallback"
+            return result
+        if node.id == 0 and self._options.own == "fallback":
+            bare = BareQuestion(question=self._task.question)
+            own: SkillResult[AnswersReply] = yield SkillCall(DIRECT_ANSWER, bare, f"{place}/own", span)
+            if own.reply is not None and not own.reply.unknown:
+                return _NodeResult(list(own.reply.answers), how="own knowledge", sources={"model"})
+        return _NodeResult(unknown=True, how="unknown")
+
+    def _collect_operands(self, node: PlanNode) -> list[list[AnswerValue]]:
+        """The answers that DR refers to; those that belong to values of the first are traced back to them."""
+        first = node.references[0]
+        return [
+            self._trace_back(number, first)
+            if position and node.how in ("count each", "earliest", "latest")
+            else self._results[number].values
+            for position, number in enumerate(node.references)
+        ]
+
+    def _trace_back(self, number: int, target: int) -> list[AnswerValue]:
+        """The answers of a node with the value of the target node that each belongs to."""
+        result = self._results[number]
+        pairs = [(value, value.of) for value in result.values]
+        base = result.base
+        while base is not None and base != target:
+            between = self._results[base]
+            owners: dict[str, list[str | None]] = {}
+            for value in between.values:
+                owners.setdefault(value.key, []).append(value.of)
+            pairs = [(value, owner) for value, of in pairs for owner in owners.get(of or "", ())]
+            base = between.base
+        return [value.model_copy(update={"of": owner}) for value, owner in pairs]
+
+    def _to_operand(self, argument: PlanArgument) -> OperandValue:
+        if argument.ref is None:
+            return OperandValue(text=argument.text)
+        return OperandValue(values=distinct_values(self._results[argument.ref].values))
+
+    def _conclude(self, root: _NodeResult) -> FinalAnswer:
+        if root.unknown:
+            raise QuestionRefused(f"The sources do not tell the answer to: {self._task.question}")
+        texts = list(dict.fromkeys(value.text for value in root.values))
+        answer = join_answers(texts) or NO_ANSWER_TEXT
+        cited = sorted(root.steps)
+        marks = "".join(f" [step {position}]" for position in cited)
+        answers = TraceAnswers(
+            answer,
+            answer_text=answer if root.sources and root.sources <= {"text", "web"} else None,
+            answer_graph=answer if root.sources == {"graph"} else None,
+            answer_model=answer if root.sources == {"model"} else None,
+            final_thought=f"So the answer is: {answer}.{marks}",
+        )
+        details: dict[str, Any] = {"answers": texts} | ({"cited": cited} if cited else {})
+        return FinalAnswer(answers, details=details, expected_model_calls=self._expected_calls)
+
+
+def _to_result(reply: AnswersReply, passages: Sequence[SourcePassage], base: int | None) -> _NodeResult:
+    supporting = [passage for passage in passages if passage.id in reply.support]
+    return _NodeResult(
+        list(reply.answers),
+        base,
+        steps={passage.step for passage in supporting},
+        sources={passage.source for passage in supporting},
+    )
+
+
+def _to_query(question: str, operands: Sequence[OperandValue]) -> RetrievalQuery:
+    first, rest = operands[0], operands[1:]
+    words = " ".join(operand.text for operand in rest if operand.text)
+    if first.values is not None:
+        return RetrievalQuery(question, first.values, words)
+    return RetrievalQuery(question, [AnswerValue(text=first.text or question)], words)

@@ -1,0 +1,186 @@
+"""The plan of AtomR: a tree of questions whose leaves are operations; references are typed, never text to evaluate."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from llm.structured_output import ReplyText
+from reasoners.skills.set_operations import Operation, operand_counts
+from reasoners.skills.skill import Fallback, Skill
+
+MAX_NODES = 40
+MAX_DEPTH = 6
+Operator = Literal["Search", "Relate", "Filter", "DR"]
+"""Find a thing; look up a relation of things; keep the things that meet a condition; reason over earlier answers."""
+
+
+class PlanArgument(BaseModel):
+    """An argument of an operation: a text, or the answers of another node."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: ReplyText | None = None
+    ref: int | None = None
+
+
+class PlanNode(BaseModel):
+    """One question of the tree; `[3]` in it stands for the answers of node 3."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    question: ReplyText
+    children: list[int] = Field(default_factory=list)
+    op: Operator | None = None
+    args: list[PlanArgument] = Field(default_factory=list)
+    how: Operation | None = None
+    """How DR combines its arguments; None leaves it to the model."""
+    from_last: bool = False
+    """Whether the answers of its last child are its answers; otherwise the model concludes from all children."""
+
+    @property
+    def references(self) -> list[int]:
+        """The nodes whose answers it uses as arguments."""
+        return [argument.ref for argument in self.args if argument.ref is not None]
+
+
+class PlanReply(BaseModel):
+    """The tree; node 0 is the question itself."""
+
+    nodes: list[PlanNode]
+
+    @property
+    def by_id(self) -> Mapping[int, PlanNode]:
+        """The nodes by their ids."""
+        return {node.id: node for node in self.nodes}
+
+
+class PlanRequest(BaseModel):
+    """A question, and the sources that can be asked."""
+
+    question: str
+    sources: list[str]
+
+
+def list_dependencies(node: PlanNode) -> set[int]:
+    """The nodes that must be answered before this one."""
+    return {*node.children, *node.references}
+
+
+def check_plan(_request: PlanRequest, plan: PlanReply) -> str | None:
+    """What is wrong with a plan as one sentence; None if it can be executed."""
+    if len(plan.nodes) > MAX_NODES:
+        return f"The plan has {len(plan.nodes):,} nodes; use at most {MAX_NODES}."
+    nodes = plan.by_id
+    if len(nodes) != len(plan.nodes):
+        return "Two nodes have the same id; number the nodes from 0."
+    if 0 not in nodes:
+        return "There is no node 0, which is the question itself."
+    return next(
+        (
+            problem
+            for problems in (_tree_problems(nodes), _node_problems(nodes), _order_problems(nodes))
+            for problem in problems
+        ),
+        None,
+    )
+
+
+def _tree_problems(nodes: Mapping[int, PlanNode]) -> Iterator[str]:
+    parents: dict[int, int] = {}
+    for node in nodes.values():
+        for child in node.children:
+            if child not in nodes:
+                yield f"Node {node.id} names node {child} as a child, which does not exist."
+            if child in parents:
+                yield f"Node {child} is a child of both {parents[child]} and {node.id}; a node has one parent."
+            parents[child] = node.id
+    orphans = sorted(nodes.keys() - parents.keys() - {0})
+    if orphans:
+        yield f"Node {orphans[0]} belongs to no parent; every node but 0 is a child of another."
+    if 0 in parents:
+        yield "Node 0 is the question itself and cannot be a child."
+
+
+def _node_problems(nodes: Mapping[int, PlanNode]) -> Iterator[str]:
+    for node in nodes.values():
+        for argument in node.args:
+            if (argument.text is None) == (argument.ref is None):
+                yield f"An argument of node {node.id} must be either a text or a reference."
+            if argument.ref is not None and argument.ref not in nodes:
+                yield f"Node {node.id} refers to node {argument.ref}, which does not exist."
+        if node.children and node.op is not None:
+            yield f"Node {node.id} has both children and an operation; give it one of the two."
+        if not node.children and node.op is None:
+            yield f"Node {node.id} has neither children nor an operation."
+        yield from _operation_problems(node)
+
+
+def _operation_problems(node: PlanNode) -> Iterator[str]:
+    count = len(node.args)
+    if node.op == "Search" and not (1 <= count <= 2 and not node.references):
+        yield f"Search in node {node.id} takes a name and perhaps a description, both as texts."
+    if node.op == "Relate" and count != 2:
+        yield f"Relate in node {node.id} takes two arguments, the things and the relation, not {count}."
+    if node.op == "Filter" and not (count == 2 and node.args[0].ref is not None and node.args[1].text):
+        yield f"Filter in node {node.id} takes a reference to a list and a condition as text."
+    if node.op == "DR":
+        if not node.references or len(node.references) != count:
+            yield f"DR in node {node.id} takes references to earlier nodes only, at least one."
+        elif node.how is not None and count not in operand_counts(node.how):
+            counts = " or ".join(map(str, operand_counts(node.how)))
+            yield f"The operation {node.how!r} of node {node.id} takes {counts} references, not {count}."
+
+
+def _order_problems(nodes: Mapping[int, PlanNode]) -> Iterator[str]:
+    """A cycle among children and references, or a tree that is too deep."""
+    states: dict[int, bool] = {}
+    for start in nodes:
+        stack = [(start, iter(sorted(list_dependencies(nodes[start]))))] if start not in states else []
+        if stack:
+            states[start] = False
+        while stack:
+            number, dependencies = stack[-1]
+            dependency = next(dependencies, None)
+            if dependency is None:
+                states[number] = True
+                stack.pop()
+            elif dependency not in states:
+                states[dependency] = False
+                stack.append((dependency, iter(sorted(list_dependencies(nodes[dependency])))))
+            elif not states[dependency]:
+                yield f"Node {number} waits for node {dependency}, which waits for it; remove the circle."
+                return
+    depth = _tree_depth(nodes)
+    if depth > MAX_DEPTH:
+        yield f"The tree is {depth} levels deep; use at most {MAX_DEPTH}."
+
+
+def _tree_depth(nodes: Mapping[int, PlanNode]) -> int:
+    depth, level = 0, [0]
+    while level:
+        level = [child for number in level for child in nodes[number].children]
+        depth += 1
+    return depth
+
+
+def _plan_single_search(request: PlanRequest) -> PlanReply:
+    """A plan of one node, which is answered from what a search for the question finds."""
+    return PlanReply(nodes=[PlanNode(id=0, question=request.question, op="Search", args=[_as_text(request.question)])])
+
+
+def _as_text(text: str) -> PlanArgument:
+    return PlanArgument(text=text)
+
+
+PLAN: Skill[Any, PlanReply] = Skill(
+    name="plan",
+    version=1,
+    description="I take the question apart into operations.",
+    package="reasoners.atomr",
+    request_type=PlanRequest,
+    reply_type=PlanReply,
+    check=check_plan,
+    fallback=Fallback("answer from a search for the whole question", _plan_single_search),
+)

@@ -1,0 +1,185 @@
+"""Retrieval for reasoners: searches of text, graph and web by the tools of the task, as passages with ids.
+
+Every retrieval is a step of the trace with an ordinary tool, so that it can be shown, rated, replayed and forked. The
+sources are read at the same time.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from reasoners.base import Action, Branch, Move, Parallel, Task
+from reasoners.provenance import trace_argument_origins
+from reasoners.skills.values import AnswerValue, SourcePassage
+from tools.tool import ToolResult
+
+SOURCE_TOOLS: Mapping[str, tuple[str, ...]] = {
+    "graph": ("getWikiDataID", "generateQuery", "runQuery"),
+    "text": ("wikisearch", "read"),
+    "web": ("websearch", "read"),
+}
+"""The sources, and the tools that retrieve from each."""
+SOURCE_DESCRIPTIONS = {
+    "graph": "a knowledge graph: facts about entities, exact and complete where it has them",
+    "text": "articles of an encyclopedia: search, then read",
+    "web": "web pages: search, then read; pages may be out of date",
+}
+MAX_HEADS = 5
+"""How many values of a set are searched for one by one in articles and pages."""
+
+RetrievalGenerator = Generator[Move, Any, list[SourcePassage]]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalQuery:
+    """What to look up: the question in full, the values it is about, and the words for what is asked of them."""
+
+    question: str
+    heads: Sequence[AnswerValue]
+    words: str = ""
+
+    @property
+    def searches(self) -> list[tuple[AnswerValue | None, str]]:
+        """The searches, one for each of the first values, or one for the question."""
+        if not self.heads:
+            return [(None, self.question)]
+        return [(head, f"{head.text} {self.words}".strip()) for head in self.heads[:MAX_HEADS]]
+
+
+def list_sources(task: Task) -> list[str]:
+    """The sources whose tools the task offers."""
+    offered = {tool.name for tool in task.tools}
+    return [source for source, tools in SOURCE_TOOLS.items() if offered.issuperset(tools)]
+
+
+class Retriever:
+    """Retrieves for one run; `passages_per_source` limits the texts that are read after a search."""
+
+    def __init__(self, task: Task, passages_per_source: int = 3) -> None:
+        self._question = task.question
+        self._passages_per_source = passages_per_source
+        self._data_by_step: dict[int, Any] = {}
+
+    def retrieve(
+        self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
+    ) -> RetrievalGenerator:
+        """Retrieve from the sources at the same time; a source that fails or has nothing gives no passage."""
+        branches = [
+            Branch(source, _SOURCES[source](self, query, f"{node}/{source}", parent))
+            for source in dict.fromkeys(sources)
+        ]
+        results: list[list[SourcePassage]] = yield Parallel(branches)
+        return [passage for passages in results for passage in passages]
+
+    def _retrieve_text(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
+        return self._search_and_read(query, node, parent, "wikisearch", "hits", "title", "text")
+
+    def _retrieve_web(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
+        return self._search_and_read(query, node, parent, "websearch", "pages", "address", "web")
+
+    def _search_and_read(  # noqa: PLR0913, PLR0917 - text and web differ in these names only
+        self, query: RetrievalQuery, node: str, parent: UUID | None, tool: str, hits: str, address: str, source: str
+    ) -> RetrievalGenerator:
+        searches = query.searches
+        reads_each = self._passages_per_source if len(searches) == 1 else 1
+        branches = [
+            Branch(
+                str(number),
+                self._search_once(query, words, f"{node}/{number}", parent, (tool, hits, address, source, reads_each)),
+            )
+            for number, (_, words) in enumerate(searches)
+        ]
+        results: list[list[SourcePassage]] = yield Parallel(branches)
+        return [passage for passages in results for passage in passages]
+
+    def _search_once(
+        self,
+        query: RetrievalQuery,
+        words: str,
+        node: str,
+        parent: UUID | None,
+        how: tuple[str, str, str, str, int],
+    ) -> RetrievalGenerator:
+        tool, hits, address, source, reads_each = how
+        search = yield from self._call(tool, {"query": words}, f"{node}/search", parent)
+        targets = [hit[address] for hit in _data(search).get(hits, ())][:reads_each]
+        reads: list[ToolResult] = yield Parallel(
+            [
+                Branch(
+                    str(number),
+                    self._call("read", {"title": target, "question": query.question}, f"{node}/read{number}", parent),
+                )
+                for number, target in enumerate(dict.fromkeys(targets))
+            ]
+        )
+        return [passage for read in reads for passage in _read_passages(read, source)]
+
+    def _retrieve_graph(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
+        ids: list[str] = []
+        for number, head in enumerate(query.heads[:MAX_HEADS]):
+            if head.entity is not None:
+                ids.append(head.entity)
+                continue
+            candidates = yield from self._call("getWikiDataID", {"title": head.text}, f"{node}/id{number}", parent)
+            ids += [entity["id"] for entity in _data(candidates).get("entities", ())][:1]
+        arguments = {"question": query.question, "entity_ids": list(dict.fromkeys(ids))}
+        written = yield from self._call("generateQuery", arguments, f"{node}/write", parent)
+        candidates_data = _data(written).get("candidates", ())
+        if not candidates_data:
+            return []
+        table = yield from self._call("runQuery", {"sparql": candidates_data[0]["sparql"]}, f"{node}/run", parent)
+        return _table_passages(table)
+
+    def _call(
+        self, tool: str, arguments: dict[str, Any], node: str, parent: UUID | None
+    ) -> Generator[Move, ToolResult, ToolResult]:
+        """Call a tool as a step of the trace; a recorded call with these arguments is taken again."""
+        origins = trace_argument_origins(arguments, self._question, self._data_by_step)
+        outcome = yield Action("", tool, arguments, origins, parent=parent, node=node, reuse=True)
+        if outcome.observation is not None and outcome.step_position is not None:
+            self._data_by_step[outcome.step_position] = outcome.observation.data
+        return outcome
+
+
+_SOURCES = {
+    "graph": Retriever._retrieve_graph,
+    "text": Retriever._retrieve_text,
+    "web": Retriever._retrieve_web,
+}
+
+
+def _data(result: ToolResult) -> dict[str, Any]:
+    """The data of an observation; empty after an error, which its step shows."""
+    return {} if result.observation is None else result.observation.data
+
+
+def _read_passages(result: ToolResult, source: str) -> list[SourcePassage]:
+    data = _data(result)
+    return [
+        SourcePassage(id=f"{result.step_position}.{number}", source=source, title=data["title"], text=best["text"])
+        for number, best in enumerate(data.get("best", ()), 1)
+    ]
+
+
+def _table_passages(result: ToolResult) -> list[SourcePassage]:
+    """The rows of a query's result, or its truth."""
+    data = _data(result)
+    if data.get("boolean") is not None:
+        text = "yes" if data["boolean"] else "no"
+        return [SourcePassage(id=f"{result.step_position}.1", source="graph", title="query", text=text)]
+    return [
+        SourcePassage(
+            id=f"{result.step_position}.{number}",
+            source="graph",
+            title=", ".join(data["columns"]),
+            text=" | ".join(_cell_text(cell) for cell in row),
+        )
+        for number, row in enumerate(data.get("rows", ()), 1)
+    ]
+
+
+def _cell_text(cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return "-"
+    return f"{cell['label']} ({cell['value']})" if "label" in cell else str(cell["value"])

@@ -1,0 +1,151 @@
+"""Answers that follow from earlier answers without a source: counts, comparisons, intersections.
+
+    combine_answers("earliest", [people, birthdays])  # people whose birthday is the earliest
+
+Values of the second operand name the value of the first that they belong to (`AnswerValue.of`).
+"""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from reasoners.answers.dates_and_numbers import normalize_quantities
+from reasoners.answers.normalization import answers_equal
+from reasoners.skills.values import AnswerValue, distinct_values
+
+Operation = Literal[
+    "both",
+    "count",
+    "count each",
+    "earliest",
+    "latest",
+    "earlier",
+    "later",
+    "same",
+    "different",
+    "overlap",
+    "within",
+]
+"""The operations by name, as the gold trees of generated worlds name them (fiction/questions/decomposition.py)."""
+Operand = Sequence[AnswerValue]
+Number = tuple[Decimal, ...]
+"""A number, or a date as year, month and day."""
+
+
+class OperationUndefined(ValueError):
+    """The operands do not fit the operation; the message says why in one sentence."""
+
+
+def combine_answers(operation: Operation, operands: Sequence[Operand]) -> list[AnswerValue]:
+    """Apply the operation; [] where the operands have no answer to it, such as a comparison of equal days.
+
+    OperationUndefined if the number of operands is wrong, or a value is neither a date nor a number.
+    """
+    counts, function = _OPERATIONS[operation]
+    if len(operands) not in counts:
+        raise OperationUndefined(f"{operation} takes {' or '.join(map(str, counts))} operands, not {len(operands)}")
+    return function(operands)
+
+
+def operand_counts(operation: Operation) -> tuple[int, ...]:
+    """The numbers of operands that an operation takes."""
+    return _OPERATIONS[operation][0]
+
+
+def _intersect(operands: Sequence[Operand]) -> list[AnswerValue]:
+    common = set.intersection(*({value.key for value in operand} for operand in operands))
+    return [value for value in distinct_values(operands[0]) if value.key in common]
+
+
+def _count(operands: Sequence[Operand]) -> list[AnswerValue]:
+    return [_number(len(distinct_values(operands[0])))]
+
+
+def _count_each(operands: Sequence[Operand]) -> list[AnswerValue]:
+    owners, counted = operands
+    counts = {len({value.key for value in counted if value.of in {owner.key, owner.text}}) for owner in owners}
+    return [_number(count) for count in sorted(counts)]
+
+
+def _extreme(
+    operands: Sequence[Operand], choose: Callable[[Sequence[tuple[Decimal, ...]]], object]
+) -> list[AnswerValue]:
+    people, days = operands
+    day_by_owner = {day.of: _comparable(day) for day in days}
+    owners = [
+        (person, day_by_owner.get(person.key, day_by_owner.get(person.text))) for person in distinct_values(people)
+    ]
+    dated = [(person, day) for person, day in owners if day is not None]
+    if not dated:
+        return []
+    extreme = choose([day for _, day in dated])
+    return [person for person, day in dated if day == extreme]
+
+
+def _compare(operands: Sequence[Operand], *, first: bool) -> list[AnswerValue]:
+    left, left_days, right, right_days = map(distinct_values, operands)
+    if any(len(side) != 1 for side in (left, left_days, right, right_days)):
+        return []
+    left_day, right_day = _comparable(left_days[0]), _comparable(right_days[0])
+    if left_day == right_day:
+        return []
+    return left if (left_day < right_day) == first else right
+
+
+def _same(operands: Sequence[Operand], *, expected: bool) -> list[AnswerValue]:
+    left, right = map(distinct_values, operands)
+    if len(left) != 1 or len(right) != 1:
+        return []
+    equal = left[0].key == right[0].key or answers_equal(left[0].text, right[0].text)
+    return [_truth(equal == expected)]
+
+
+def _overlap(operands: Sequence[Operand]) -> list[AnswerValue]:
+    """Whether two lives overlap; somebody without a day of death is alive."""
+    births = [operands[0], operands[2]]
+    if any(len(distinct_values(birth)) != 1 for birth in births):
+        return []
+    last_birth = max(_comparable(birth[0]) for birth in births)
+    deaths = [_comparable(death[0]) for death in (operands[1], operands[3]) if death]
+    return [_truth(all(last_birth <= death for death in deaths))]
+
+
+def _within(operands: Sequence[Operand]) -> list[AnswerValue]:
+    """Whether a day is within a life; somebody without a day of death is alive."""
+    birth, death, day = map(distinct_values, operands)
+    if len(birth) != 1 or len(day) != 1:
+        return []
+    moment = _comparable(day[0])
+    return [_truth(_comparable(birth[0]) <= moment and (not death or moment <= _comparable(death[0])))]
+
+
+def _comparable(value: AnswerValue) -> Number:
+    """A date or number in a form that can be compared."""
+    parts = normalize_quantities(value.text).strip().split("-") if not value.text.startswith("-") else [value.text]
+    try:
+        return tuple(Decimal(part) for part in parts)
+    except InvalidOperation as error:
+        raise OperationUndefined(f"{value.text!r} is neither a date nor a number, so it cannot be compared") from error
+
+
+def _number(count: int) -> AnswerValue:
+    return AnswerValue(text=str(count))
+
+
+def _truth(value: bool) -> AnswerValue:  # noqa: FBT001 - the truth is the value itself
+    return AnswerValue(text="yes" if value else "no")
+
+
+_OPERATIONS: dict[str, tuple[tuple[int, ...], Callable[[Sequence[Operand]], list[AnswerValue]]]] = {
+    "both": ((2, 3, 4), _intersect),
+    "count": ((1,), _count),
+    "count each": ((2,), _count_each),
+    "earliest": ((2,), lambda operands: _extreme(operands, min)),
+    "latest": ((2,), lambda operands: _extreme(operands, max)),
+    "earlier": ((4,), lambda operands: _compare(operands, first=True)),
+    "later": ((4,), lambda operands: _compare(operands, first=False)),
+    "same": ((2,), lambda operands: _same(operands, expected=True)),
+    "different": ((2,), lambda operands: _same(operands, expected=False)),
+    "overlap": ((4,), _overlap),
+    "within": ((3,), _within),
+}
