@@ -35,8 +35,11 @@ class QuestionScore:
     ending: str
     scores: Mapping[str, float] | None = None
     failure: str | None = None
-    steps: int = 0
-    """The steps with a tool."""
+    model_calls: int = 0
+    model_calls_expected: int | None = None
+    """The model calls that the method's plan needs; None if it does not tell."""
+    retrievals: int = 0
+    """The calls of tools."""
 
 
 def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, seed: int) -> list[GoldQuestionType]:
@@ -61,7 +64,16 @@ def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
     """Score the outcome of a run against the question's gold answers."""
     answers = outcome.answers
     scores = None if answers is None else score_by_metric(answers.final_answer, question.gold_answers)
-    return QuestionScore(question.kind or "unknown", outcome.ending, scores, outcome.failure)
+    calls = outcome.calls
+    return QuestionScore(
+        question.kind or "unknown",
+        outcome.ending,
+        scores,
+        outcome.failure,
+        calls.get("model_calls", 0),
+        calls.get("model_calls_expected"),
+        calls.get("retrievals", 0),
+    )
 
 
 def summarize_scores(scores: Sequence[QuestionScore]) -> dict[str, Any]:
@@ -72,6 +84,17 @@ def summarize_scores(scores: Sequence[QuestionScore]) -> dict[str, Any]:
     kinds = list(dict.fromkeys(score.kind for score in scores))
     return _summarize_group(scores) | {
         "by_kind": {kind: _summarize_group([score for score in scores if score.kind == kind]) for kind in kinds},
+    }
+
+
+def summarize_calls(scores: Sequence[QuestionScore]) -> dict[str, int | None]:
+    """The calls of all questions; `model_calls_expected` is None unless every question tells its own."""
+    expected = [score.model_calls_expected for score in scores]
+    known = [calls for calls in expected if calls is not None]
+    return {
+        "model_calls": sum(score.model_calls for score in scores),
+        "model_calls_expected": sum(known) if len(known) == len(expected) else None,
+        "retrievals": sum(score.retrievals for score in scores),
     }
 
 

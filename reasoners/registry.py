@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from fewshot_library.selection import SelectionConfig
+from reasoners.atomr.agent import AtomR, AtomROptions
 from reasoners.base import DEFAULT_STEP_LIMIT, Reasoner
+from reasoners.geek.agent import Geek, GeekOptions
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions, AgentOptionsError
@@ -16,6 +18,8 @@ from reasoners.replay.agent import ReplayReasoner
 
 REPLAY_STEP_LIMIT = 300
 """Replay calls no model, and following a relation of many people takes many steps."""
+TREE_STEP_LIMIT = 2_000
+"""A node of a tree takes a step for itself, for each skill and for each retrieval."""
 REPLAY_CANDIDATES = 50
 """How many demonstrations replay gets, those with the most similar questions first."""
 
@@ -102,6 +106,22 @@ _ENTRIES = (
         build=LateFusion,
         options=AgentOptions,
         select=AgentOptions.selection_config,
+    ),
+    ReasonerEntry(
+        name="atomr",
+        label="AtomR: a tree of operations",
+        description="plans a tree of search, relate and filter operations, and runs independent ones at the same time",
+        build=AtomR,
+        options=AtomROptions,
+        default_step_limit=TREE_STEP_LIMIT,
+    ),
+    ReasonerEntry(
+        name="geek",
+        label="GEEK: sub-questions and facts in rounds",
+        description="asks one sub-question a round until the facts suffice; may follow several lanes, which vote",
+        build=Geek,
+        options=GeekOptions,
+        default_step_limit=TREE_STEP_LIMIT,
     ),
 )
 REASONERS: dict[str, ReasonerEntry] = {entry.name: entry for entry in _ENTRIES}

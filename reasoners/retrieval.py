@@ -11,6 +11,8 @@ from uuid import UUID
 
 from reasoners.base import Action, Branch, Move, Parallel, Task
 from reasoners.provenance import trace_argument_origins
+from reasoners.skills.shared_skills import SELECT_SOURCES, SelectSourcesReply, SelectSourcesRequest, SourceChoice
+from reasoners.skills.skill import SkillCall, SkillResult
 from reasoners.skills.values import AnswerValue, SourcePassage
 from tools.tool import ToolResult
 
@@ -51,6 +53,18 @@ def list_sources(task: Task) -> list[str]:
     """The sources whose tools the task offers."""
     offered = {tool.name for tool in task.tools}
     return [source for source, tools in SOURCE_TOOLS.items() if offered.issuperset(tools)]
+
+
+def choose_sources(
+    sources: Sequence[str], request: SelectSourcesRequest, node: str, parent: UUID | None
+) -> Generator[Move, Any, tuple[Sequence[str], int]]:
+    """Choose the sources to ask, by the skill if there are several; returns them, and the calls that this takes."""
+    if len(sources) < 2:
+        return sources, 0
+    choices = [SourceChoice(name=name, description=SOURCE_DESCRIPTIONS[name]) for name in sources]
+    request = request.model_copy(update={"sources": choices})
+    selected: SkillResult[SelectSourcesReply] = yield SkillCall(SELECT_SOURCES, request, node, parent)
+    return (sources if selected.reply is None else selected.reply.sources), 1
 
 
 class Retriever:

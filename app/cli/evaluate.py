@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -36,12 +36,30 @@ from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import find_project
 from db.verifications import list_gold_questions
 from evaluation.datasets import read_questions
+from evaluation.gold_skills import (
+    MODEL_SKILLS,
+    SKILL_CHOICES,
+    GoldQuestion,
+    SkillSource,
+    UnknownSkillSource,
+    parse_skill_source,
+)
+from evaluation.gold_traces.demonstrations import open_gold_world
+from evaluation.gold_traces.traces import GoldWorld
 from evaluation.metrics import METRICS, format_means
 from evaluation.number_format import format_seconds
-from evaluation.scoring import REFUSED, QuestionScore, sample_questions, score_outcome, summarize_scores
+from evaluation.scoring import (
+    REFUSED,
+    QuestionScore,
+    sample_questions,
+    score_outcome,
+    summarize_calls,
+    summarize_scores,
+)
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
 from evaluation.verification_report import format_usage, summarize_usage
 from fiction.questions.question_file import QUESTIONS_FILE
+from reasoners.base import Task
 from runs.preparation import RunConfig, prepare_task, record_profile
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
@@ -63,6 +81,9 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
     profile: ProfileOption = None,
+    skills: Annotated[
+        str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")
+    ] = MODEL_SKILLS,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Sample size, evenly over the kinds of questions; default: all.")
     ] = None,
@@ -86,17 +107,24 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     Questions that a limit or the server of the model left unfinished are counted as left, not as failed.
     """
     parts = services()
-    config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
-    model_profile = config.model_profile(parts)
+    try:
+        skill_source = parse_skill_source(skills)
+    except UnknownSkillSource as error:
+        raise typer.BadParameter(str(error)) from error
+    uses_model = skill_source is None
+    config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
+    model_profile = config.model_profile(parts) if uses_model else None
     question_project, questions = _load_questions(parts, world, project)
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
     stop, started = Event(), time.monotonic()
-    chat = parts.chat_client(config.profile) if config.entry.needs_model else None
+    chat = parts.chat_client(config.profile) if config.entry.needs_model and uses_model else None
     shared = SharedModel(chat, TotalLimits(most_money, most_tokens, most_seconds), stop, on_note=print_progress)
     limits = build_limits(config, steps, tokens, seconds, money)
-    answer = partial(_answer_question, parts, question_project, config, RunControl(limits, stop), shared)
+    gold = None if skill_source is None else open_gold_world(parts, question_project.world)
+    prepare = partial(_prepare_task, parts, question_project, config, shared, skill_source, gold)
+    answer = partial(_answer_question, prepare, config, RunControl(limits, stop), shared)
     with fail_on_interrupt("The evaluation was stopped; its results are not stored."):
         scores = list(_count_results(answer_in_parallel(sample, answer, shared, at_once, stop), len(sample)))
     left = len(sample) - len(scores)
@@ -108,10 +136,10 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         "reasoner": config.reasoner,
         "model": model_profile.model if model_profile else None,
         "profile": record_profile(model_profile) if model_profile else None,
+        "skills": skills,
     }
     spent = summarize_usage(shared.used) | {"seconds": round(time.monotonic() - started, 3)}
-    retrievals = sum(score.steps for score in scores)
-    summary = model | summarize_scores(scores) | {"left": left, "retrievals": retrievals} | spent
+    summary = model | summarize_scores(scores) | {"left": left} | summarize_calls(scores) | spent
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
 
 
@@ -136,14 +164,33 @@ def _load_questions(parts: Services, world: str | None, project: str | None) -> 
             text=row.text,
             kind=row.kind,
             gold_answers=row.gold_answers,
+            details=row.details,
         )
         for position, row in enumerate(read_questions(file, "jsonl"), 1)
     ]
 
 
-def _answer_question(  # noqa: PLR0913, PLR0917 - each is a part of the run
+def _prepare_task(  # noqa: PLR0913, PLR0917 - each is a part of the task
     parts: Services,
     project: Project,
+    config: RunConfig,
+    shared: SharedModel,
+    skill_source: SkillSource | None,
+    gold: GoldWorld | None,
+    question: Question,
+) -> Task:
+    """The task of a question, whose skills are replied to by the model or by gold reasoning."""
+    task = prepare_task(parts, question, project, config).task
+    if skill_source is not None and gold is not None:
+        responder = skill_source.make_responder(GoldQuestion(gold, question.text, question.details))
+        return replace(task, responder=responder, context=replace(task.context, chat=None))
+    if task.context.chat is not None:
+        return replace(task, context=replace(task.context, chat=shared.guard(question.text)))
+    return task
+
+
+def _answer_question(
+    prepare: Callable[[Question], Task],
     config: RunConfig,
     control: RunControl,
     shared: SharedModel,
@@ -152,15 +199,10 @@ def _answer_question(  # noqa: PLR0913, PLR0917 - each is a part of the run
     """Answer the question and score the answer; None if it has to be asked again."""
     if not shared.accepts_requests:
         return None
-    task = prepare_task(parts, question, project, config).task
-    if task.context.chat is not None:
-        task = replace(task, context=replace(task.context, chat=shared.guard(question.text)))
-    recorder = MemoryRecorder()
-    outcome = run_reasoner(config.make_reasoner(), task, recorder, control)
+    outcome = run_reasoner(config.make_reasoner(), prepare(question), MemoryRecorder(), control)
     if outcome.ending in UNFINISHED_ENDINGS:
         return None
-    steps = sum(step.tool is not None for step in recorder.steps)
-    return replace(score_outcome(question, outcome), steps=steps)
+    return score_outcome(question, outcome)
 
 
 def _count_results(results: Iterator[QuestionScore], total: int) -> Iterator[QuestionScore]:

@@ -137,8 +137,13 @@ def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option 
     mode: str | None,
     options: Sequence[str] | None,
     profile: str | None,
+    *,
+    uses_model: bool = True,
 ) -> RunConfig:
-    """Build the configuration of a run; raises CommandError for an unknown or invalid value."""
+    """Build the configuration of a run; raises CommandError for an unknown or invalid value.
+
+    Without `uses_model`, a reasoner that needs a model does without, since something else replies to its skills.
+    """
     has_model = bool(services.model_profiles())
     try:
         entry = find_reasoner(reasoner) if reasoner else default_reasoner(has_model=has_model)
@@ -151,6 +156,8 @@ def parse_run_config(  # noqa: PLR0913, PLR0917 - one parameter for each option 
         config.make_reasoner()
     except (UnknownReasoner, AgentOptionsError) as error:
         raise CommandError(str(error)) from error
+    if not uses_model:
+        return config
     if entry.needs_model and not has_model:
         raise CommandError(
             f"{entry.name} needs a language model: add a profile on the Settings page, set SHOWHOW_MODEL, or use "

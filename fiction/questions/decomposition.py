@@ -48,10 +48,11 @@ from fiction.universe.relations import get_relation
 
 def build_atomic_tree(root: ReasoningNode, things: ThingCatalog) -> dict[str, Any]:
     """Encode the tree as JSON objects, each question with its gold answers."""
-    return _encode_node(root, things, _number_nodes(root))
+    return _encode_node(root, things, number_nodes(root))
 
 
-def _number_nodes(root: ReasoningNode) -> dict[ReasoningNode, int]:
+def number_nodes(root: ReasoningNode) -> dict[ReasoningNode, int]:
+    """Number the nodes of a tree breadth first, as in the paper."""
     numbers: dict[ReasoningNode, int] = {}
     queue = deque([root])
     while queue:

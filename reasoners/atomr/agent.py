@@ -30,21 +30,20 @@ from reasoners.base import (
     StepCompletion,
     Task,
 )
-from reasoners.retrieval import SOURCE_DESCRIPTIONS, RetrievalQuery, Retriever, list_sources
-from reasoners.skills.set_operations import OperationUndefined, combine_answers
+from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
+from reasoners.skills.set_operations import Operation, OperationUndefined, combine_answers
 from reasoners.skills.shared_skills import (
     DIRECT_ANSWER,
     DIRECT_RAG,
-    SELECT_SOURCES,
     BareQuestion,
     PassageQuestion,
     SelectSourcesRequest,
-    SourceChoice,
 )
 from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
+    OperandValue,
     SourcePassage,
     check_answers,
     distinct_values,
@@ -67,13 +66,6 @@ class AtomROptions:
     """Articles or pages read after a search."""
     own: str = "never"
     """Whether the model's own knowledge may answer: never, fallback."""
-
-
-class OperandValue(BaseModel):
-    """An argument of an operation: a text, or the answers of an earlier node."""
-
-    text: str | None = None
-    values: list[AnswerValue] | None = None
 
 
 class OperateRequest(BaseModel):
@@ -116,7 +108,7 @@ class AggregateRequest(BaseModel):
     """A question, and the answered questions that it follows from."""
 
     question: str
-    how: str | None = None
+    how: Operation | None = None
     answered: list[AnsweredQuestion] = Field(default_factory=list)
 
 
@@ -241,16 +233,10 @@ class _TreeRun:
         if base is not None and not self._results[base].values:
             return _NodeResult([], base, how="nothing to ask")
         self._expected_calls += 1
-        sources = self._sources
-        if len(sources) > 1:
-            self._expected_calls += 1
-            request = SelectSourcesRequest(
-                question=question,
-                op=node.op,
-                sources=[SourceChoice(name=name, description=SOURCE_DESCRIPTIONS[name]) for name in sources],
-            )
-            selected = yield SkillCall(SELECT_SOURCES, request, f"{place}/select", span)
-            sources = sources if selected.reply is None else selected.reply.sources
+        sources, calls = yield from choose_sources(
+            self._sources, SelectSourcesRequest(question=question, op=op, args=operands), f"{place}/select", span
+        )
+        self._expected_calls += calls
         passages = yield from self._retriever.retrieve(sources, _to_query(question, operands), place, span)
         operation = OperateRequest(op=op, question=question, args=operands, passages=passages)
         operated: SkillResult[AnswersReply] = yield SkillCall(OPERATE, operation, f"{place}/operate", span)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from llm.structured_output import ReplyText
 from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import AnswersReply, SourcePassage, check_answers
+from reasoners.skills.values import AnswersReply, OperandValue, SourcePassage, check_answers
 
 
 class SourceChoice(BaseModel):
@@ -17,11 +17,12 @@ class SourceChoice(BaseModel):
 
 
 class SelectSourcesRequest(BaseModel):
-    """A question, and the sources to choose from."""
+    """A question, perhaps as an operation with its arguments, and the sources to choose from."""
 
     question: str
     op: str | None = None
-    sources: list[SourceChoice]
+    args: list[OperandValue] = Field(default_factory=list)
+    sources: list[SourceChoice] = Field(default_factory=list)
 
 
 class SelectSourcesReply(BaseModel):

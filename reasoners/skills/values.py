@@ -22,6 +22,13 @@ class AnswerValue(BaseModel):
         return self.entity or self.text
 
 
+class OperandValue(BaseModel):
+    """An argument of an operation: a text, or the answers of an earlier node."""
+
+    text: str | None = None
+    values: list[AnswerValue] | None = None
+
+
 class SourcePassage(BaseModel):
     """A passage or row that a tool returned; the id is STEP.NUMBER."""
 

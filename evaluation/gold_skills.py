@@ -1,0 +1,396 @@
+"""Gold replies to skills: the gold reasoning of a generated question behind the skills of a reasoner, without a model.
+
+    responder = OracleResponder(GoldQuestion(world, record))
+
+An oracle answers what it is asked, from the facts of the universe, whatever was retrieved: it tests a reasoner's
+machinery. It answers about the things it is given, not about those of the gold path, so that a wrong earlier answer
+leads to wrong later ones.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+from pydantic import BaseModel
+
+from evaluation.gold_traces.attempt import PLACE_RELATIONS, relation_pairs
+from evaluation.gold_traces.traces import GoldWorld
+from fiction.questions.decomposition import build_subquestions, number_nodes
+from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.expressions import Expression, Only, child_expressions, decode_expression
+from fiction.questions.reasoning import DIRECT_REASONING, FILTER, RELATE, SEARCH, ReasoningBuilder, ReasoningNode
+from fiction.questions.wording import FACT_LABELS, condition_phrase
+from fiction.universe.relations import PARTNER, RELATIONS
+from fiction.universe.universe import ALL_SOURCES, SOURCES, Universe
+from reasoners.atomr.agent import AggregateRequest, OperateRequest
+from reasoners.atomr.plan import PlanArgument, PlanNode, PlanReply, PlanRequest
+from reasoners.geek.skills import (
+    ConcludeReply,
+    DecomposeReply,
+    DecomposeRequest,
+    ExcavatedFact,
+    ExtractRequest,
+    FactReply,
+    NeedsRetrievalReply,
+    NextActionReply,
+    PlannedLane,
+    PlannedStep,
+    StateRequest,
+    SubquestionRequest,
+)
+from reasoners.skills.set_operations import OperationUndefined, combine_answers
+from reasoners.skills.shared_skills import BareQuestion, PassageQuestion, SelectSourcesReply, SelectSourcesRequest
+from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
+from reasoners.skills.values import AnswersReply, AnswerValue, OperandValue, format_values
+
+INVERSE_SUFFIX = " of"
+"""Ends the relation from a value to the people who have it: occupation of."""
+_FORWARD_RELATIONS = {
+    **{label: fact for fact, label in FACT_LABELS.items()},
+    **{name: name for name in PLACE_RELATIONS},
+    **{relation.singular: relation.name for relation in (*RELATIONS.values(), PARTNER)},
+}
+_INVERSE_RELATIONS = {f"{label}{INVERSE_SUFFIX}": fact for fact, label in FACT_LABELS.items()}
+
+
+MODEL_SKILLS = "model"
+SKILL_CHOICES = "model: the language model; oracle: the gold reasoning of a generated world, whatever was retrieved"
+
+
+class UnknownSkillSource(ValueError):
+    """Nothing of this name replies to skills; the message lists what does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSource:
+    """What replies to the skills of an evaluation in place of the model."""
+
+    kind: str
+
+    def make_responder(self, gold: "GoldQuestion") -> Responder:
+        """The responder for one question."""
+        return OracleResponder(gold)
+
+
+def parse_skill_source(text: str) -> SkillSource | None:
+    """Read the value of --skills; None for the model, UnknownSkillSource for an unknown one."""
+    if text == MODEL_SKILLS:
+        return None
+    if text == OracleResponder.name:
+        return SkillSource(text)
+    raise UnknownSkillSource(f"there are no skills {text!r}; choose one of: {SKILL_CHOICES}")
+
+
+class UnknownOperation(Exception):
+    """The gold facts do not say what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldOperation:
+    """An operation over the universe: named, by day, forward, inverse or filter."""
+
+    kind: str
+    relation: str = ""
+    values: tuple[int, ...] = ()
+    """The people of `named`."""
+    test: str = "is"
+    value: int = 0
+    """The number that `filter` compares with, or the day of `by day`."""
+
+    def apply(self, universe: Universe, heads: Sequence[tuple[str, int]]) -> list[tuple[str | None, str, int]]:
+        """The (key of the head, kind, number) of each answer about the heads, given as (key, number)."""
+        if self.kind == "named":
+            return [(None, "person", value) for value in self.values]
+        if self.kind == "by day":
+            return [(None, "person", row) for row in universe.find_people_with(self.relation, self.value).tolist()]
+        if self.kind == "inverse":
+            people = [(key, universe.find_people_with(self.relation, number).tolist()) for key, number in heads]
+            return [(key, "person", row) for key, rows in people for row in rows]
+        if self.kind == "filter":
+            return [(key, "person", number) for key, number in heads if self._holds(universe, number)]
+        kind = FACT_VALUE_KINDS.get(self.relation, self.relation if self.relation in PLACE_RELATIONS else "person")
+        return [
+            (key, kind, value)
+            for key, number in heads
+            for _, value in sorted(relation_pairs(universe, self.relation, [number]))
+        ]
+
+    def _holds(self, universe: Universe, person: int) -> bool:
+        value = int(getattr(universe, self.relation)[person])
+        if self.test == "is":
+            return value == self.value
+        return 0 <= value < self.value if self.test == "before" else value > self.value
+
+
+class GoldQuestion:
+    """The gold reasoning of one question of a generated world."""
+
+    def __init__(self, world: GoldWorld, text: str, details: Mapping[str, Any]) -> None:
+        self.world = world
+        self.text = text
+        self.things = world.things_known_to(ALL_SOURCES)
+        self.expression: Expression = decode_expression(details["expression"])
+        self.reasoning = ReasoningBuilder(self.things)
+        self.root = self.reasoning.build_tree(self.expression, text)
+
+    @cached_property
+    def numbers(self) -> dict[ReasoningNode, int]:
+        """The nodes of the tree with their numbers, breadth first."""
+        return number_nodes(self.root)
+
+    @cached_property
+    def subquestions(self) -> list[tuple[ReasoningNode, str]]:
+        """The operations that need a sub-question, in order, each with its text."""
+        leaves = [leaf for leaf in self.root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
+        texts = [entry["question"] for entry in build_subquestions(self.reasoning, self.root)]
+        return list(zip(leaves, texts, strict=True))
+
+    @cached_property
+    def root_answers(self) -> list[AnswerValue]:
+        """The gold answers."""
+        return [self.to_value(self.root.kind, number) for number in self.root.values.tolist()]
+
+    @cached_property
+    def _conditions(self) -> dict[str, Only]:
+        """The conditions of the question by their wording."""
+        conditions: dict[str, Only] = {}
+        pending = [self.expression]
+        while pending:
+            expression = pending.pop()
+            pending += child_expressions(expression)
+            if isinstance(expression, Only):
+                value = self.things.sentence_text(FACT_VALUE_KINDS[expression.fact], expression.value)
+                conditions[condition_phrase(expression.fact, expression.test, value)] = expression
+        return conditions
+
+    @cached_property
+    def _people_by_name(self) -> dict[str, list[int]]:
+        people: dict[str, list[int]] = {}
+        universe = self.things.universe
+        for names in (universe.titles, universe.names):
+            for row, name in enumerate(names):
+                people.setdefault(name.casefold(), []).append(row)
+        return people
+
+    def to_value(self, kind: str, number: int, of: str | None = None) -> AnswerValue:
+        """A thing of the universe as an answer."""
+        return AnswerValue(
+            text=self.things.answer_text(kind, number), entity=self.things.entity_id(kind, number), of=of
+        )
+
+    def locate(self, value: AnswerValue) -> tuple[str, int] | None:
+        """The key and the number of a thing that an answer names; None if the universe has none or several."""
+        if value.entity is not None:
+            try:
+                return value.key, self.things.items.locate(value.entity)[1]
+            except KeyError:
+                return None
+        rows = set(self._people_by_name.get(value.text.casefold(), ()))
+        return (value.key, rows.pop()) if len(rows) == 1 else None
+
+    def find_operation(self, op: str, args: Sequence[OperandValue]) -> GoldOperation:
+        """The operation that a request asks for; UnknownOperation if the gold reasoning does not know it."""
+        words = args[-1].text or ""
+        if op == RELATE and words in _INVERSE_RELATIONS:
+            return GoldOperation("inverse", _INVERSE_RELATIONS[words])
+        if op == RELATE and words in _FORWARD_RELATIONS:
+            return GoldOperation("forward", _FORWARD_RELATIONS[words])
+        if op == FILTER and words in self._conditions:
+            condition = self._conditions[words]
+            return GoldOperation("filter", condition.fact, test=condition.test, value=condition.value)
+        if op == SEARCH:
+            for leaf in self.root.leaves():
+                if leaf.operator == SEARCH and list(leaf.arguments) == [operand.text for operand in args]:
+                    return self.operation_of(leaf)
+        raise UnknownOperation(f"{op} {words}")
+
+    def operation_of(self, leaf: ReasoningNode) -> GoldOperation:
+        """The operation of a leaf of the tree that is no direct reasoning."""
+        if leaf.operator == SEARCH and leaf.relation:
+            return GoldOperation("by day", leaf.relation, value=leaf.day)
+        if leaf.operator == SEARCH:
+            return GoldOperation("named", leaf.kind, tuple(leaf.values.tolist()))
+        if leaf.operator == FILTER:
+            condition = self._conditions[str(leaf.arguments[1])]
+            return GoldOperation("filter", condition.fact, test=condition.test, value=condition.value)
+        return GoldOperation("inverse" if leaf.is_inverse else "forward", leaf.relation)
+
+    def apply(
+        self, operation: GoldOperation, heads: Sequence[AnswerValue], universe: Universe | None = None
+    ) -> list[AnswerValue]:
+        """The answers of an operation about the heads; UnknownOperation for a head that the universe does not have."""
+        located = [self.locate(head) for head in heads]
+        if operation.kind == "named":
+            return [self.to_value(operation.relation, value) for value in operation.values]
+        if None in located:
+            raise UnknownOperation(f"there is no {heads[located.index(None)].text}")
+        numbers = [place for place in located if place is not None]
+        answers = operation.apply(universe or self.things.universe, numbers)
+        return [self.to_value(kind, number, key) for key, kind, number in answers]
+
+
+class OracleResponder:
+    """Replies with the gold reasoning of one question, whatever was retrieved."""
+
+    name = "oracle"
+
+    def __init__(self, gold: GoldQuestion) -> None:
+        self._gold = gold
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:  # noqa: ARG002 - it never errs
+        """Reply to the call; KeyError for a skill that has no gold reasoning."""
+        value = _REPLIES[call.skill.name](self, call.request)
+        return SkillReply(value.model_dump_json(exclude_none=True), value)
+
+    def plan(self, _request: PlanRequest) -> PlanReply:
+        """The gold tree."""
+        numbers = self._gold.numbers
+        return PlanReply(nodes=[_encode_node(node, numbers) for node in numbers])
+
+    def select_sources(self, request: SelectSourcesRequest) -> SelectSourcesReply:
+        """The fewest sources that state the facts of the operation; all of them for an unknown one."""
+        names = [source.name for source in request.sources]
+        try:
+            operation = self._gold.find_operation(request.op or "", request.args)
+            heads = request.args[0].values or ()
+            complete = self._gold.apply(operation, heads)
+            for size in range(1, len(names)):
+                for chosen in combinations(names, size):
+                    known = self._gold.world.things_known_to(sum(SOURCES[name] for name in chosen)).universe
+                    if self._gold.apply(operation, heads, known) == complete:
+                        return SelectSourcesReply(sources=list(chosen))
+        except (UnknownOperation, IndexError):
+            return SelectSourcesReply(sources=names)
+        return SelectSourcesReply(sources=names)
+
+    def operate(self, request: OperateRequest) -> AnswersReply:
+        """The answers about the things that are given."""
+        try:
+            operation = self._gold.find_operation(request.op, request.args)
+            first = request.args[0]
+            heads = first.values if first.values is not None else []
+            if request.op == RELATE and first.text:
+                heads = [AnswerValue(text=first.text)]
+            return AnswersReply(answers=self._gold.apply(operation, heads))
+        except UnknownOperation:
+            return AnswersReply(unknown=True)
+
+    def aggregate(self, request: AggregateRequest) -> AnswersReply:
+        """What follows from the answers that are given."""
+        if request.how is None:
+            return AnswersReply(unknown=True)
+        try:
+            return AnswersReply(answers=combine_answers(request.how, [asked.answers for asked in request.answered]))
+        except OperationUndefined:
+            return AnswersReply(unknown=True)
+
+    def answer_question(self, request: PassageQuestion | BareQuestion) -> AnswersReply:
+        """The gold answers to the question itself; unknown for any other."""
+        if request.question != self._gold.text:
+            return AnswersReply(unknown=True)
+        return AnswersReply(answers=self._gold.root_answers)
+
+    def next_action(self, request: StateRequest) -> NextActionReply:
+        """Finish when no sub-question remains."""
+        remaining = self._remaining(request.state)
+        return NextActionReply(finish=not remaining, why=f"{len(remaining)} sub-questions remain.")
+
+    def decompose(self, request: DecomposeRequest) -> DecomposeReply:
+        """The sub-questions that remain, with their gold answers as pseudo-answers."""
+        steps = [
+            PlannedStep(question=text, pseudo=format_values(self._values_of(leaf)))
+            for leaf, text in self._remaining(request.state)
+        ]
+        return DecomposeReply(branches=[PlannedLane(steps=steps)])
+
+    def needs_retrieval(self, request: SubquestionRequest) -> NeedsRetrievalReply:
+        """Whether the operation of the sub-question reads a source; true for an unknown one."""
+        leaf = self._leaf_of(request.planned)
+        return NeedsRetrievalReply(retrieve=leaf is None or leaf.needs_retrieval)
+
+    def extract(self, request: ExtractRequest) -> FactReply:
+        """The fact about the things that the sub-question refers to."""
+        return self._answer_subquestion(request.planned, request.references)
+
+    def self_answer(self, request: SubquestionRequest) -> FactReply:
+        """What follows from the answers that the sub-question refers to."""
+        return self._answer_subquestion(request.planned, request.references)
+
+    def conclude(self, request: StateRequest) -> ConcludeReply:
+        """The answer that follows from the facts; those that are missing are taken from the gold reasoning."""
+        answers_by_text = {fact.question: fact.answers for fact in request.state if not fact.unknown}
+        computed: dict[ReasoningNode, list[AnswerValue]] = {}
+        for leaf in self._gold.root.leaves():
+            text = self._texts.get(leaf)
+            given = None if text is None else answers_by_text.get(text)
+            computed[leaf] = given if given is not None else self._evaluate(leaf, computed)
+        *_, last = self._gold.root.leaves()
+        return ConcludeReply(answers=computed[last], used=[fact.number for fact in request.state])
+
+    @cached_property
+    def _texts(self) -> dict[ReasoningNode, str]:
+        return dict(self._gold.subquestions)
+
+    def _remaining(self, state: Sequence[ExcavatedFact]) -> list[tuple[ReasoningNode, str]]:
+        asked = {fact.question for fact in state}
+        return [(leaf, text) for leaf, text in self._gold.subquestions if text not in asked]
+
+    def _leaf_of(self, planned: str) -> ReasoningNode | None:
+        return next((leaf for leaf, text in self._gold.subquestions if text == planned), None)
+
+    def _values_of(self, node: ReasoningNode) -> list[AnswerValue]:
+        return [self._gold.to_value(node.kind, number) for number in node.values.tolist()]
+
+    def _answer_subquestion(self, planned: str, references: Mapping[int, Sequence[AnswerValue]]) -> FactReply:
+        leaf = self._leaf_of(planned)
+        if leaf is None:
+            return FactReply(unknown=True)
+        leaves = [leaf for leaf, _ in self._gold.subquestions]
+        given = {leaves[number - 1]: list(values) for number, values in references.items() if number <= len(leaves)}
+        answers = self._evaluate(leaf, given)
+        return FactReply(fact=f"{planned} {format_values(answers)}.", answers=answers)
+
+    def _evaluate(self, leaf: ReasoningNode, known: Mapping[ReasoningNode, list[AnswerValue]]) -> list[AnswerValue]:
+        """The answers of a leaf about the known answers of its inputs, or about the gold ones where none are known."""
+        inputs = [known.get(_last_leaf(node)) or self._values_of(node) for node in leaf.inputs]
+        if leaf.operator != DIRECT_REASONING:
+            return self._gold.apply(self._gold.operation_of(leaf), inputs[0] if inputs else ())
+        # What belongs to what is in the universe; the operands of a comparison are about the things that are given.
+        return self._values_of(leaf)
+
+
+def _last_leaf(node: ReasoningNode) -> ReasoningNode:
+    *_, last = node.leaves()
+    return last
+
+
+def _encode_node(node: ReasoningNode, numbers: Mapping[ReasoningNode, int]) -> PlanNode:
+    question = "".join(part if isinstance(part, str) else f"[{numbers[part]}]" for part in node.question)
+    if node.children:
+        children = [numbers[child] for child in node.children]
+        return PlanNode(id=numbers[node], question=question, children=children, from_last=True)
+    arguments = [
+        PlanArgument(text=part) if isinstance(part, str) else PlanArgument(ref=numbers[part]) for part in node.arguments
+    ]
+    how = node.relation if node.operator == DIRECT_REASONING else None
+    return PlanNode.model_validate(
+        {"id": numbers[node], "question": question, "op": node.operator, "args": arguments, "how": how}
+    )
+
+
+_REPLIES: dict[str, Callable[[OracleResponder, Any], BaseModel]] = {
+    "plan": OracleResponder.plan,
+    "select_sources": OracleResponder.select_sources,
+    "operate": OracleResponder.operate,
+    "aggregate": OracleResponder.aggregate,
+    "direct_rag": OracleResponder.answer_question,
+    "direct_answer": OracleResponder.answer_question,
+    "next_action": OracleResponder.next_action,
+    "decompose": OracleResponder.decompose,
+    "needs_retrieval": OracleResponder.needs_retrieval,
+    "extract": OracleResponder.extract,
+    "self_answer": OracleResponder.self_answer,
+    "conclude": OracleResponder.conclude,
+}

@@ -1,0 +1,264 @@
+"""The GEEK reasoner: rounds of sub-question and fact until the facts suffice; lanes explore several ways and vote."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from db.recording import TraceAnswers
+from reasoners.answers.extraction import join_answers
+from reasoners.base import (
+    Action,
+    Branch,
+    FinalAnswer,
+    Move,
+    Parallel,
+    QuestionRefused,
+    ReasonerError,
+    ReasonerGenerator,
+    StepCompletion,
+    Task,
+)
+from reasoners.geek.skills import (
+    CONCLUDE,
+    DECOMPOSE,
+    EXTRACT,
+    NEEDS_RETRIEVAL,
+    NEXT_ACTION,
+    SELF_ANSWER,
+    ConcludeReply,
+    DecomposeReply,
+    DecomposeRequest,
+    ExcavatedFact,
+    ExtractRequest,
+    FactReply,
+    NeedsRetrievalReply,
+    NextActionReply,
+    PlannedLane,
+    PlannedStep,
+    StateRequest,
+    SubquestionRequest,
+    fill_numbers,
+    known_references,
+)
+from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
+from reasoners.skills.shared_skills import SelectSourcesRequest
+from reasoners.skills.skill import SkillCall, SkillResult
+from reasoners.skills.values import AnswerValue, SourcePassage, format_values
+
+NOT_FOUND = "The sources do not tell it."
+NO_ANSWER_TEXT = "none"
+BRANCHING_ROUNDS = 2
+"""The rounds in which an exploring run may branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeekOptions:
+    """The options of GEEK."""
+
+    rounds: int = 6
+    """The most sub-questions of a lane; then it has to conclude. The paper has no limit."""
+    explore: int = 1
+    """Different sub-questions that each of the first two rounds follows; the paper's exploration has 4."""
+    passages: int = 3
+    """Articles or pages read after a search; the paper reads ten paragraphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LaneResult:
+    """How one lane ended."""
+
+    reply: ConcludeReply
+    state: tuple[ExcavatedFact, ...]
+
+    @property
+    def key(self) -> frozenset[str]:
+        """What lanes with the same answers share."""
+        return frozenset(answer.key for answer in self.reply.answers) if not self.reply.unknown else frozenset({"?"})
+
+    @property
+    def cited(self) -> set[int]:
+        """The positions of the steps that state its facts."""
+        return {int(id_.partition(".")[0]) for fact in self.state for id_ in fact.support}
+
+
+LaneGenerator = Generator[Move, Any, list[_LaneResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Geek:
+    """The reasoner; one instance can solve many tasks at the same time."""
+
+    options: GeekOptions = field(default_factory=GeekOptions)
+    name: str = field(default="geek", init=False)
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        """Excavate facts lane by lane, and answer by the vote of the lanes."""
+        sources = list_sources(task)
+        if not sources:
+            raise ReasonerError(
+                "GEEK needs the tools of a source: wikisearch and read, websearch and read, or getWikiDataID, "
+                "generateQuery and runQuery. Offer them in the project."
+            )
+        return (yield from _Excavation(self.options, task, sources).run())
+
+
+class _Excavation:
+    """The run of one question."""
+
+    def __init__(self, options: GeekOptions, task: Task, sources: Sequence[str]) -> None:
+        self._options = options
+        self._task = task
+        self._sources = sources
+        self._retriever = Retriever(task, options.passages)
+        self._expected_calls = 0
+        self._passage_sources: dict[str, str] = {}
+
+    def run(self) -> ReasonerGenerator:
+        """Follow all lanes, vote, and answer."""
+        lanes = yield from self._continue_lane((), "lane", None)
+        return self._conclude(lanes)
+
+    def _continue_lane(self, state: tuple[ExcavatedFact, ...], lane: str, span: UUID | None) -> LaneGenerator:
+        """Continue a lane with these facts to its end, or to the ends of the lanes that it branches into."""
+        place = f"{lane}/{len(state) + 1}"
+        question = self._task.question
+        if len(state) >= self._options.rounds:
+            return (yield from self._end_lane(state, place, span))
+        self._expected_calls += 1
+        request = StateRequest(question=question, state=list(state))
+        decided: SkillResult[NextActionReply] = yield SkillCall(NEXT_ACTION, request, f"{place}/next", span)
+        if decided.reply is None:
+            raise ReasonerError(f"GEEK cannot decide how to go on: {decided.error}")
+        if decided.reply.finish:
+            return (yield from self._end_lane(state, place, span))
+        self._expected_calls += 1
+        width = self._options.explore if len(state) < BRANCHING_ROUNDS else 1
+        planning = DecomposeRequest(question=question, state=list(state), n=width)
+        planned: SkillResult[DecomposeReply] = yield SkillCall(DECOMPOSE, planning, f"{place}/decompose", span)
+        if planned.reply is None:
+            raise ReasonerError(f"GEEK has no next sub-question: {planned.error}")
+        plans = _distinct_plans(planned.reply.branches)
+        if len(plans) == 1:
+            fact = yield from self._excavate(plans[0].steps[0], state, place, span)
+            return (yield from self._continue_lane((*state, fact), lane, span))
+        branches = [
+            Branch(str(number), self._open_lane(plan, state, f"{lane}.{number}", span))
+            for number, plan in enumerate(plans, 1)
+        ]
+        results: list[list[_LaneResult]] = yield Parallel(branches)
+        return [result for lanes in results for result in lanes]
+
+    def _open_lane(
+        self, plan: PlannedLane, state: tuple[ExcavatedFact, ...], lane: str, span: UUID | None
+    ) -> LaneGenerator:
+        fact = yield from self._excavate(plan.steps[0], state, f"{lane}/{len(state) + 1}", span)
+        return (yield from self._continue_lane((*state, fact), lane, span))
+
+    def _excavate(
+        self, step: PlannedStep, state: tuple[ExcavatedFact, ...], place: str, parent: UUID | None
+    ) -> Generator[Move, Any, ExcavatedFact]:
+        """Answer a sub-question in a span of its own."""
+        question = fill_numbers(step.question, state)
+        opened = yield Action(question, parent=parent, node=place, skill="node", open=True, reuse=True)
+        fact, how = yield from self._find_fact(step, question, state, place, opened.step_id)
+        yield StepCompletion(
+            opened.step_id,
+            fact.fact,
+            {"question": question, "planned": step.question, "pseudo": step.pseudo, "how": how, **fact.model_dump()},
+        )
+        return fact
+
+    def _find_fact(
+        self, step: PlannedStep, question: str, state: tuple[ExcavatedFact, ...], place: str, span: UUID
+    ) -> Generator[Move, Any, tuple[ExcavatedFact, str]]:
+        references = dict(known_references(step.question, state))
+        asked = SubquestionRequest(question=question, planned=step.question, references=references, state=list(state))
+        self._expected_calls += 1
+        needs: SkillResult[NeedsRetrievalReply] = yield SkillCall(NEEDS_RETRIEVAL, asked, f"{place}/needs", span)
+        number = len(state) + 1
+        if needs.reply is not None and not needs.reply.retrieve:
+            self._expected_calls += 1
+            own: SkillResult[FactReply] = yield SkillCall(SELF_ANSWER, asked, f"{place}/self", span)
+            return _to_fact(number, step, own.reply), "concluded"
+        sources, calls = yield from choose_sources(
+            self._sources, SelectSourcesRequest(question=question), f"{place}/select", span
+        )
+        self._expected_calls += calls
+        reply = yield from self._extract(step, question, references, sources, (place, span))
+        others = [source for source in self._sources if source not in sources]
+        self._expected_calls += 1
+        if (reply is None or reply.unknown) and others:
+            reply = yield from self._extract(step, question, references, others, (f"{place}/other", span))
+        return _to_fact(number, step, reply), "retrieved"
+
+    def _extract(
+        self,
+        step: PlannedStep,
+        question: str,
+        references: dict[int, list[AnswerValue]],
+        sources: Sequence[str],
+        at: tuple[str, UUID],
+    ) -> Generator[Move, Any, FactReply | None]:
+        place, span = at
+        heads = [value for values in references.values() for value in values]
+        query = RetrievalQuery(question, heads, "" if not heads else step.question)
+        passages: list[SourcePassage] = yield from self._retriever.retrieve(sources, query, place, span)
+        self._passage_sources |= {passage.id: passage.source for passage in passages}
+        request = ExtractRequest(
+            question=question, planned=step.question, references=references, pseudo=step.pseudo, passages=passages
+        )
+        extracted: SkillResult[FactReply] = yield SkillCall(EXTRACT, request, f"{place}/extract", span)
+        return extracted.reply
+
+    def _end_lane(self, state: tuple[ExcavatedFact, ...], place: str, span: UUID | None) -> LaneGenerator:
+        self._expected_calls += 1
+        request = StateRequest(question=self._task.question, state=list(state))
+        concluded: SkillResult[ConcludeReply] = yield SkillCall(CONCLUDE, request, f"{place}/conclude", span)
+        reply = concluded.reply or ConcludeReply(unknown=True)
+        return [_LaneResult(reply, state)]
+
+    def _conclude(self, lanes: Sequence[_LaneResult]) -> FinalAnswer:
+        winner, votes = _vote(lanes)
+        if winner.reply.unknown:
+            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")
+        texts = list(dict.fromkeys(value.text for value in winner.reply.answers))
+        answer = join_answers(texts) or NO_ANSWER_TEXT
+        cited = sorted(winner.cited)
+        sources = {self._passage_sources[id_] for fact in winner.state for id_ in fact.support}
+        marks = "".join(f" [step {position}]" for position in cited)
+        reasons = f"{winner.reply.reasons} " if winner.reply.reasons else ""
+        answers = TraceAnswers(
+            answer,
+            answer_text=answer if sources and sources <= {"text", "web"} else None,
+            answer_graph=answer if sources == {"graph"} else None,
+            final_thought=f"{reasons}So the answer is: {answer}.{marks}",
+        )
+        details: dict[str, Any] = {"answers": texts} | ({"cited": cited} if cited else {})
+        if len(lanes) > 1:
+            details["votes"] = votes
+        return FinalAnswer(answers, details=details, expected_model_calls=self._expected_calls)
+
+
+def _distinct_plans(plans: Sequence[PlannedLane]) -> list[PlannedLane]:
+    """The plans whose first sub-questions differ."""
+    return list({" ".join(plan.steps[0].question.casefold().split()): plan for plan in plans}.values())
+
+
+def _to_fact(number: int, step: PlannedStep, reply: FactReply | None) -> ExcavatedFact:
+    if reply is None or reply.unknown:
+        return ExcavatedFact(number=number, question=step.question, fact=NOT_FOUND, answers=[], unknown=True)
+    fact = reply.fact or f"{step.question} {format_values(reply.answers)}."
+    return ExcavatedFact(
+        number=number, question=step.question, fact=fact, answers=reply.answers, support=list(reply.support)
+    )
+
+
+def _vote(lanes: Sequence[_LaneResult]) -> tuple[_LaneResult, dict[str, int]]:
+    """The lane whose answers most lanes share; of a tie the better supported one, then the first."""
+    votes: dict[frozenset[str], list[_LaneResult]] = {}
+    for lane in lanes:
+        votes.setdefault(lane.key, []).append(lane)
+    groups = sorted(votes.values(), key=lambda group: (-len(group), -max(len(lane.cited) for lane in group)))
+    counts = {format_values(group[0].reply.answers): len(group) for group in groups}
+    return groups[0][0], counts

@@ -1,0 +1,198 @@
+"""The skills of GEEK: requests, replies and their checks."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, Field
+
+from llm.structured_output import ReplyText
+from reasoners.skills.skill import Fallback, Skill
+from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage, check_answers, format_values
+
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+class ExcavatedFact(BaseModel):
+    """A sub-question that was answered; `#2` in it stands for the answers of the second."""
+
+    number: int
+    question: ReplyText
+    fact: ReplyText
+    answers: list[AnswerValue]
+    unknown: bool = False
+    support: list[str] = Field(default_factory=list)
+    """The ids of the passages that state the fact."""
+
+
+def list_references(question: str) -> list[int]:
+    """The numbers of the sub-questions that a question refers to."""
+    return [int(number) for number in _REFERENCE.findall(question)]
+
+
+def fill_numbers(question: str, state: Sequence[ExcavatedFact]) -> str:
+    """The question with `#2` replaced by the answers of the second sub-question."""
+    answers = {fact.number: format_values(fact.answers) for fact in state}
+    return _REFERENCE.sub(lambda match: answers.get(int(match[1]), match[0]), question)
+
+
+class StateRequest(BaseModel):
+    """The question and the facts so far."""
+
+    question: str
+    state: list[ExcavatedFact] = Field(default_factory=list)
+
+
+class NextActionReply(BaseModel):
+    """Whether the facts suffice to answer, and why."""
+
+    finish: bool
+    why: ReplyText = ""
+
+
+class DecomposeRequest(StateRequest):
+    """The question, the facts so far, and how many different ways to go on are wanted."""
+
+    n: int = 1
+
+
+class PlannedStep(BaseModel):
+    """A sub-question with its pseudo-answer, a guess that retrieval may correct."""
+
+    question: ReplyText
+    pseudo: ReplyText = ""
+
+
+class PlannedLane(BaseModel):
+    """All remaining sub-questions of one way to go on."""
+
+    steps: list[PlannedStep]
+
+
+class DecomposeReply(BaseModel):
+    """The ways to go on; their first sub-questions differ."""
+
+    branches: list[PlannedLane]
+
+
+def _check_decomposition(request: DecomposeRequest, reply: DecomposeReply) -> str | None:
+    if not reply.branches or not all(branch.steps for branch in reply.branches):
+        return "There is no next sub-question; give at least one branch with one step."
+    if len(reply.branches) > request.n:
+        return f"There are {len(reply.branches)} branches; give at most {request.n}."
+    asked = {" ".join(fact.question.casefold().split()) for fact in request.state}
+    for branch in reply.branches:
+        first = branch.steps[0].question
+        if not first.strip():
+            return "A sub-question is empty."
+        if " ".join(first.casefold().split()) in asked:
+            return f"The sub-question {first!r} was asked before; ask what is still open."
+        if missing := [number for number in list_references(first) if number > len(request.state) or number < 1]:
+            return f"The next sub-question refers to #{missing[0]}, which has no answer yet."
+    return None
+
+
+class SubquestionRequest(StateRequest):
+    """A sub-question as it was planned and as it reads with its references filled in."""
+
+    planned: str
+    references: dict[int, list[AnswerValue]] = Field(default_factory=dict)
+
+
+class NeedsRetrievalReply(BaseModel):
+    """Whether a source must be asked."""
+
+    retrieve: bool
+
+
+class ExtractRequest(BaseModel):
+    """A sub-question, a reference answer that is not necessarily correct, and the passages."""
+
+    question: str
+    planned: str
+    references: dict[int, list[AnswerValue]] = Field(default_factory=dict)
+    pseudo: str
+    passages: list[SourcePassage]
+
+
+class FactReply(AnswersReply):
+    """A fact in one sentence with its answers."""
+
+    fact: ReplyText = ""
+
+
+def _check_fact(request: ExtractRequest, reply: FactReply) -> str | None:
+    return check_answers(reply, request.passages)
+
+
+class ConcludeReply(AnswersReply):
+    """The answers, the reasons, and the numbers of the facts that they rest on."""
+
+    reasons: ReplyText = ""
+    used: list[int] = Field(default_factory=list)
+
+
+def _check_conclusion(request: StateRequest, reply: ConcludeReply) -> str | None:
+    numbers = {fact.number for fact in request.state}
+    if strange := [number for number in reply.used if number not in numbers]:
+        return f"There is no fact {strange[0]}; name numbers of the facts that were given."
+    return check_answers(reply, ())
+
+
+_PACKAGE = "reasoners.geek"
+NEXT_ACTION: Skill[StateRequest, NextActionReply] = Skill(
+    "next_action", 1, "I decide whether the facts suffice.", _PACKAGE, StateRequest, NextActionReply
+)
+DECOMPOSE: Skill[DecomposeRequest, DecomposeReply] = Skill(
+    "decompose",
+    1,
+    "I plan the remaining sub-questions.",
+    _PACKAGE,
+    DecomposeRequest,
+    DecomposeReply,
+    _check_decomposition,
+)
+NEEDS_RETRIEVAL: Skill[SubquestionRequest, NeedsRetrievalReply] = Skill(
+    "needs_retrieval",
+    1,
+    "I decide whether to look it up.",
+    _PACKAGE,
+    SubquestionRequest,
+    NeedsRetrievalReply,
+    fallback=Fallback("retrieve", lambda _request: NeedsRetrievalReply(retrieve=True)),
+)
+EXTRACT: Skill[ExtractRequest, FactReply] = Skill(
+    "extract",
+    1,
+    "I take the fact from what was retrieved.",
+    _PACKAGE,
+    ExtractRequest,
+    FactReply,
+    _check_fact,
+    Fallback("not found", lambda _request: FactReply(unknown=True)),
+)
+SELF_ANSWER: Skill[SubquestionRequest, FactReply] = Skill(
+    "self_answer",
+    1,
+    "I conclude it from the facts so far.",
+    _PACKAGE,
+    SubquestionRequest,
+    FactReply,
+    lambda _request, reply: check_answers(reply, ()),
+    Fallback("not found", lambda _request: FactReply(unknown=True)),
+)
+CONCLUDE: Skill[StateRequest, ConcludeReply] = Skill(
+    "conclude",
+    1,
+    "I answer the question from the facts.",
+    _PACKAGE,
+    StateRequest,
+    ConcludeReply,
+    _check_conclusion,
+    Fallback("unknown", lambda _request: ConcludeReply(unknown=True)),
+)
+
+
+def known_references(planned: str, state: Sequence[ExcavatedFact]) -> Mapping[int, list[AnswerValue]]:
+    """The answers of the facts that a planned sub-question refers to."""
+    answers = {fact.number: fact.answers for fact in state}
+    return {number: answers[number] for number in list_references(planned) if number in answers}
