@@ -3,14 +3,17 @@
 import os
 import re
 import secrets
+import shutil
 import sqlite3
+import subprocess
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
+from sqlalchemy import URL
 
 from db.database import Database, StoreError, StoreUnavailable
-from db.postgresql_programs import run_client_program
 from db.sqlite_files import open_readonly
 
 
@@ -72,6 +75,28 @@ def copy_sqlite(source_path: Path, target: Path, *, idle: bool = False) -> None:
         ) from error
     if check != "ok":
         raise StoreUnavailable(f"the copy of {source_path} is damaged ({check}); run `showhow db check`")
+
+
+def run_client_program(name: str, options: Sequence[str], url: URL | None = None) -> None:
+    """Run a client program of PostgreSQL, pg_dump or pg_restore, on that database; StoreUnavailable if it fails.
+
+    The message says that the program is not installed, or has its first line of errors.
+    """
+    program = shutil.which(name)
+    if program is None:
+        raise StoreUnavailable(f"{name} is not installed; install PostgreSQL's client programs, then try again")
+    address = []
+    environment = dict(os.environ)
+    if url is not None:
+        # The password is passed in the environment: every user of the machine can read a command line.
+        address = [f"--dbname={url.set(drivername='postgresql', password=None).render_as_string()}"]
+        environment |= {"PGPASSWORD": str(url.password)} if url.password else {}
+    process = subprocess.run(  # noqa: S603 - PostgreSQL's own program with the database's own address
+        [program, *options, *address], capture_output=True, text=True, errors="replace", check=False, env=environment
+    )
+    if process.returncode != 0:
+        first_line = process.stderr.strip().partition("\n")[0]
+        raise StoreUnavailable(f"{name} failed: {first_line or 'no reason given'}")
 
 
 def flush_to_disk(path: Path) -> None:

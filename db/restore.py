@@ -16,10 +16,9 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from db.backup import copy_sqlite, flush_to_disk
+from db.backup import copy_sqlite, flush_to_disk, run_client_program
 from db.database import Database, StoreError, StoreUnavailable
 from db.maintenance import check_database
-from db.postgresql_programs import run_client_program
 from db.schema import current_revision, upgrade
 from db.sqlite_files import RestoreInProgress, commit_restored_file, finish_restore, former_file, restore_lock
 
