@@ -20,7 +20,7 @@ Origin = dict[str, Any]
 
 TYPED_ORIGIN: Origin = {"from": "typed"}
 # Fields of observations that hold values to use as arguments; scores, flags and offsets are not among them.
-VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "sparql", "address"})
+VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "literal", "sparql", "address"})
 MIN_PART_CHARS = 2
 MONTHS = tuple("January February March April May June July August September October November December".split())
 _MONTH = f"(?:{'|'.join(MONTHS)})"

@@ -13,7 +13,8 @@ MAX_LABELS_SHOWN = 50
 
 
 def get_label(
-    context: ToolContext, ids: Annotated[list[str], "ids such as Q42 or P57", SPLIT_IDS_VALIDATOR, Accepts("entity")]
+    context: ToolContext,
+    ids: Annotated[list[str], "ids such as Q42 or P57", SPLIT_IDS_VALIDATOR, Accepts("entity", "relation")],
 ) -> Observation:
     """Look up what entities and properties are called."""
     graph = require_graph(context.world, "getLabel")

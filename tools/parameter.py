@@ -22,8 +22,8 @@ _MAX_REFERENCE_DEPTH = 20
 class Accepts:
     """Annotates a tool's parameter with the kinds of clicked values that it accepts.
 
-    Kinds are title, entity, address and query; none for a parameter that accepts typed text only. A list that accepts
-    entities contains entity ids.
+    Kinds are title, entity, relation, address and query; none for a parameter that accepts typed text only. A list
+    that accepts entities contains ids.
     """
 
     kinds: tuple[str, ...]

@@ -11,6 +11,7 @@ from tools.external.config import ExternalToolsConfig
 from tools.generate_query import generate_query
 from tools.get_label import get_label
 from tools.get_wikidata_id import get_wikidata_id
+from tools.graph_steps import get_head_entities, get_relations_as_head, get_relations_as_tail, get_tail_entities
 from tools.read import read
 from tools.run_query import run_query
 from tools.tool import SourceKind, Tool
@@ -35,7 +36,28 @@ BUILT_IN_TOOLS: dict[str, Tool] = {
         Tool.from_function("generateQuery", "Write query", generate_query, SourceKind.GRAPH, next_tool="runQuery"),
         Tool.from_function("runQuery", "Run query", run_query, SourceKind.GRAPH),
         Tool.from_function("getLabel", "Label", get_label, SourceKind.GRAPH),
-        Tool.from_function("websearch", "Web", websearch, SourceKind.WEB),
+        *(
+            replace(tool, needs_source=True)
+            for tool in (
+                Tool.from_function("websearch", "Web", websearch, SourceKind.WEB),
+                Tool.from_function(
+                    "getRelationsAsHead",
+                    "Relations as head",
+                    get_relations_as_head,
+                    SourceKind.GRAPH,
+                    next_tool="getTailEntities",
+                ),
+                Tool.from_function(
+                    "getRelationsAsTail",
+                    "Relations as tail",
+                    get_relations_as_tail,
+                    SourceKind.GRAPH,
+                    next_tool="getHeadEntities",
+                ),
+                Tool.from_function("getTailEntities", "Tails", get_tail_entities, SourceKind.GRAPH),
+                Tool.from_function("getHeadEntities", "Heads", get_head_entities, SourceKind.GRAPH),
+            )
+        ),
     )
 }
 
@@ -73,10 +95,12 @@ class ToolRegistry:
         self._servers: dict[str, McpServer] | None = None
 
     def available_tools(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
-        """Return the named tools that are available, or all built-in ones; web tools only in worlds with web pages."""
-        has_web = world is not None and world.web is not None
+        """Return the named tools that are available in the world, or all built-in ones of them.
+
+        Tools that need a source are available only in worlds that have it.
+        """
         tools = [self.find(name) for name in dict.fromkeys(names) or self.built_in]
-        return [tool for tool in tools if tool is not None and (has_web or not tool.needs_web)]
+        return [tool for tool in tools if tool is not None and tool.is_available_in(world)]
 
     def offered_tools(self, world: World | None, names: Sequence[str]) -> list[Tool]:
         """Return the tools that a project offers to annotators and agents, selected by name.
@@ -86,7 +110,7 @@ class ToolRegistry:
         tools = self.available_tools(world, names)
         if not tools:
             problems = dict.fromkeys(
-                self.problem(name) or f"{name} needs a world with web pages." for name in dict.fromkeys(names)
+                self.problem(name) or self.built_in[name].missing_source_message() for name in dict.fromkeys(names)
             )
             raise ToolError(
                 f"None of the tools that this project offers is available. {' '.join(problems)} Make them available "

@@ -30,7 +30,8 @@ _MONTHS = [
 
 
 def run_query(
-    context: ToolContext, sparql: Annotated[str, "a SELECT or ASK query in SPARQL", Accepts("query", "entity")]
+    context: ToolContext,
+    sparql: Annotated[str, "a SELECT or ASK query in SPARQL", Accepts("query", "entity", "relation")],
 ) -> Observation:
     """Run a SPARQL query over the graph; wd:, wdt:, rdfs: and other usual prefixes need no declaration."""
     graph = require_graph(context.world, "runQuery")
@@ -86,7 +87,12 @@ def _format_cell(cell_data: dict[str, Any] | None) -> str:
         return "-"
     if cell_data["kind"] == "entity":
         return f"{cell_data['label']} ({cell_data['value']})" if "label" in cell_data else str(cell_data["value"])
-    text = format_value(cell_data["value"], cell_data.get("datatype"))
+    return format_literal(cell_data["value"], cell_data.get("datatype"))
+
+
+def format_literal(value: str, datatype: str | None) -> str:
+    """Format a value on one line for prompts; a long one is cut, with the number of characters left out."""
+    text = format_value(value, datatype)
     return (
         text
         if len(text) <= _MAX_CELL_CHARACTERS

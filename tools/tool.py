@@ -85,6 +85,11 @@ class ToolResult:
     step_position: int | None = None
 
 
+_SOURCE_NOUNS: Mapping[SourceKind | None, str] = {
+    SourceKind.TEXT: "articles",
+    SourceKind.GRAPH: "a graph",
+    SourceKind.WEB: "web pages",
+}
 _MAX_ERROR_CHARACTERS = 500
 ToolFunction = Callable[[ToolContext, Mapping[str, Any]], Observation]
 
@@ -103,7 +108,9 @@ class Tool:
     parameters: tuple[Parameter, ...]
     """The arguments in order, without the context."""
     source: SourceKind | None = None
-    """The kind of source that it reads; None for external tools. Web tools need a world with web pages."""
+    """The kind of source that it reads; None for external tools."""
+    needs_source: bool = False
+    """Whether it is offered only in worlds that have this source."""
     next_tool: str | None = None
     """The name of the tool that usually uses its observation, which forms then suggest."""
     limits: ToolLimits | None = None
@@ -128,12 +135,20 @@ class Tool:
         parameters = tuple(_with_accepts(parameter, accepts) for parameter in parse_parameters(schema))
         run = partial(_run_validated, name, function, model)
         description = inspect.cleandoc(function.__doc__ or "")
-        return cls(name, title, description, schema, run, parameters, source, next_tool)
+        return cls(name, title, description, schema, run, parameters, source, next_tool=next_tool)
 
-    @property
-    def needs_web(self) -> bool:
-        """Whether it is offered only in worlds with web pages."""
-        return self.source is SourceKind.WEB
+    def is_available_in(self, world: World | None) -> bool:
+        """Whether the world has the source that the tool needs."""
+        sources = (
+            {}
+            if world is None
+            else {SourceKind.TEXT: world.text, SourceKind.GRAPH: world.graph, SourceKind.WEB: world.web}
+        )
+        return not self.needs_source or (self.source is not None and sources.get(self.source) is not None)
+
+    def missing_source_message(self) -> str:
+        """The sentence for a world that does not have the source."""
+        return f"{self.name} needs a world with {_SOURCE_NOUNS.get(self.source, 'its source')}."
 
     def call(self, context: ToolContext, arguments: Mapping[str, Any]) -> ToolResult:
         """Run the tool; a ToolError, SourceError or ChatError becomes the error of the result."""
@@ -190,7 +205,7 @@ def _with_accepts(parameter: Parameter, accepts: Mapping[str, Accepts]) -> Param
     if parameter.name not in accepts:
         return parameter
     kinds = accepts[parameter.name].kinds
-    is_id_list = parameter.kind == "list" and kinds == ("entity",)
+    is_id_list = parameter.kind == "list" and "entity" in kinds
     return replace(parameter, accepts=kinds, item_kind="id" if is_id_list else parameter.item_kind)
 
 

@@ -9,6 +9,7 @@ RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 SKOS_ALT_LABEL = "http://www.w3.org/2004/02/skos/core#altLabel"
 SCHEMA_DESCRIPTION = "http://schema.org/description"
 SCHEMA_ABOUT = "http://schema.org/about"
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 ARTICLE_NAMESPACE = "https://en.wikipedia.org/wiki/"
 
 PREFIXES = {

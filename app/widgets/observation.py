@@ -157,6 +157,7 @@ _POSSESSIVE_PATTERN = re.compile(r"['’]s?$")
 _SENTENCE_OPENERS = frozenset(
     {"He", "She", "It", "They", "The", "A", "An", "In", "On", "At", "His", "Her", "Its", "Their", "This", "That", "As"}
 )
+_PROPERTY_ID_PATTERN = re.compile(r"P[1-9][0-9]*")
 _MAX_NAME_WORDS = 10
 MIN_NAME_LENGTH = 2
 """Without a lookup, names are longer than this, since initials are not names."""
@@ -167,7 +168,7 @@ def build_observation_view(step: Step, is_known_name: NameLookup | None = None, 
     """The view of a completed step with at most that many items; observations without data are shown as text."""
     data = step.data or {}
     for field, draw in _VIEW_BUILDERS.items():
-        if field in data:
+        if data.get(field) or (field in data and field not in _TEXT_IF_EMPTY):
             total = cut_total(data, field)
             view = draw({**data, field: data[field][:limit]} if isinstance(data[field], list) else data)
             return view | _more(len(data[field]), limit, _ITEM_NOUNS.get(field, field), total)
@@ -351,9 +352,31 @@ def _overlaps(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
 
 def _make_entities_view(field: str) -> Callable[[View], View]:
     def draw(data: View) -> View:
-        return {"kind": "entities", "entities": [{**e, "pointer": f"/{field}/{i}"} for i, e in enumerate(data[field])]}
+        links = [_link_view(link, f"/{field}/{index}", field) for index, link in enumerate(data[field])]
+        return {"kind": "entities", "entities": links, "note": _links_note(data, field)}
 
     return draw
+
+
+def _link_view(link: View, pointer: str, field: str) -> View:
+    """The view of an entity, of a relation with the number of its facts, or of a literal."""
+    if "literal" in link:
+        return {"literal": _cell_view({**link, "kind": "literal", "value": link["literal"]}, pointer)}
+    kind = "relation" if field == "relations" else _id_kind(link["id"])
+    facts = f"{link['count']:,} fact{'s' if link['count'] > 1 else ''}" if link.get("count") else None
+    return {**link, "kind": kind, "description": link.get("description") or facts, "pointer": pointer}
+
+
+def _id_kind(id_: str) -> str:
+    return "relation" if _PROPERTY_ID_PATTERN.fullmatch(id_) else "entity"
+
+
+def _links_note(data: View, field: str) -> str | None:
+    notes = [f"Not listed, because they have no id: {data['unnamed']:,}."] if data.get("unnamed") else []
+    if data.get("truncated"):
+        total = "more" if data["total"] is None else f"{data['total']:,}"
+        notes.append(f"The graph has {total} {field}; these are the first within the limit of the step.")
+    return " ".join(notes) or None
 
 
 def _queries_view(data: View) -> View:
@@ -400,18 +423,22 @@ def _cell_view(cell: View, pointer: str) -> View:
         "value": value,
         "shown": shown,
         "label": label,
-        "kind": "entity" if is_entity else "title",
+        "kind": _id_kind(value) if is_entity else "title",
         "pointer": pointer,
     }
 
 
 _ITEM_NOUNS = {"candidates": "queries"}
+_TEXT_IF_EMPTY = frozenset({"relations", "values"})
+"""Fields of graph steps; the text says why there is none."""
 _VIEW_BUILDERS: dict[str, Callable[[View], View]] = {
     "hits": _hits_view,
     "pages": _pages_view,
     "choices": _choices_view,
     "entities": _make_entities_view("entities"),
     "labels": _make_entities_view("labels"),
+    "relations": _make_entities_view("relations"),
+    "values": _make_entities_view("values"),
     "candidates": _queries_view,
     "rows": _table_view,
 }

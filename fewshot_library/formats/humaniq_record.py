@@ -28,6 +28,8 @@ ARGUMENT_NAMES = {
     "runQuery": ("sparql",),
     "getLabel": ("ids",),
     "websearch": ("query",),
+    "getRelationsAsHead": ("entity",),
+    "getRelationsAsTail": ("entity",),
 }
 _IDS_ONLY = re.compile(r"[\s\[\]'\",]*[QP]\d+(?:[\s\[\]'\",]+[QP]\d+)*[\s\[\]'\",]*")
 _QUESTION_WITH_IDS = re.compile(r"(.+?) # (\[[^\[\]]*\])", re.DOTALL)

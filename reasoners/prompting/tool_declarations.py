@@ -18,7 +18,7 @@ from tools.tool import Tool
 
 FINISH_NAME = "finish"
 _THOUGHT_NAMES = ("thought", "thought_before", "thought_before_call")
-_THOUGHT_DESCRIPTION = "what you know by now, what is missing, and why this call helps, in a sentence or two"
+_THOUGHT_DESCRIPTION = "what you know, what is missing, why this helps, in a sentence or two"
 _FINAL_THOUGHT_DESCRIPTION = "why this is the answer, in a sentence or two"
 _FINISH_DESCRIPTION = "End with the answer, as soon as you know enough, or once you see that it cannot be found."
 _MAX_ANSWERS = 1_000

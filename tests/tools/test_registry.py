@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -10,19 +11,28 @@ from tools.registry import BUILT_IN_TOOLS, ToolRegistry, available_tools, get_to
 from worlds.source import World
 
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
+GRAPH_STEPS = ["getRelationsAsHead", "getRelationsAsTail", "getTailEntities", "getHeadEntities"]
 
 
 def test_the_built_in_tools_have_their_published_names_and_labels_in_order() -> None:
-    assert list(BUILT_IN_TOOLS) == [*SIX, "websearch"]
+    assert list(BUILT_IN_TOOLS) == [*SIX, "websearch", *GRAPH_STEPS]
     titles = ["Search", "Read", "Find id", "Write query", "Run query", "Label", "Web"]
+    titles += ["Relations as head", "Relations as tail", "Tails", "Heads"]
     assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
 
 
 def test_web_tools_are_offered_only_in_worlds_with_web_pages(harbour: World, webbed: World) -> None:
     assert [one.name for one in available_tools(webbed)] == list(BUILT_IN_TOOLS)
-    assert [one.name for one in available_tools(harbour)] == [one.name for one in available_tools(None)] == SIX
+    assert [one.name for one in available_tools(harbour)] == [*SIX, *GRAPH_STEPS]
     assert [one.name for one in available_tools(webbed, ["websearch", "getLabel", "gone"])] == ["websearch", "getLabel"]
     assert [one.name for one in available_tools(harbour, ["websearch", "getLabel"])] == ["getLabel"]
+
+
+def test_graph_steps_are_offered_only_in_worlds_with_a_graph(harbour: World) -> None:
+    texts = replace(harbour, graph=None)
+    assert [one.name for one in available_tools(texts)] == [one.name for one in available_tools(None)] == SIX
+    with pytest.raises(ToolError, match="getHeadEntities needs a world with a graph"):
+        ToolRegistry().offered_tools(texts, ["getHeadEntities"])
 
 
 @pytest.mark.parametrize("name", list(BUILT_IN_TOOLS))

@@ -67,9 +67,17 @@ def test_parameters_carry_the_kinds_of_values_that_they_accept() -> None:
         ("getWikiDataID", "title"): ("title",),
         ("generateQuery", "question"): (),
         ("generateQuery", "entity_ids"): ("entity",),
-        ("runQuery", "sparql"): ("query", "entity"),
-        ("getLabel", "ids"): ("entity",),
+        ("runQuery", "sparql"): ("query", "entity", "relation"),
+        ("getLabel", "ids"): ("entity", "relation"),
         ("websearch", "query"): ("title",),
+        ("getRelationsAsHead", "entity"): ("entity",),
+        ("getRelationsAsTail", "entity"): ("entity",),
+        ("getTailEntities", "entity"): ("entity",),
+        ("getTailEntities", "relation"): ("relation",),
+        ("getTailEntities", "limit"): None,
+        ("getHeadEntities", "relation"): ("relation",),
+        ("getHeadEntities", "entity"): ("entity",),
+        ("getHeadEntities", "limit"): None,
     }
     assert [p.accepts for p in FILES.parameters] == [("title",), None, None]
 
@@ -82,7 +90,7 @@ def test_an_added_tool_is_offered_found_and_listed_like_the_others() -> None:
     assert registry.problem("listFiles") is None
     assert registry.all_tools()["listFiles"] is FILES
     assert FILES in registry.provider_statuses()[0].tools
-    with pytest.raises(ToolError, match=r"there are wikisearch, .*, websearch, listFiles"):
+    with pytest.raises(ToolError, match=r"there are wikisearch, .*, getHeadEntities, listFiles"):
         registry.get_tool("gone")
 
 

@@ -16,6 +16,7 @@ from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from tools.parameter import Parameter
 from tools.tool import SourceKind, Tool
+from worlds.terms import format_node, format_predicate
 
 MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4
@@ -255,7 +256,7 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
                 escape_markdown(tool.title),
                 key=f"tool_{tool.name}",
                 type="primary" if tool.name == composer.tool.name else "secondary",
-                shortcut=f"Alt+{number}" if number <= 9 else None,
+                shortcut=f"Alt+{number % 10}" if number <= 10 else None,
                 on_click=choose,
                 args=(tool.name,),
                 help=escape_markdown(_tool_help(tool)),
@@ -279,6 +280,9 @@ def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
     if parameter.name == "question":
         return composer.record.question.text
     last_step = composer.record.steps[-1] if composer.record.steps else None
+    if parameter.name == "entity" and last_step and last_step.data and last_step.data.get("relations"):
+        # A relation of the same entity is followed next.
+        return str(last_step.data["entity"])
     if parameter.name == "sparql" and last_step and last_step.data and last_step.data.get("candidates"):
         return str(last_step.data["candidates"][0]["sparql"])
     return ""
@@ -317,8 +321,9 @@ def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str
     if target.kind == "list":
         list_values = target.parse(str(st.session_state.get(key, "")))
         st.session_state[key] = target.format(list_values if value in list_values else [*list_values, value])
-    elif target.name in MULTILINE_PARAMETERS and kind == "entity":
-        st.session_state[key] = f"{st.session_state.get(key, '')} wd:{value}".strip()
+    elif target.name in MULTILINE_PARAMETERS and kind in ("entity", "relation"):
+        term = format_node(value) if kind == "entity" else format_predicate(value)
+        st.session_state[key] = f"{st.session_state.get(key, '')} {term or value}".strip()
     else:
         st.session_state[key] = value
     return None
@@ -326,7 +331,9 @@ def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str
 
 def _accepts_kind(parameter: Parameter, kind: str) -> bool:
     if parameter.kind == "list":
-        return kind == "entity" if parameter.item_kind == "id" else parameter.item_kind == "text"
+        return (
+            kind in (parameter.accepts or ("entity",)) if parameter.item_kind == "id" else parameter.item_kind == "text"
+        )
     if parameter.kind != "text":
         return False
     return kind in (DEFAULT_ACCEPTED_KINDS if parameter.accepts is None else parameter.accepts)

@@ -87,9 +87,13 @@ function drawer(data, act) {
         () => [el("div", { className: "scroll" }, v.rest.map((s) => el("p", { className: "sentence" },
           el("span", { className: "place" }, String(s.place + 1)), s.best ? el("mark", {}, sentence(step, s)) : sentence(step, s)))), more(step, v.more)]) : null,
     ],
-    entities: (step, v) => el("ul", { className: "hits" }, v.entities.map((e) => el("li", {},
-      value(step, e.label, "title", { pointer: e.pointer + "/label" }, true), " ",
-      value(step, e.id, "entity", { pointer: e.pointer + "/id" }), e.description && el("span", { className: "description" }, " – " + e.description)))),
+    entities: (step, v) => [
+      v.note && el("p", { className: "note" }, v.note),
+      el("ul", { className: "hits" }, v.entities.map((e) => el("li", {}, e.literal
+        ? value(step, e.literal.shown, e.literal.kind, { pointer: e.literal.pointer + "/literal" }, true)
+        : [value(step, e.label, "title", { pointer: e.pointer + "/label" }, true), " ",
+          value(step, e.id, e.kind, { pointer: e.pointer + "/id" }), e.description && el("span", { className: "description" }, " – " + e.description)]))),
+    ],
     queries: (step, v) => [v.note && el("p", { className: "note" }, v.note), v.candidates.map((c, i) => {
       const body = [el("div", {}, el("strong", {}, c.reading), " ", data.editable ? el("button", {
         className: "act", type: "button", onclick: () => act({ kind: "pick", step: step.position, value: c.sparql, value_kind: "query", pointer: c.pointer + "/sparql" }),

@@ -23,11 +23,11 @@ from tests.examples import examples
 from tests.fixtures.harbour import no_meaning
 from tests.reasoners.example_traces import QUESTION, StepFields, record_of, steps_of
 from tools.registry import BUILT_IN_TOOLS
-from tools.tool import ToolContext
+from tools.tool import SourceKind, ToolContext
 from worlds.source import World
 
 FORMS = [ReActFormat(), ChatFormat()]
-OFFERED = [tool for tool in BUILT_IN_TOOLS.values() if not tool.needs_web]
+OFFERED = [tool for tool in BUILT_IN_TOOLS.values() if tool.source is not SourceKind.WEB]
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 LONG = st.builds(lambda line, times: "\n".join([line] * times), WORDS, st.integers(1, 80))
 STEP = st.tuples(WORDS, st.just("wikisearch"), st.fixed_dictionaries({"query": WORDS}), LONG, st.none()) | st.tuples(

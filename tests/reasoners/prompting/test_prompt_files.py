@@ -13,6 +13,7 @@ from reasoners.prompting.chat_format import ChatFormat
 from reasoners.prompting.react_format import ReActFormat
 from tests.reasoners.example_traces import BURIED, PILOT, QUESTION, SO_FAR, steps_of
 from tools.registry import BUILT_IN_TOOLS
+from tools.tool import SourceKind
 
 GOLDEN = Path(__file__).parent / "golden"
 TEMPLATES = Path(__file__).parents[3] / "reasoners" / "prompting" / "prompts"
@@ -41,7 +42,7 @@ VALUES = {
 MATERIAL = PromptParts(
     PromptExample(QUESTION, tuple(steps_of(SO_FAR))),
     tuple(build_example(record, None) for record in (BURIED, PILOT)),
-    [tool for tool in BUILT_IN_TOOLS.values() if not tool.needs_web],
+    [tool for tool in BUILT_IN_TOOLS.values() if tool.source is not SourceKind.WEB],
     "both",
 )
 
