@@ -143,7 +143,7 @@ def test_consecutive_prompts_of_a_run_of_30_steps_have_a_common_beginning(
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_window_too_small_for_the_run_is_made_free_rarely_and_only_among_the_steps(form: PromptFormat) -> None:
-    setup = AgentOptions(context_tokens=4_800)
+    setup = AgentOptions(context_tokens=5_400)
     builder = prompting(form, [long_one("Ash")], setup)
     steps = own_steps(60)
     prompts = [builder.build_messages(steps[:count]) for count in range(61)]
