@@ -17,11 +17,12 @@ from pydantic import BaseModel
 
 from evaluation.gold_traces.attempt import PLACE_RELATIONS, relation_pairs
 from evaluation.gold_traces.traces import GoldWorld
-from fiction.questions.decomposition import build_subquestions, number_nodes
-from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.decomposition import TripleDecomposition, build_subquestions, classify_structure, number_nodes
+from fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
 from fiction.questions.expressions import Expression, Only, child_expressions, decode_expression
 from fiction.questions.reasoning import DIRECT_REASONING, FILTER, RELATE, SEARCH, ReasoningBuilder, ReasoningNode
 from fiction.questions.wording import FACT_LABELS, condition_phrase
+from fiction.universe.items import PROPERTY_IDS
 from fiction.universe.relations import PARTNER, RELATIONS
 from fiction.universe.universe import ALL_SOURCES, SOURCES, Universe
 from reasoners.atomr.agent import AggregateRequest, OperateRequest
@@ -40,6 +41,19 @@ from reasoners.geek.skills import (
     StateRequest,
     SubquestionRequest,
 )
+from reasoners.pdrr.skills import (
+    AnswerTriplesReply,
+    AnswerTriplesRequest,
+    ChosenRelation,
+    CompleteRequest,
+    RelationsReply,
+    RelationsRequest,
+    StructureReply,
+    StructureRequest,
+    TriplesReply,
+    TriplesRequest,
+)
+from reasoners.pdrr.triples import Triple, is_unknown
 from reasoners.skills.set_operations import OperationUndefined, combine_answers
 from reasoners.skills.shared_skills import BareQuestion, PassageQuestion, SelectSourcesReply, SelectSourcesRequest
 from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
@@ -146,6 +160,14 @@ class GoldQuestion:
         leaves = [leaf for leaf in self.root.leaves() if leaf.needs_retrieval or leaf.operator != SEARCH]
         texts = [entry["question"] for entry in build_subquestions(self.reasoning, self.root)]
         return list(zip(leaves, texts, strict=True))
+
+    @cached_property
+    def triples(self) -> tuple[Triple, ...]:
+        """The gold triples."""
+        return tuple(
+            Triple(subject=subject, relation=relation, object=object_)
+            for subject, relation, object_ in TripleDecomposition(self.things).decompose(self.expression)
+        )
 
     @cached_property
     def root_answers(self) -> list[AnswerValue]:
@@ -329,6 +351,55 @@ class OracleResponder:
         *_, last = self._gold.root.leaves()
         return ConcludeReply(answers=computed[last], used=[fact.number for fact in request.state])
 
+    def structure(self, _request: StructureRequest) -> StructureReply:
+        """The gold structure."""
+        return StructureReply.model_validate({"structure": classify_structure(self._gold.expression)})
+
+    def triples(self, _request: TriplesRequest) -> TriplesReply:
+        """The gold decomposition; the last unknown stands for the answer."""
+        triples = self._gold.triples
+        unknowns = [unknown for triple in triples for unknown in triple.unknowns]
+        return TriplesReply(triples=list(triples), answer=unknowns[-1] if unknowns else triples[-1].object)
+
+    def relations(self, request: RelationsRequest) -> RelationsReply:
+        """The relations that state the triple, among those that are offered."""
+        expected = _property_ids(request.triple.relation)
+        known_is_subject = not is_unknown(request.triple.subject) or any(
+            relation.direction == "head" and relation.id in expected for relation in request.relations
+        )
+        direction = "head" if known_is_subject else "tail"
+        chosen = [
+            ChosenRelation(id=relation.id, direction=relation.direction)
+            for relation in request.relations
+            if relation.id in expected and relation.direction == direction
+        ]
+        return RelationsReply(relations=chosen[: request.keep])
+
+    def complete(self, request: CompleteRequest) -> AnswersReply:
+        """The values of the other end about those that are given."""
+        words = request.triple.relation
+        args = [
+            OperandValue(values=list(request.known)),
+            OperandValue(text=words if request.from_subject else f"{words}{INVERSE_SUFFIX}"),
+        ]
+        try:
+            return AnswersReply(answers=self._gold.apply(self._gold.find_operation(RELATE, args), request.known))
+        except UnknownOperation:
+            return AnswersReply(unknown=True)
+
+    def answer_triples(self, request: AnswerTriplesRequest) -> AnswerTriplesReply:
+        """The gold answers if the triples and the relations that were followed are right; else unknown."""
+        triples = [completed.triple for completed in request.triples]
+        wrong = [
+            relation.id
+            for completed in request.triples
+            for relation in completed.relations
+            if relation.id not in _property_ids(completed.triple.relation)
+        ]
+        if triples != list(self._gold.triples) or wrong:
+            return AnswerTriplesReply(unknown=True)
+        return AnswerTriplesReply(answers=self._gold.root_answers)
+
     @cached_property
     def _texts(self) -> dict[ReasoningNode, str]:
         return dict(self._gold.subquestions)
@@ -361,6 +432,16 @@ class OracleResponder:
         return self._values_of(leaf)
 
 
+def _property_ids(words: str) -> set[str]:
+    """The properties that state a relation: those of both parents for a parent, of a child for a daughter."""
+    if words in _FORWARD_RELATIONS and _FORWARD_RELATIONS[words] in PROPERTY_IDS:
+        return {PROPERTY_IDS[_FORWARD_RELATIONS[words]]}
+    relation = _FORWARD_RELATIONS.get(words, words)
+    base = GENDERED_RELATIONS.get(relation, (relation, None))[0]
+    names = ("father", "mother") if base == "parent" else (base,)
+    return {PROPERTY_IDS[name] for name in names if name in PROPERTY_IDS}
+
+
 def _last_leaf(node: ReasoningNode) -> ReasoningNode:
     *_, last = node.leaves()
     return last
@@ -387,6 +468,11 @@ _REPLIES: dict[str, Callable[[OracleResponder, Any], BaseModel]] = {
     "aggregate": OracleResponder.aggregate,
     "direct_rag": OracleResponder.answer_question,
     "direct_answer": OracleResponder.answer_question,
+    "structure": OracleResponder.structure,
+    "triples": OracleResponder.triples,
+    "relations": OracleResponder.relations,
+    "complete": OracleResponder.complete,
+    "answer_triples": OracleResponder.answer_triples,
     "next_action": OracleResponder.next_action,
     "decompose": OracleResponder.decompose,
     "needs_retrieval": OracleResponder.needs_retrieval,

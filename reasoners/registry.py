@@ -14,6 +14,7 @@ from reasoners.geek.agent import Geek, GeekOptions
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions, AgentOptionsError
+from reasoners.pdrr.agent import Pdrr, PdrrOptions
 from reasoners.replay.agent import ReplayReasoner
 
 REPLAY_STEP_LIMIT = 300
@@ -113,6 +114,14 @@ _ENTRIES = (
         description="plans a tree of search, relate and filter operations, and runs independent ones at the same time",
         build=AtomR,
         options=AtomROptions,
+        default_step_limit=TREE_STEP_LIMIT,
+    ),
+    ReasonerEntry(
+        name="pdrr",
+        label="PDRR: triples with unknowns",
+        description="writes the question as triples and fills in their unknowns from the graph, then answers from them",
+        build=Pdrr,
+        options=PdrrOptions,
         default_step_limit=TREE_STEP_LIMIT,
     ),
     ReasonerEntry(

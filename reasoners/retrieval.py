@@ -13,8 +13,9 @@ from reasoners.base import Action, Branch, Move, Parallel, Task
 from reasoners.provenance import trace_argument_origins
 from reasoners.skills.shared_skills import SELECT_SOURCES, SelectSourcesReply, SelectSourcesRequest, SourceChoice
 from reasoners.skills.skill import SkillCall, SkillResult
-from reasoners.skills.values import AnswerValue, SourcePassage
+from reasoners.skills.values import AnswerValue, OfferedRelation, SourcePassage
 from tools.tool import ToolResult
+from worlds import terms
 
 SOURCE_TOOLS: Mapping[str, tuple[str, ...]] = {
     "graph": ("getWikiDataID", "generateQuery", "runQuery"),
@@ -27,6 +28,8 @@ SOURCE_DESCRIPTIONS = {
     "text": "articles of an encyclopedia: search, then read",
     "web": "web pages: search, then read; pages may be out of date",
 }
+IDS_PER_QUERY = 100
+"""Entities in one query."""
 MAX_HEADS = 5
 """How many values of a set are searched for one by one in articles and pages."""
 
@@ -85,6 +88,59 @@ class Retriever:
         ]
         results: list[list[SourcePassage]] = yield Parallel(branches)
         return [passage for passages in results for passage in passages]
+
+    def link(self, name: str, node: str, parent: UUID | None) -> Generator[Move, Any, str | None]:
+        """The id of the entity with this name, or of the best candidate; None if the graph has none."""
+        candidates = yield from self._call("getWikiDataID", {"title": name}, node, parent)
+        entities = _data(candidates).get("entities", ())
+        exact = [entity for entity in entities if name.casefold() in {entity["label"].casefold(), entity["title"]}]
+        best = (*exact, *entities)
+        return best[0]["id"] if best else None
+
+    def list_relations(
+        self, values: Sequence[AnswerValue], node: str, parent: UUID | None
+    ) -> Generator[Move, Any, list[OfferedRelation]]:
+        """The relations of these values in both directions, each once."""
+        calls = [
+            Branch(
+                f"{direction}{number}",
+                self._call(tool, {"entity": value.entity}, f"{node}/{direction}{number}", parent),
+            )
+            for number, value in enumerate(values)
+            if value.entity is not None
+            for direction, tool in (("head", "getRelationsAsHead"), ("tail", "getRelationsAsTail"))
+        ]
+        results: list[ToolResult] = yield Parallel(calls)
+        offered = {
+            (link["id"], link["direction"]): OfferedRelation(
+                id=link["id"], label=link["label"], direction=link["direction"]
+            )
+            for result in results
+            for link in _data(result).get("relations", ())
+        }
+        return list(offered.values())
+
+    def follow_relation(
+        self, relation: str, direction: str, values: Sequence[AnswerValue], node: str, parent: UUID | None
+    ) -> Generator[Move, Any, tuple[list[AnswerValue], list[SourcePassage]]]:
+        """The values at the other end of a relation, each with the known value it belongs to, and the rows."""
+        known: dict[str, AnswerValue] = {value.entity: value for value in values if value.entity is not None}
+        pairs: list[AnswerValue] = []
+        passages: list[SourcePassage] = []
+        nodes_of_values = [node for node in map(terms.format_node, known) if node is not None]
+        for start in range(0, len(nodes_of_values), IDS_PER_QUERY):
+            nodes = " ".join(nodes_of_values[start : start + IDS_PER_QUERY])
+            predicate = terms.format_predicate(relation)
+            pattern = f"?known {predicate} ?other" if direction == "head" else f"?other {predicate} ?known"
+            sparql = f"SELECT DISTINCT ?known ?other WHERE {{ VALUES ?known {{ {nodes} }} {pattern} }}"
+            table = yield from self._call("runQuery", {"sparql": sparql}, f"{node}/{start}", parent)
+            passages += _table_passages(table)
+            pairs += [
+                _cell_value(other, known[of["value"]].key)
+                for of, other in _data(table).get("rows", ())
+                if of is not None and other is not None and of["value"] in known
+            ]
+        return pairs, passages
 
     def _retrieve_text(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
         return self._search_and_read(query, node, parent, "wikisearch", "hits", "title", "text")
@@ -191,6 +247,18 @@ def _table_passages(result: ToolResult) -> list[SourcePassage]:
         )
         for number, row in enumerate(data.get("rows", ()), 1)
     ]
+
+
+def _cell_value(cell: Mapping[str, Any], owner: str) -> AnswerValue:
+    if cell["kind"] == "entity":
+        return AnswerValue(text=cell.get("label", cell["value"]), entity=cell["value"], of=owner)
+    return AnswerValue(text=format_literal_value(cell), of=owner)
+
+
+def format_literal_value(cell: Mapping[str, Any]) -> str:
+    """A literal as an answer: a day as 1931-03-05."""
+    text = str(cell["value"])
+    return text.partition("T")[0] if str(cell.get("datatype", "")).endswith("#dateTime") else text
 
 
 def _cell_text(cell: Mapping[str, Any] | None) -> str:

@@ -139,7 +139,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         "skills": skills,
     }
     spent = summarize_usage(shared.used) | {"seconds": round(time.monotonic() - started, 3)}
-    summary = model | summarize_scores(scores) | {"left": left} | summarize_calls(scores) | spent
+    summary = model | summarize_scores(scores) | {"left": left} | spent | summarize_calls(scores)
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
 
 

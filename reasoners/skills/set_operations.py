@@ -119,6 +119,12 @@ def _within(operands: Sequence[Operand]) -> list[AnswerValue]:
     return [_truth(_comparable(birth[0]) <= moment and (not death or moment <= _comparable(death[0])))]
 
 
+def compare_values(first: str, second: str) -> Literal["before", "equal", "after"]:
+    """Compare two dates or numbers; OperationUndefined for any other text."""
+    one, other = _comparable(AnswerValue(text=first)), _comparable(AnswerValue(text=second))
+    return "equal" if one == other else "before" if one < other else "after"
+
+
 def _comparable(value: AnswerValue) -> Number:
     """A date or number in a form that can be compared."""
     parts = normalize_quantities(value.text).strip().split("-") if not value.text.startswith("-") else [value.text]

@@ -1,6 +1,7 @@
 """The values that skills exchange: answers with the input they belong to, passages and rows with their ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,6 +45,14 @@ class SourcePassage(BaseModel):
     def step(self) -> int:
         """The position of the step that returned it."""
         return int(self.id.partition(".")[0])
+
+
+class OfferedRelation(BaseModel):
+    """A relation of the graph that the known end has; `direction` is the end at which it is."""
+
+    id: str
+    label: str
+    direction: Literal["head", "tail"]
 
 
 class AnswersReply(BaseModel):

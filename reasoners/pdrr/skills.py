@@ -1,0 +1,154 @@
+"""The skills of PDRR: requests, replies and their checks."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from llm.structured_output import ReplyText
+from reasoners.pdrr.triples import Triple, check_triples
+from reasoners.skills.skill import Fallback, Skill
+from reasoners.skills.values import AnswersReply, AnswerValue, OfferedRelation, SourcePassage, check_answers
+
+_PACKAGE = "reasoners.pdrr"
+
+
+class StructureRequest(BaseModel):
+    """A question."""
+
+    question: str
+
+
+class StructureReply(BaseModel):
+    """Whether each fact depends on the one before, or several are independent."""
+
+    structure: Literal["chain", "parallel"]
+
+
+class TriplesRequest(BaseModel):
+    """A question and its structure."""
+
+    question: str
+    structure: str
+
+
+class TriplesReply(BaseModel):
+    """The triples in the order of completion, and the unknown that is asked for."""
+
+    triples: list[Triple]
+    answer: ReplyText
+
+
+class RelationsRequest(BaseModel):
+    """A triple, the known values of its end, and the relations to choose from."""
+
+    triple: Triple
+    known: list[AnswerValue]
+    relations: list[OfferedRelation]
+    keep: int
+
+
+class ChosenRelation(BaseModel):
+    """A relation that may state the triple, with a score from 0 to 1."""
+
+    id: ReplyText
+    direction: Literal["head", "tail"]
+    score: float = 1.0
+
+
+class RelationsReply(BaseModel):
+    """The relations to follow, best first; none if no relation states the triple."""
+
+    relations: list[ChosenRelation] = Field(default_factory=list)
+
+
+def _check_relations(request: RelationsRequest, reply: RelationsReply) -> str | None:
+    offered = {(relation.id, relation.direction) for relation in request.relations}
+    if strange := [choice for choice in reply.relations if (choice.id, choice.direction) not in offered]:
+        return f"The relation {strange[0].id} as {strange[0].direction} was not offered; choose from the list."
+    if len(reply.relations) > request.keep:
+        return f"There are {len(reply.relations)} relations; keep at most {request.keep}."
+    return None
+
+
+class CompleteRequest(BaseModel):
+    """A triple, the known values of one end, and passages that may state the other end."""
+
+    triple: Triple
+    known: list[AnswerValue]
+    from_subject: bool
+    passages: list[SourcePassage]
+
+
+class CompletedTriple(BaseModel):
+    """A triple with the relations that were followed and the ids of the passages with its facts."""
+
+    triple: Triple
+    relations: list[ChosenRelation] = Field(default_factory=list)
+    facts: list[str] = Field(default_factory=list)
+    from_graph: bool = True
+
+
+class AnswerTriplesRequest(BaseModel):
+    """A question, its completed triples, the values of their unknowns, and the facts."""
+
+    question: str
+    triples: list[CompletedTriple]
+    answer: str
+    values: dict[str, list[AnswerValue]]
+    passages: list[SourcePassage]
+
+
+class AnswerTriplesReply(AnswersReply):
+    """The answers with the reasons."""
+
+    reasons: ReplyText = ""
+
+
+STRUCTURE: Skill[StructureRequest, StructureReply] = Skill(
+    "structure",
+    1,
+    "I tell whether the facts form a chain or are independent.",
+    _PACKAGE,
+    StructureRequest,
+    StructureReply,
+    fallback=Fallback("parallel", lambda _request: StructureReply(structure="parallel")),
+)
+TRIPLES: Skill[TriplesRequest, TriplesReply] = Skill(
+    "triples",
+    1,
+    "I write the question as triples.",
+    _PACKAGE,
+    TriplesRequest,
+    TriplesReply,
+    lambda _request, reply: check_triples(reply.triples, reply.answer),
+)
+RELATIONS: Skill[RelationsRequest, RelationsReply] = Skill(
+    "relations",
+    1,
+    "I choose the relations that state the triple.",
+    _PACKAGE,
+    RelationsRequest,
+    RelationsReply,
+    _check_relations,
+    Fallback("no relation", lambda _request: RelationsReply()),
+)
+COMPLETE: Skill[CompleteRequest, AnswersReply] = Skill(
+    "complete",
+    1,
+    "I complete the triple from texts.",
+    _PACKAGE,
+    CompleteRequest,
+    AnswersReply,
+    lambda request, reply: check_answers(reply, request.passages),
+    Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+)
+ANSWER_TRIPLES: Skill[AnswerTriplesRequest, AnswerTriplesReply] = Skill(
+    "answer_triples",
+    1,
+    "I answer from the completed triples.",
+    _PACKAGE,
+    AnswerTriplesRequest,
+    AnswerTriplesReply,
+    lambda request, reply: check_answers(reply, request.passages),
+    Fallback("unknown", lambda _request: AnswerTriplesReply(unknown=True)),
+)
