@@ -56,7 +56,7 @@ from reasoners.pdrr.skills import (
 from reasoners.pdrr.triples import Triple, is_unknown
 from reasoners.skills.set_operations import OperationUndefined, combine_answers
 from reasoners.skills.shared_skills import BareQuestion, PassageQuestion, SelectSourcesReply, SelectSourcesRequest
-from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
+from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswersReply, AnswerValue, OperandValue, format_values
 
 INVERSE_SUFFIX = " of"
@@ -67,34 +67,6 @@ _FORWARD_RELATIONS = {
     **{relation.singular: relation.name for relation in (*RELATIONS.values(), PARTNER)},
 }
 _INVERSE_RELATIONS = {f"{label}{INVERSE_SUFFIX}": fact for fact, label in FACT_LABELS.items()}
-
-
-MODEL_SKILLS = "model"
-SKILL_CHOICES = "model: the language model; oracle: the gold reasoning of a generated world, whatever was retrieved"
-
-
-class UnknownSkillSource(ValueError):
-    """Nothing of this name replies to skills; the message lists what does."""
-
-
-@dataclass(frozen=True, slots=True)
-class SkillSource:
-    """What replies to the skills of an evaluation in place of the model."""
-
-    kind: str
-
-    def make_responder(self, gold: "GoldQuestion") -> Responder:
-        """The responder for one question."""
-        return OracleResponder(gold)
-
-
-def parse_skill_source(text: str) -> SkillSource | None:
-    """Read the value of --skills; None for the model, UnknownSkillSource for an unknown one."""
-    if text == MODEL_SKILLS:
-        return None
-    if text == OracleResponder.name:
-        return SkillSource(text)
-    raise UnknownSkillSource(f"there are no skills {text!r}; choose one of: {SKILL_CHOICES}")
 
 
 class UnknownOperation(Exception):

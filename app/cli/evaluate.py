@@ -36,14 +36,7 @@ from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import find_project
 from db.verifications import list_gold_questions
 from evaluation.datasets import read_questions
-from evaluation.gold_skills import (
-    MODEL_SKILLS,
-    SKILL_CHOICES,
-    GoldQuestion,
-    SkillSource,
-    UnknownSkillSource,
-    parse_skill_source,
-)
+from evaluation.gold_skills import GoldQuestion
 from evaluation.gold_traces.demonstrations import open_gold_world
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.metrics import METRICS, format_means
@@ -57,6 +50,13 @@ from evaluation.scoring import (
     summarize_scores,
 )
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
+from evaluation.skill_sources import (
+    MODEL_SKILLS,
+    SKILL_CHOICES,
+    SkillSource,
+    UnknownSkillSource,
+    parse_skill_source,
+)
 from evaluation.verification_report import format_usage, summarize_usage
 from fiction.questions.question_file import QUESTIONS_FILE
 from reasoners.base import Task
