@@ -269,21 +269,21 @@ class OracleResponder:
                 heads = [AnswerValue(text=first.text)]
             return AnswersReply(answers=self._gold.apply(operation, heads))
         except UnknownOperation:
-            return AnswersReply(unknown=True)
+            return AnswersReply(answers=[], unknown=True)
 
     def aggregate(self, request: AggregateRequest) -> AnswersReply:
         """What follows from the answers that are given."""
         if request.how is None:
-            return AnswersReply(unknown=True)
+            return AnswersReply(answers=[], unknown=True)
         try:
             return AnswersReply(answers=combine_answers(request.how, [asked.answers for asked in request.answered]))
         except OperationUndefined:
-            return AnswersReply(unknown=True)
+            return AnswersReply(answers=[], unknown=True)
 
     def answer_question(self, request: PassageQuestion | BareQuestion) -> AnswersReply:
         """The gold answers to the question itself; unknown for any other."""
         if request.question != self._gold.text:
-            return AnswersReply(unknown=True)
+            return AnswersReply(answers=[], unknown=True)
         return AnswersReply(answers=self._gold.root_answers)
 
     def next_action(self, request: StateRequest) -> NextActionReply:
@@ -357,7 +357,7 @@ class OracleResponder:
         try:
             return AnswersReply(answers=self._gold.apply(self._gold.find_operation(RELATE, args), request.known))
         except UnknownOperation:
-            return AnswersReply(unknown=True)
+            return AnswersReply(answers=[], unknown=True)
 
     def answer_triples(self, request: AnswerTriplesRequest) -> AnswerTriplesReply:
         """The gold answers if the triples and the relations that were followed are right; else unknown."""
@@ -369,7 +369,7 @@ class OracleResponder:
             if relation.id not in _property_ids(completed.triple.relation)
         ]
         if triples != list(self._gold.triples) or wrong:
-            return AnswerTriplesReply(unknown=True)
+            return AnswerTriplesReply(answers=[], unknown=True)
         return AnswerTriplesReply(answers=self._gold.root_answers)
 
     @cached_property
@@ -389,7 +389,7 @@ class OracleResponder:
     def _answer_subquestion(self, planned: str, references: Mapping[int, Sequence[AnswerValue]]) -> FactReply:
         leaf = self._leaf_of(planned)
         if leaf is None:
-            return FactReply(unknown=True)
+            return FactReply(answers=[], unknown=True)
         leaves = [leaf for leaf, _ in self._gold.subquestions]
         given = {leaves[number - 1]: list(values) for number, values in references.items() if number <= len(leaves)}
         answers = self._evaluate(leaf, given)

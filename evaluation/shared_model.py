@@ -32,7 +32,7 @@ from llm.errors import (
 from llm.token_bounds import DEFAULT_REPLY_BOUND, price_usage
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
-from runs.runner import RunStopped
+from runs.workers import RunStopped
 
 PERMANENT_ERRORS = (ChatUnavailable, ChatAuthenticationError, ChatQuotaExceeded, ChatModelNotFound)
 """Errors that every question would meet."""

@@ -1,20 +1,20 @@
 """Drives a reasoner: each step is stored before its tool runs and completed after, within limits, until it ends.
 
-Reasoner and tools work in one thread that reports to the driver through a queue. The driver abandons it when the run is
-stopped or reaches its time limit: both take effect at once even if a tool or a model hangs, and a late result is
-dropped.
+The reasoner works in one thread, and so do tools and skills, unless branches call several at the same time. They report
+to the driver through a queue; it abandons them when the run is stopped or reaches its time limit: both take effect at
+once even if a tool or a model hangs, and a late result is dropped.
+
+In each round every branch that can go on makes one move. The steps of a round are stored in the order of the branches
+and executed at the same time; the next round begins when all are done.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
-from typing import Any, Protocol, TypeVar
+from threading import Event
+from typing import Any, Protocol
 from uuid import UUID
 
 from db.database import StoreError
@@ -22,13 +22,10 @@ from db.models import Step
 from db.recording import NewStep, StepResult
 from db.runs import RunOutcome
 from llm.errors import ChatError
-from llm.types import TextDelta
 from llm.usage import Usage
 from reasoners.base import (
     Action,
-    BranchGenerator,
     FinalAnswer,
-    Move,
     Parallel,
     QuestionRefused,
     Reasoner,
@@ -40,175 +37,15 @@ from reasoners.base import (
 from reasoners.skills.model_responder import ModelResponder
 from reasoners.skills.skill import SkillCall, SkillResult, answer_skill_call, read_skill_step, skill_step_data
 from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
+from runs.person_step import NO_OUTCOME, StepRecorder
 from runs.recorders import working_on_step
+from runs.strands import Strand, list_successors, next_move
+from runs.workers import CancellableWorkers, RunStopped
 from tools.errors import ToolError
 from tools.tool import Observation, ToolResult
 from worlds.source import ErrorKind, SourceError
 
-ResultT = TypeVar("ResultT")
-ToolCaller = Callable[[str, dict[str, Any]], ToolResult]
-"""Calls a tool by name with arguments."""
-
 DEFAULT_CONCURRENCY = 8
-
-NO_OUTCOME = ToolResult(observation=None, error=None, seconds=0.0)
-"""The result of a step without a tool."""
-
-
-class StepRecorder(Protocol):
-    """Stores the steps of one trace."""
-
-    def begin(self, new: NewStep) -> Step:
-        """Store a step before its tool runs."""
-
-    def complete(self, step: Step, observed: StepResult) -> Step:
-        """Store the result of the step's tool."""
-
-
-def execute_step(recorder: StepRecorder, new: NewStep, call_tool: ToolCaller) -> tuple[Step, ToolResult]:
-    """Store the step, call its tool and store the result; a rejected step, or one without a tool, is only stored."""
-    step = recorder.begin(new)
-    if new.refusal is not None:
-        return step, ToolResult(None, new.refusal, 0.0, error_kind=ErrorKind.WRONG_ARGUMENTS)
-    if new.tool is None:
-        return step, NO_OUTCOME
-    return complete_tool_call(recorder, step, call_tool)
-
-
-def complete_tool_call(recorder: StepRecorder, step: Step, call_tool: ToolCaller) -> tuple[Step, ToolResult]:
-    """Call the tool of a stored step, and store the result."""
-    outcome = call_tool(step.tool or "", step.arguments)
-    return recorder.complete(step, to_step_result(outcome)), outcome
-
-
-def run_to_completion(work: Callable[[], ResultT]) -> ResultT:
-    """Run the work in a thread and wait for it; the work is completed even if the caller is interrupted.
-
-    Streamlit may interrupt the script of a page at any moment. Work that must not stop halfway, such as storing a step
-    and calling its tool, runs here.
-    """
-    future: Future[ResultT] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        # The future hands every exception of this thread to the waiting thread, where result() raises it.
-        except BaseException as error:  # noqa: BLE001
-            future.set_exception(error)
-
-    # Not a daemon: the process ends after it.
-    Thread(target=run, name="showhow step").start()
-    return future.result()
-
-
-WorkResult = TypeVar("WorkResult")
-
-POLL_SECONDS = 0.2
-"""Seconds between two checks for a stop or the time limit."""
-
-
-class RunStopped(Exception):
-    """The run was stopped."""
-
-
-class CancellableWorkers:
-    """Threads that run blocking work and can be abandoned on cancel or timeout.
-
-    They report through one queue of events: the text that the work emits, and the result of each piece of work.
-    """
-
-    def __init__(self, on_text: Callable[[str], None] | None = None) -> None:
-        self._on_text = on_text
-        self._work_queues: list[SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]] = []
-        self._events: SimpleQueue[TextDelta | Future[Any]] = SimpleQueue()
-        self._abandoned = Event()
-
-    def emit_text(self, text: str) -> None:
-        """Report text from the work; RunStopped once the worker is abandoned, which ends the stream."""
-        if self._abandoned.is_set():
-            raise RunStopped
-        self._events.put(TextDelta(text))
-
-    def run(self, work: Callable[[], WorkResult], check_cancelled: Callable[[], None]) -> WorkResult:
-        """Run the work in the first thread; return its result or raise its exception.
-
-        While waiting, `on_text` gets the emitted text, and `check_cancelled` is called at least every POLL_SECONDS; an
-        exception of either ends the wait.
-        """
-        self._start(0, work)
-        result: WorkResult = self._wait(check_cancelled).result()
-        return result
-
-    def run_all(
-        self,
-        works: Iterator[Callable[[], WorkResult]],
-        concurrency: int,
-        check_cancelled: Callable[[], None],
-        handle_result: Callable[[int, WorkResult], None],
-    ) -> None:
-        """Run the works, at most `concurrency` at the same time; `handle_result` gets each number and result.
-
-        A work is taken from the iterator when a thread is free for it. An exception ends the wait, as in `run`.
-        """
-        free_threads = list(range(concurrency))[::-1]
-        running: dict[Future[Any], tuple[int, int]] = {}
-        numbered = enumerate(works)
-        exhausted = False
-        while running or not exhausted:
-            while free_threads and not exhausted:
-                number, work = next(numbered, (0, None))
-                if work is None:
-                    exhausted = True
-                else:
-                    thread = free_threads.pop()
-                    running[self._start(thread, work)] = (number, thread)
-            if running:
-                future = self._wait(check_cancelled)
-                number, thread = running.pop(future)
-                free_threads.append(thread)
-                handle_result(number, future.result())
-
-    def abandon(self, clean_up: Callable[[], None]) -> None:
-        """End the threads after their current work, the first also after `clean_up`, without waiting for them."""
-        self._abandoned.set()
-        self._start(0, clean_up)
-        for work_queue in self._work_queues:
-            work_queue.put(None)
-
-    def _start(self, thread: int, work: Callable[[], Any]) -> Future[Any]:
-        while len(self._work_queues) <= thread:
-            work_queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-            self._work_queues.append(work_queue)
-            # A thread has the context of its creator, so that spans of its work belong to the span of the run.
-            run_thread = partial(copy_context().run, self._run_thread, work_queue)
-            Thread(target=run_thread, name="showhow run", daemon=True).start()
-        future: Future[Any] = Future()
-        self._work_queues[thread].put((future, work))
-        return future
-
-    def _wait(self, check_cancelled: Callable[[], None]) -> Future[Any]:
-        """Wait for the next piece of work that is done."""
-        while True:
-            check_cancelled()
-            try:
-                event = self._events.get(timeout=POLL_SECONDS)
-            except Empty:
-                continue
-            if isinstance(event, Future):
-                return event
-            if self._on_text is not None:
-                self._on_text(event.text)
-
-    def _run_thread(self, work_queue: "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]") -> None:
-        while (piece := work_queue.get()) is not None:
-            future, work = piece
-            try:
-                future.set_result(work())
-            # The future hands every exception of this thread to the thread that waits for the work and raises it there;
-            # no thread waits for abandoned work.
-            except BaseException as error:  # noqa: BLE001
-                future.set_exception(error)
-            self._events.put(future)
 
 
 class RunRecorder(StepRecorder, Protocol):
@@ -280,27 +117,11 @@ def _run_recorded(reasoner: Reasoner, task: Task, recorder: RunRecorder, control
     return outcome
 
 
-class _Strand:
-    """One generator of a run: the reasoner's own, or that of a branch."""
-
-    def __init__(self, name: str, moves: BranchGenerator, parent: "_Strand | None" = None) -> None:
-        self.name = name
-        self.moves = moves
-        self.parent = parent
-        self.received: Any = None
-        """What its next move is given: the result of its last one."""
-        self.branches: list[_Strand] = []
-        self.waiting_for: set[str] = set()
-        """The names of the other branches that must have ended before it begins."""
-        self.has_ended = False
-        self.result: Any = None
-
-
 @dataclass(slots=True)
 class _Job:
     """A move of a strand that takes time: a tool to call, or a skill to ask."""
 
-    strand: _Strand
+    strand: Strand
     move: Action | SkillCall[Any, Any]
     seconds: float
     """The time that the reasoner took to decide."""
@@ -336,8 +157,10 @@ class _RunDriver:
         self._task = replace(task, on_text=self._workers.emit_text) if control.on_text is not None else task
         self._tools = {tool.name: tool for tool in task.tools}
         self._open_steps: dict[UUID, Step] = {}
+        self._completed_before: set[UUID] = set()
+        """Spans that the resumed run had completed."""
         self._recorded = _RecordedSteps(())
-        self._strands: list[_Strand] = []
+        self._strands: list[Strand] = []
         self._responder = task.responder or (None if task.context.chat is None else ModelResponder(task.context.chat))
 
     def run(self, reasoner: Reasoner) -> RunOutcome:
@@ -378,7 +201,7 @@ class _RunDriver:
             steps = self._complete_tool_calls()
             self._open_steps = {step.id: step for step in steps if step.finished_at is None}
             self._recorded = _RecordedSteps(steps)
-            root = _Strand(reasoner.name, reasoner.solve(replace(self._task, prior_steps=steps)))
+            root = Strand(reasoner.name, reasoner.solve(replace(self._task, prior_steps=steps)))
             self._strands.append(root)
             jobs = self._advance([root])
             while not root.has_ended:
@@ -393,16 +216,16 @@ class _RunDriver:
         for strand in reversed(self._strands):
             strand.moves.close()
 
-    def _advance(self, ready: Sequence[_Strand]) -> list[_Job]:
+    def _advance(self, ready: Sequence[Strand]) -> list[_Job]:
         """Let each strand go on to its next move that takes time, in order; return these moves."""
         queue, jobs = deque(ready), list[_Job]()
         while queue:
             strand = queue.popleft()
             self._meter.check_model()
             before = self._meter.seconds
-            move = self._workers.run(partial(_next_move, strand), self._check_cancelled)
+            move = self._workers.run(partial(next_move, strand), self._check_cancelled)
             if move is None:
-                queue.extendleft(reversed(_successors(strand)))
+                queue.extendleft(reversed(list_successors(strand)))
             elif isinstance(move, Parallel):
                 queue.extendleft(reversed(self._fork(strand, move)))
             elif isinstance(move, StepCompletion):
@@ -415,10 +238,10 @@ class _RunDriver:
                 jobs.append(_Job(strand, move, self._meter.seconds - before))
         return jobs
 
-    def _fork(self, strand: _Strand, move: Parallel) -> list[_Strand]:
+    def _fork(self, strand: Strand, move: Parallel) -> list[Strand]:
         """Make the strands of the branches; return those that can begin, or the strand itself if there is none."""
         names = {branch.name for branch in move.branches}
-        strand.branches = [_Strand(branch.name, branch.moves, strand) for branch in move.branches]
+        strand.branches = [Strand(branch.name, branch.moves, strand) for branch in move.branches]
         for child, branch in zip(strand.branches, move.branches, strict=True):
             child.waiting_for = set(branch.after & names)
         self._strands += strand.branches
@@ -530,6 +353,8 @@ class _RunDriver:
             step = self._recorder.begin(new)
             if step.finished_at is None:
                 self._open_steps[step.id] = step
+        elif step.finished_at is not None:
+            self._completed_before.add(step.id)
         outcome = NO_OUTCOME
         if action.rejection is not None:
             outcome = ToolResult(None, action.rejection, 0.0, error_kind=ErrorKind.WRONG_ARGUMENTS)
@@ -546,6 +371,8 @@ class _RunDriver:
         return steps
 
     def _complete_open_step(self, completion: StepCompletion) -> ToolResult:
+        if completion.step in self._completed_before:
+            return NO_OUTCOME
         step = self._open_steps.pop(completion.step, None)
         if step is None:
             raise ReasonerError(f"the step {completion.step} is not open, so it cannot be completed")
@@ -575,33 +402,6 @@ def _set_model_deadline(task: Task, seconds: float | None) -> Task:
     if seconds is None or chat is None:
         return task
     return replace(task, context=replace(task.context, chat=chat.with_deadline(time.monotonic() + seconds)))
-
-
-def _next_move(strand: _Strand) -> Move | None:
-    """The strand's next move; None if it has ended."""
-    received, strand.received = strand.received, None
-    try:
-        return strand.moves.send(received)
-    except StopIteration as end:
-        strand.has_ended, strand.result = True, end.value
-        return None
-
-
-def _successors(ended: _Strand) -> list[_Strand]:
-    """The strands that can go on because this one has ended: branches that waited for it, or else its parent."""
-    parent = ended.parent
-    if parent is None:
-        return []
-    unblocked = []
-    for branch in parent.branches:
-        if ended.name in branch.waiting_for:
-            branch.waiting_for.discard(ended.name)
-            if not branch.waiting_for:
-                unblocked.append(branch)
-    if unblocked or not all(branch.has_ended for branch in parent.branches):
-        return unblocked
-    parent.received = [branch.result for branch in parent.branches]
-    return [parent]
 
 
 def _to_new_step(move: Action | SkillCall[Any, Any], seconds: float) -> NewStep:

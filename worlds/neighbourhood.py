@@ -20,7 +20,7 @@ class BranchValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class RelationBranch:
     """The values of one relation, outgoing or incoming; `more` if there are further values."""
 
     relation: Relation
@@ -34,7 +34,7 @@ class Neighbourhood:
     """An entity and the branches of its relations."""
 
     centre: Entity
-    branches: tuple[Branch, ...]
+    branches: tuple[RelationBranch, ...]
 
 
 def load_neighbourhood(graph: GraphSource, entity: str, max_values: int = MAX_VALUES) -> Neighbourhood:
@@ -58,7 +58,7 @@ def load_neighbourhood(graph: GraphSource, entity: str, max_values: int = MAX_VA
 
 def _build_branches(
     directed: list[tuple[Relation, bool]], cells: dict[int, list[Cell]], labels: dict[str, str], max_values: int
-) -> Iterator[Branch]:
+) -> Iterator[RelationBranch]:
     seen: set[tuple[str, str]] = set()
     for number, (relation, outgoing) in enumerate(directed):
         # A symmetric relation, such as friend, is drawn once.
@@ -70,7 +70,7 @@ def _build_branches(
                     (_build_value(cell, labels) for cell in unseen_cells[:max_values]), key=lambda value: value.label
                 )
             )
-            yield Branch(relation, outgoing, values, more=len(cells[number]) > max_values)
+            yield RelationBranch(relation, outgoing, values, more=len(cells[number]) > max_values)
 
 
 def _build_query(entity: str, directed: list[tuple[Relation, bool]], limit: int) -> str:

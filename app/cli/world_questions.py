@@ -13,7 +13,7 @@ from app.services import services
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
 from runs.services import Services
 from worlds.folder import world_folder
-from worlds.neighbourhood import MAX_VALUES, Branch, load_neighbourhood
+from worlds.neighbourhood import MAX_VALUES, RelationBranch, load_neighbourhood
 from worlds.open import read_world_metadata
 from worlds.source import GraphSource
 
@@ -157,7 +157,7 @@ def _graph_source(parts: Services, name: str) -> GraphSource:
     return source
 
 
-def _format_branch(branch: Branch) -> str:
+def _format_branch(branch: RelationBranch) -> str:
     values = ", ".join(value.label for value in branch.values)
     return f"{branch.relation.label} {'->' if branch.outgoing else '<-'} {values}{', ...' if branch.more else ''}"
 

@@ -93,7 +93,7 @@ OPERATE: Skill[OperateRequest, AnswersReply] = Skill(
     request_type=OperateRequest,
     reply_type=AnswersReply,
     check=_check_operation,
-    fallback=Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )
 
 
@@ -120,7 +120,7 @@ AGGREGATE: Skill[AggregateRequest, AnswersReply] = Skill(
     request_type=AggregateRequest,
     reply_type=AnswersReply,
     check=lambda _request, reply: check_answers(reply, ()),
-    fallback=Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )
 
 

@@ -215,7 +215,7 @@ class _Excavation:
         self._expected_calls += 1
         request = StateRequest(question=self._task.question, state=list(state))
         concluded: SkillResult[ConcludeReply] = yield SkillCall(CONCLUDE, request, f"{place}/conclude", span)
-        reply = concluded.reply or ConcludeReply(unknown=True)
+        reply = concluded.reply or ConcludeReply(answers=[], unknown=True)
         return [_LaneResult(reply, state)]
 
     def _conclude(self, lanes: Sequence[_LaneResult]) -> FinalAnswer:

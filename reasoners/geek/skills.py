@@ -168,7 +168,7 @@ EXTRACT: Skill[ExtractRequest, FactReply] = Skill(
     ExtractRequest,
     FactReply,
     _check_fact,
-    Fallback("not found", lambda _request: FactReply(unknown=True)),
+    Fallback("not found", lambda _request: FactReply(answers=[], unknown=True)),
 )
 SELF_ANSWER: Skill[SubquestionRequest, FactReply] = Skill(
     "self_answer",
@@ -178,7 +178,7 @@ SELF_ANSWER: Skill[SubquestionRequest, FactReply] = Skill(
     SubquestionRequest,
     FactReply,
     lambda _request, reply: check_answers(reply, ()),
-    Fallback("not found", lambda _request: FactReply(unknown=True)),
+    Fallback("not found", lambda _request: FactReply(answers=[], unknown=True)),
 )
 CONCLUDE: Skill[StateRequest, ConcludeReply] = Skill(
     "conclude",
@@ -188,7 +188,7 @@ CONCLUDE: Skill[StateRequest, ConcludeReply] = Skill(
     StateRequest,
     ConcludeReply,
     _check_conclusion,
-    Fallback("unknown", lambda _request: ConcludeReply(unknown=True)),
+    Fallback("unknown", lambda _request: ConcludeReply(answers=[], unknown=True)),
 )
 
 

@@ -58,7 +58,7 @@ class ChosenRelation(BaseModel):
 class RelationsReply(BaseModel):
     """The relations to follow, best first; none if no relation states the triple."""
 
-    relations: list[ChosenRelation] = Field(default_factory=list)
+    relations: list[ChosenRelation]
 
 
 def _check_relations(request: RelationsRequest, reply: RelationsReply) -> str | None:
@@ -130,7 +130,7 @@ RELATIONS: Skill[RelationsRequest, RelationsReply] = Skill(
     RelationsRequest,
     RelationsReply,
     _check_relations,
-    Fallback("no relation", lambda _request: RelationsReply()),
+    Fallback("no relation", lambda _request: RelationsReply(relations=[])),
 )
 COMPLETE: Skill[CompleteRequest, AnswersReply] = Skill(
     "complete",
@@ -140,7 +140,7 @@ COMPLETE: Skill[CompleteRequest, AnswersReply] = Skill(
     CompleteRequest,
     AnswersReply,
     lambda request, reply: check_answers(reply, request.passages),
-    Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+    Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )
 ANSWER_TRIPLES: Skill[AnswerTriplesRequest, AnswerTriplesReply] = Skill(
     "answer_triples",
@@ -150,5 +150,5 @@ ANSWER_TRIPLES: Skill[AnswerTriplesRequest, AnswerTriplesReply] = Skill(
     AnswerTriplesRequest,
     AnswerTriplesReply,
     lambda request, reply: check_answers(reply, request.passages),
-    Fallback("unknown", lambda _request: AnswerTriplesReply(unknown=True)),
+    Fallback("unknown", lambda _request: AnswerTriplesReply(answers=[], unknown=True)),
 )

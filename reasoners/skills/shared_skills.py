@@ -73,7 +73,7 @@ DIRECT_RAG: Skill[PassageQuestion, AnswersReply] = Skill(
     request_type=PassageQuestion,
     reply_type=AnswersReply,
     check=_check_passage_answers,
-    fallback=Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )
 
 
@@ -95,5 +95,5 @@ DIRECT_ANSWER: Skill[BareQuestion, AnswersReply] = Skill(
     request_type=BareQuestion,
     reply_type=AnswersReply,
     check=_check_bare_answers,
-    fallback=Fallback("unknown", lambda _request: AnswersReply(unknown=True)),
+    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )

@@ -58,7 +58,8 @@ class OfferedRelation(BaseModel):
 class AnswersReply(BaseModel):
     """Answers that rest on passages; `unknown` if the passages do not tell."""
 
-    answers: list[AnswerValue] = Field(default_factory=list)
+    # Without a default: part of a broken reply must not read as an answer of nothing.
+    answers: list[AnswerValue]
     support: list[ReplyText] = Field(default_factory=list)
     """The ids of the passages that state the answers."""
     unknown: bool = False

@@ -43,7 +43,7 @@ def record(url: str, trace_id: UUID, acknowledged: int, opened: int) -> None:
 
 def main(url: str, trace_id: UUID, file: Path, rounds: int) -> None:
     """Run one recorder after another and kill each after a random time."""
-    chance = random.Random(20261121)  # noqa: S311 - moments of death, no secrets
+    chance = random.Random(20261121)
     acknowledged = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for number in range(rounds):
         ready, opened = os.pipe()

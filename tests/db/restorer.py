@@ -47,7 +47,7 @@ def read_projects(url: str) -> str:
 
 def main(url: str, backups: list[Path], rounds: int) -> None:
     """Let one restore after the other begin and be killed."""
-    chance = random.Random(20261122)  # noqa: S311 - moments of death, no secrets
+    chance = random.Random(20261122)
     started = time.monotonic()
     restore_and_die(url, backups[1], None)
     longest_life = (time.monotonic() - started) * 1.2

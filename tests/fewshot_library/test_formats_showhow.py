@@ -198,7 +198,7 @@ def _mutated(data: Any, chance: random.Random) -> Any:
 
 
 def test_malformed_files_are_refused_or_imported_without_harm(tmp_path):
-    chance = random.Random(5)  # noqa: S311 - malformed files, no secrets
+    chance = random.Random(5)
     store = new_store(tmp_path / "x.db")
     path = tmp_path / "traces.jsonl"
     outcomes = {"refused": 0, "kept": 0}

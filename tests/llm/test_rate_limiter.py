@@ -59,7 +59,7 @@ def simulate(
 ) -> tuple[float, list[int]]:
     """Send requests of threads in simulated time; the seconds, and how many were accepted before each refusal."""
     state = LimitState()
-    noise = random.Random(7)  # noqa: S311 - no secret
+    noise = random.Random(7)
     events: list[tuple[float, int, str, int]] = []
     order = itertools.count()
     started_at, left, accepted = clock.now, requests - threads, 0

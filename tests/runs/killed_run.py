@@ -46,7 +46,7 @@ def go_on(url: str, trace_id: UUID, calls: Path, steps: int) -> None:
 
 def main(url: str, trace_id: UUID, calls: Path, steps: int, deaths: int) -> None:
     """Run one process after the other, each killed after a random time, and the last one to the end."""
-    chance = random.Random(20261121)  # noqa: S311 - moments of death, no secrets
+    chance = random.Random(20261121)
     for _ in range(deaths):
         child = os.fork()
         if child == 0:

@@ -347,4 +347,7 @@ def test_a_resumed_replay_keeps_the_limit_of_its_own_reasoner():
         "replay": 300,
         "humaniq": 20,
         "fusion": 20,
+        "atomr": 2000,
+        "pdrr": 2000,
+        "geek": 2000,
     }

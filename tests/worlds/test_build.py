@@ -398,7 +398,7 @@ def test_the_real_graph_contains_every_triple_of_its_table(worlds, shared_data):
     rows = [line.split(",") for line in (source / "triples.csv").read_text(encoding="utf-8").splitlines()[1:]]
     plain = [row for row in rows if len(row) == 10 and row[0].startswith("Q") and row[5].startswith("Q")]
     assert len(plain) > 1000
-    chance = random.Random(3)  # noqa: S311 - a sample
+    chance = random.Random(3)
     for row in chance.sample(plain, 60):
         assert graph.query(f"ASK {{ wd:{row[0]} wdt:{row[4]} wd:{row[5]} }}").boolean
     graph.close()

@@ -17,8 +17,8 @@ from db.steady_clock import seconds_since
 from db.trace_record import TraceRecord
 from llm.profiles import ProfileError
 from reasoners.provenance import trace_argument_origins
+from runs.person_step import ToolCaller, complete_tool_call, execute_step, run_to_completion
 from runs.recorders import PersonRecorder
-from runs.runner import ToolCaller, complete_tool_call, execute_step, run_to_completion
 from runs.services import Services
 from tools.tool import Tool, ToolResult
 from worlds.folder import WorldError

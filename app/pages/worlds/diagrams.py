@@ -12,7 +12,7 @@ import streamlit as st
 from app.widgets.page_layout import read_asset
 from fiction.family import Family, Relative
 from tools.run_query import format_value
-from worlds.neighbourhood import Branch, Neighbourhood
+from worlds.neighbourhood import Neighbourhood, RelationBranch
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,14 @@ def lay_out_neighbourhood(neighbourhood: Neighbourhood) -> tuple[list[DiagramBox
     return boxes, lines
 
 
-def _relation_label(branch: Branch) -> str:
+def _relation_label(branch: RelationBranch) -> str:
     """Label of a branch; that of an incoming relation is reversed: "father of"."""
     label = branch.relation.label
     # "instance of" and "located in" cannot be reversed; the arrow shows the direction.
     return label if branch.outgoing or label.endswith((" of", " in", " by", " at")) else f"{label} of"
 
 
-def _lay_out_values(branch: Branch, y: float, boxes: list[DiagramBox], lines: list[DiagramLine]) -> float:
+def _lay_out_values(branch: RelationBranch, y: float, boxes: list[DiagramBox], lines: list[DiagramLine]) -> float:
     """Place the values of a branch next to its label; returns their lower end."""
     root = (NAMES_X + NAME_WIDTH, y + NEIGHBOUR_HEIGHT / 2)
     for value in branch.values:

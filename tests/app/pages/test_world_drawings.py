@@ -10,7 +10,7 @@ from fiction.family import Family, Relative, build_universe_family
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
-from worlds.neighbourhood import Branch, BranchValue, Neighbourhood
+from worlds.neighbourhood import BranchValue, Neighbourhood, RelationBranch
 from worlds.source import Entity, Relation
 
 
@@ -22,8 +22,8 @@ def assert_apart(boxes: list[DiagramBox]) -> None:
     assert all(box.x >= 0 and box.y >= 0 for box in boxes)
 
 
-def _branch(pid: str, label: str, *values: BranchValue, outgoing: bool, more: bool = False) -> Branch:
-    return Branch(Relation(pid, label), outgoing, values, more)
+def _branch(pid: str, label: str, *values: BranchValue, outgoing: bool, more: bool = False) -> RelationBranch:
+    return RelationBranch(Relation(pid, label), outgoing, values, more)
 
 
 @pytest.mark.parametrize("seed", range(3))
