@@ -8,14 +8,19 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from fewshot_library.selection import SelectionConfig
-from reasoners.atomr.agent import AtomR, AtomROptions
+from reasoners.atomr.agent import AGGREGATE, OPERATE, AtomR, AtomROptions
+from reasoners.atomr.plan import PLAN
 from reasoners.base import DEFAULT_STEP_LIMIT, Reasoner
 from reasoners.geek.agent import Geek, GeekOptions
+from reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.late_fusion import LateFusion
 from reasoners.humaniq.options import AgentOptions, AgentOptionsError
 from reasoners.pdrr.agent import Pdrr, PdrrOptions
+from reasoners.pdrr.skills import ANSWER_TRIPLES, COMPLETE, RELATIONS, STRUCTURE, TRIPLES
 from reasoners.replay.agent import ReplayReasoner
+from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
+from reasoners.skills.skill import Skill
 
 REPLAY_STEP_LIMIT = 300
 """Replay calls no model, and following a relation of many people takes many steps."""
@@ -61,6 +66,8 @@ class ReasonerEntry:
     needs_model: bool = True
     """Whether it needs a language model; if not, its tools get no model either."""
     default_step_limit: int = DEFAULT_STEP_LIMIT
+    skills: tuple[Skill[Any, Any], ...] = ()
+    """The skills that it calls."""
 
     @property
     def option_names(self) -> list[str]:
@@ -115,6 +122,7 @@ _ENTRIES = (
         build=AtomR,
         options=AtomROptions,
         default_step_limit=TREE_STEP_LIMIT,
+        skills=(PLAN, SELECT_SOURCES, OPERATE, AGGREGATE, DIRECT_RAG, DIRECT_ANSWER),
     ),
     ReasonerEntry(
         name="pdrr",
@@ -123,6 +131,7 @@ _ENTRIES = (
         build=Pdrr,
         options=PdrrOptions,
         default_step_limit=TREE_STEP_LIMIT,
+        skills=(STRUCTURE, TRIPLES, RELATIONS, COMPLETE, ANSWER_TRIPLES),
     ),
     ReasonerEntry(
         name="geek",
@@ -131,6 +140,7 @@ _ENTRIES = (
         build=Geek,
         options=GeekOptions,
         default_step_limit=TREE_STEP_LIMIT,
+        skills=(NEXT_ACTION, DECOMPOSE, NEEDS_RETRIEVAL, SELECT_SOURCES, EXTRACT, SELF_ANSWER, CONCLUDE),
     ),
 )
 REASONERS: dict[str, ReasonerEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,191 @@
+"""Gold replies to skills: every kind of question of three worlds is answered, with the calls that were expected."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from db.models import Question
+from db.runs import RunOutcome
+from evaluation.datasets import read_questions
+from evaluation.gold_skills import GoldQuestion, OracleResponder
+from evaluation.gold_traces.traces import GoldWorld
+from evaluation.scoring import sample_questions, score_outcome
+from evaluation.skill_sources import (
+    Fault,
+    FaultyResponder,
+    UnknownSkillSource,
+    parse_skill_source,
+    predict_failure_rate,
+)
+from fiction.generator.build import generate_world
+from fiction.universe.options import GenerationOptions
+from reasoners.base import Task
+from reasoners.registry import REASONERS, make_reasoner
+from reasoners.skills.model_responder import ModelResponder, build_skill_messages
+from reasoners.skills.skill import Responder, Skill, SkillCall
+from runs.budget import RunLimits
+from runs.recorders import MemoryRecorder
+from runs.runner import RunControl, run_reasoner
+from tests.evaluation.test_gold_traces import some_meaning
+from tests.servers.model import ModelServer, Reply, Request, Says
+from tools.registry import available_tools
+from tools.tool import ToolContext
+from worlds.open import open_world
+
+METHODS = [entry.name for entry in REASONERS.values() if entry.skills]
+WORLDS = {
+    "spread": GenerationOptions(people=150, seed=4, depth=4, per_template=1, split="text=50,graph=35,web=15"),
+    "on the web": GenerationOptions(people=120, seed=11, depth=4, per_template=1, split="text=30,graph=30,web=40"),
+    "everywhere": GenerationOptions(people=150, seed=23, depth=4, per_template=1),
+}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A world with one question of each kind."""
+
+    gold: GoldWorld
+    questions: Sequence[Question]
+
+    def run(
+        self, method: str, question: Question, responder: Responder, **options: object
+    ) -> tuple[RunOutcome, MemoryRecorder]:
+        context = self.gold.context
+        task = Task(question.text, context, available_tools(context.world), responder=responder)
+        recorder = MemoryRecorder()
+        reasoner = make_reasoner(method, options)
+        return run_reasoner(reasoner, task, recorder, RunControl(RunLimits(steps=None, seconds=None))), recorder
+
+    def oracle(self, question: Question) -> OracleResponder:
+        return OracleResponder(GoldQuestion(self.gold, question.text, question.details))
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS[request.param])
+
+
+@pytest.fixture(scope="module")
+def one_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS["spread"])
+
+
+def make_ground(home: Path, options: GenerationOptions) -> Iterator[Ground]:
+    generate_world(home, "gold", options)
+    rows = [
+        Question(text=row.text, kind=row.kind, gold_answers=row.gold_answers, details=row.details)
+        for row in read_questions(home / "gold" / "questions.jsonl")
+    ]
+    kinds = len({row.kind for row in rows})
+    world = open_world(home, "gold")
+    yield Ground(GoldWorld(home / "gold", ToolContext(world, some_meaning)), sample_questions(rows, kinds, seed=0))
+    world.graph.close()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_kind_of_question_is_answered_with_the_expected_calls(ground: Ground, method: str):
+    for question in ground.questions:
+        outcome, recorder = ground.run(method, question, ground.oracle(question))
+        score = score_outcome(question, outcome)
+        details = (question.kind, question.text, outcome.failure, outcome.answers, question.gold_answers)
+        assert score.scores is not None, details
+        assert score.scores["f1"] == 1.0, details
+        assert score.model_calls == score.model_calls_expected, (question.kind, question.text)
+        assert all(step.finished_at is not None for step in recorder.steps)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_malformed_replies_are_healed_at_the_predicted_rate(one_ground: Ground, method: str):
+    fault = Fault("malformed", 0.3, seed=5)
+    calls = attempts = wrong = 0
+    for question in one_ground.questions:
+        oracle = one_ground.oracle(question)
+        gold = GoldQuestion(one_ground.gold, question.text, question.details)
+        outcome, recorder = one_ground.run(method, question, FaultyResponder(oracle, fault, gold))
+        asked = [step for step in recorder.steps if step.data is not None and "calls" in step.data]
+        calls += len(asked)
+        attempts += sum(step.data["calls"] for step in asked if step.data is not None)
+        failed = [step for step in asked if step.data is not None and (step.error or step.data.get("fallback"))]
+        score = score_outcome(question, outcome)
+        if not failed:
+            assert score.scores is not None
+            assert score.scores["f1"] == 1.0
+        elif score.scores is not None and score.scores["f1"] < 1.0:
+            wrong += 1
+        assert outcome.ending in ("answered", "refused", "failed")
+        assert outcome.ending != "answered" or outcome.answers.final_answer.strip()  # type: ignore[union-attr]
+    # Each call takes 1 + p + p² attempts; four standard deviations are allowed.
+    expected = calls * (1 + fault.rate + fault.rate**2)
+    assert abs(attempts - expected) < 4 * (calls * 0.6) ** 0.5
+    assert wrong <= len(one_ground.questions) * 0.5
+    assert predict_failure_rate(fault.rate) == pytest.approx(0.027)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_faulty_run_repeats_itself(one_ground: Ground, method: str):
+    question = one_ground.questions[0]
+    gold = GoldQuestion(one_ground.gold, question.text, question.details)
+    fault = Fault("wrong", 0.2, seed=3)
+    first, second = (
+        one_ground.run(method, question, FaultyResponder(OracleResponder(gold), fault, gold))[1] for _ in range(2)
+    )
+    assert [(step.node, step.skill, step.observation) for step in first.steps] == [
+        (step.node, step.skill, step.observation) for step in second.steps
+    ]
+
+
+def skill_of(body: Request) -> Skill:  # type: ignore[type-arg]
+    """The skill whose instructions a request begins with."""
+    skills = {skill.name: skill for entry in REASONERS.values() for skill in entry.skills}
+    system = body.body["messages"][0]["content"]
+    for skill in skills.values():
+        request = skill.request_type.model_construct()
+        if build_skill_messages(SkillCall(skill, request, "here"))[0].text == system:
+            return skill
+    raise AssertionError(f"no skill has these instructions: {system[:80]}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_runs_with_a_model_behind_http_and_its_real_prompts(one_ground: Ground, method: str):
+    question = next(question for question in one_ground.questions if question.kind == "comparison")
+    oracle = one_ground.oracle(question)
+    asked: list[str] = []
+
+    def reply(request: Request) -> Reply:
+        skill = skill_of(request)
+        asked.append(skill.name)
+        content = json.loads(request.body["messages"][1]["content"])
+        call = SkillCall(skill, skill.request_type.model_validate(content), "here")
+        if len(request.body["messages"]) == 2 and len(asked) % 3 == 0:
+            return Says("I had rather not say.")
+        return Says(f"Here it is:\n```json\n{oracle.reply(call, ()).text}\n```")
+
+    with ModelServer(reply) as server:
+        chat = server.chat(seconds=60)
+        context = one_ground.gold.context
+        # The tools get no model, so that only skills use it.
+
+        outcome, recorder = one_ground.run(method, question, ModelResponder(chat))
+        assert context.chat is None
+    assert score_outcome(question, outcome).scores["f1"] == 1.0, outcome  # type: ignore[index]
+    rejected = [step for step in recorder.steps if step.data and step.data.get("rejected")]
+    assert rejected
+    assert {step.skill for step in rejected} <= {skill.reference for skill in REASONERS[method].skills}
+    assert outcome.usage["calls"] == len(asked)
+    assert outcome.calls["model_calls"] == len(asked)
+
+
+@pytest.mark.parametrize(
+    "text", ["gold", "faulty", "faulty:2:1", "faulty:0.1", "faulty:0.1:x", "faulty:0.1:1:rude", ""]
+)
+def test_unknown_skills_are_one_sentence(text: str):
+    with pytest.raises(UnknownSkillSource, match="there are no skills"):
+        parse_skill_source(text)
+
+
+def test_skills_are_parsed():
+    assert parse_skill_source("model") is None
+    assert parse_skill_source("faulty:0.25:7:wrong").fault == Fault("wrong", 0.25, 7)  # type: ignore[union-attr]
