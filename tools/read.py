@@ -184,7 +184,7 @@ def read(
     """Read an article or a web page; returns the sentences that best answer the question, with their places in it."""
     page: Article | WebPage
     if _URL.fullmatch(title.strip()):
-        page = require_web(context.world, "read").fetch(title)
+        page = require_web(context.world, "read").fetch(title, typed=context.by_person)
         metadata = {"title": page.title, "entity": None, "address": page.address, "date": page.date}
     else:
         try:

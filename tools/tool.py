@@ -46,6 +46,8 @@ class ToolContext:
     chat: ChatClient | None = None
     telemetry: "Telemetry | None" = None
     """Writes a span of each call; None writes none."""
+    by_person: bool = False
+    """Whether a person typed the arguments; then `read` may open any page of the web, not only results of searches."""
 
 
 class SourceKind(StrEnum):

@@ -5,12 +5,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from worlds import terms
-from worlds.source import Article, Entity, GraphSource, Relations, SearchHit, SourceError, Table, TextSource, World
+from worlds.source import (
+    Article,
+    Entity,
+    GraphSource,
+    Relations,
+    SearchHit,
+    SourceError,
+    Table,
+    TextSource,
+    WebHit,
+    WebSource,
+    World,
+)
 
 _DEFAULT_QUESTION = "Who was Douglas Adams?"
 _DEFAULT_NAME = "Douglas Adams"
 _MAX_LENGTH = 100
 _MAIN_PAGE = "Main Page"
+_MAX_CHECKED_PAGES = 3
 _MAX_CANDIDATES = 20
 """Names of the graph that are searched for among the articles; a small wiki has articles for only a few."""
 _ANY_TRIPLE_QUERY = "SELECT ?thing ?relation ?value WHERE { ?thing ?relation ?value } LIMIT 1"
@@ -84,12 +97,7 @@ def check_sources(world: World, probe: SearchProbe) -> Iterator[SourceCallCheck]
     if world.graph is not None:
         yield from _check_graph(world.graph, probe, has_text=world.text is not None)
     if world.web is not None:
-        web = world.web
-        yield _time_call(
-            "web",
-            "search",
-            lambda: _first_line([f"{hit.title}: {hit.address}" for hit in web.search(probe.question, 3)]),
-        )
+        yield from _check_web(world.web, probe)
 
 
 def _check_text(text: TextSource, probe: SearchProbe) -> Iterator[SourceCallCheck]:
@@ -104,6 +112,29 @@ def _check_text(text: TextSource, probe: SearchProbe) -> Iterator[SourceCallChec
 
     yield _time_call("text", "search", search)
     yield _time_call("text", "article", article)
+
+
+def _check_web(web: WebSource, probe: SearchProbe) -> Iterator[SourceCallCheck]:
+    hits: list[WebHit] = []
+
+    def search() -> str:
+        hits.extend(web.search(probe.question, _MAX_CHECKED_PAGES))
+        return _first_line([f"{hit.title}: {hit.address}" for hit in hits])
+
+    def fetch() -> str:
+        """Read the first readable page: some sites refuse programs, and some results are PDF files."""
+        failure: SourceError = _EmptyResult("Not checked, because no page was found.")
+        for hit in hits:
+            try:
+                page = web.fetch(hit.address)
+            except SourceError as error:
+                failure = error
+            else:
+                return _first_line([f"{page.title}: {page.sentences[0] if page.sentences else 'no text'}"])
+        raise failure
+
+    yield _time_call("web", "search", search)
+    yield _time_call("web", "page", fetch)
 
 
 def _check_graph(graph: GraphSource, probe: SearchProbe, *, has_text: bool) -> Iterator[SourceCallCheck]:

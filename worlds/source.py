@@ -235,8 +235,11 @@ class WebSource(Protocol):
     def search(self, query: str, k: int) -> list[WebHit]:
         """The k best pages for the query; [] if none matches."""
 
-    def fetch(self, address: str) -> WebPage:
-        """The page at this address; NotFound if there is none."""
+    def fetch(self, address: str, *, typed: bool = False) -> WebPage:
+        """The page at this address; NotFound if there is none.
+
+        Live sources read only addresses that a search returned or a person `typed`; others are NotFound.
+        """
 
 
 @dataclass(frozen=True, slots=True)

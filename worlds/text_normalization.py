@@ -41,6 +41,11 @@ def replace_unstorable(text: str) -> str:
     return _UNSTORABLE_PATTERN.sub("\ufffd", text)
 
 
+def truncate_text(text: str, max_length: int) -> str:
+    """The text with at most so many characters, an ellipsis included."""
+    return text if len(text) <= max_length else text[: max_length - 1].rstrip() + "…"
+
+
 def make_storable(value: Any) -> Any:
     """Replace characters that databases cannot store, and convert non-finite numbers to text, in a JSON value."""
     if isinstance(value, str):

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -44,7 +45,7 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     # An external tool needs no world.
     context = parts.tool_context(world) if world is not None else ToolContext(World("none"), parts.encoder)
     with redirect_stdout(sys.stderr):
-        outcome = selected.call(context, values)
+        outcome = selected.call(replace(context, by_person=True), values)
     observation = outcome.observation
     text, data = (observation.text, observation.data) if observation else (None, None)
     if observation or as_json:

@@ -35,7 +35,7 @@ def add(  # noqa: PLR0913 - every option of the verb is one parameter
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add a live world: a wiki, a SPARQL endpoint, or both, described in a file.
+    """Add a live world, described in a file: a wiki, a SPARQL endpoint, a web search, or several of them.
 
     If its headers send environment variables, each is shown with its server, and you are asked once.
     """
@@ -85,7 +85,7 @@ def _read_description(file: Path) -> str:
 
 def check_world(  # noqa: PLR0913 - every option of the verb is one parameter
     name: str,
-    question: Annotated[str, typer.Option(help="What to search for among the articles.")] = "",
+    question: Annotated[str, typer.Option(help="What to search for among the articles and web pages.")] = "",
     label: Annotated[str, typer.Option("--name", help="A name that an article and an entity have.")] = "",
     as_of: AsOfOption = None,
     *,

@@ -37,6 +37,8 @@ class FaultyServer:
         self.asked: list[ReceivedRequest] = []
         self.max_concurrent_requests = 0
         self._active = 0
+        self.routes: dict[str, Responder] = {}
+        """Responses by path, without the query; other paths get the responses in turn."""
         self._responders: list[Responder] = []
         self._lock = threading.Lock()
 
@@ -53,12 +55,15 @@ class FaultyServer:
             self.asked.append(ReceivedRequest(time.monotonic(), handler.path, headers, handler.client_address[1]))
             self._active += 1
             self.max_concurrent_requests = max(self.max_concurrent_requests, self._active)
-            responder = self._responders.pop(0) if len(self._responders) > 1 else self._responders[0]
+            responder = self.routes.get(handler.path.partition("?")[0]) or self._next_responder()
         try:
             responder(handler)
         finally:
             with self._lock:
                 self._active -= 1
+
+    def _next_responder(self) -> Responder:
+        return self._responders.pop(0) if len(self._responders) > 1 else self._responders[0]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -90,9 +95,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def run_faulty_server() -> Iterator[FaultyServer]:
-    """Run a server on a free port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Handler,), {}))
+def run_faulty_server(address: str = "127.0.0.1") -> Iterator[FaultyServer]:
+    """Run a server on a free port of this IPv4 address, 0.0.0.0 for all of the machine."""
+    server = ThreadingHTTPServer((address, 0), type("Own", (Handler,), {}))
     server.daemon_threads = True
     server.block_on_close = False
     state = FaultyServer(server.server_port)

@@ -39,7 +39,7 @@ class EmbeddedWeb:
             hits.append(WebHit(hit.title, hit.snippet, address, hit.score, hit.relaxed, self.fetch(address).date))
         return hits
 
-    def fetch(self, address: str) -> WebPage:
+    def fetch(self, address: str, *, typed: bool = False) -> WebPage:  # noqa: ARG002 - every page of the folder is read
         """The page at this address; NotFound if there is none."""
         for page in self._pages.find_by_entity(address.strip()):
             return WebPage(address.strip(), page.title, page.sentences, page.date)

@@ -1,4 +1,4 @@
-"""Live worlds: Wikipedia and Wikidata, or any MediaWiki and SPARQL endpoint, over a recording HTTP client.
+"""Live worlds: Wikipedia and Wikidata, or any MediaWiki, SPARQL endpoint and web search, over a recording HTTP client.
 
 Presets are descriptions of live worlds that come with Showhow, one world.toml each in presets/.
 """

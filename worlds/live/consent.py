@@ -35,6 +35,7 @@ def sent_variables(config: LiveWorldConfig) -> list[SentVariable]:
     addresses: list[tuple[str, Mapping[str, str]]] = []
     addresses += [(config.text.api, config.text.headers)] if config.text else []
     addresses += [(config.graph.url, config.graph.headers)] if config.graph else []
+    addresses += [(config.web.search, config.web.headers)] if config.web else []
     return sorted({variable for address, headers in addresses for variable in variables_sent_to(address, headers)})
 
 

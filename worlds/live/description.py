@@ -1,4 +1,4 @@
-"""A live world's world.toml: its wiki, its SPARQL endpoint, and the limits of requests to them.
+"""A live world's world.toml: its wiki, its SPARQL endpoint, its web search, and the limits of requests to them.
 
 presets/example.toml explains every field.
 """
@@ -74,6 +74,9 @@ _IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
 _PREFIX_PATTERN = re.compile(r"[A-Za-z](?:[\w.-]*[\w-])?")
 _HEADER_PATTERN = re.compile(r"[A-Za-z0-9-]+")
 _VARIABLE_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PARAMETER = r"[A-Za-z$_][\w.$\[\]-]*"
+_PATH = r"[^\s.]+(\.[^\s.]+)*"
+_SECRET_PARAMETER = re.compile(r"key|token|secret|password|auth(?!or)|signature", re.IGNORECASE)
 _RESERVED_HEADERS = frozenset(
     {"host", "user-agent", "accept-encoding", "content-length", "transfer-encoding", "connection"}
 )
@@ -137,6 +140,15 @@ def _validate_headers(value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _validate_parameters(value: Any) -> dict[str, str]:
+    for name, text in _require_table(value, '{ format = "json" }').items():
+        if _SECRET_PARAMETER.search(name):
+            raise ValueError(f"must not contain {name}: keys go into headers, which name an environment variable")
+        if not re.fullmatch(_PARAMETER, name) or not isinstance(text, str):
+            raise ValueError(f"must give a text for each parameter, which {name!r} does not")
+    return dict(value)
+
+
 def _format_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]} ..."
@@ -152,6 +164,14 @@ Language = Annotated[
 Headers = Annotated[dict[str, str], BeforeValidator(_validate_headers)]
 """Header names with the names of the environment variables that hold their values."""
 Prefixes = Annotated[dict[str, str], BeforeValidator(_validate_prefixes)]
+Parameters = Annotated[dict[str, str], BeforeValidator(_validate_parameters)]
+ParameterName = Annotated[str, Field(pattern=f"^{_PARAMETER}$", description="the name of a parameter such as q")]
+OptionalParameterName = Annotated[
+    str, Field(pattern=f"^({_PARAMETER})?$", description='the name of a parameter, or "" for none')
+]
+JsonPath = Annotated[str, Field(pattern=f"^{_PATH}$", description="names joined by dots such as web.results")]
+OptionalJsonPath = Annotated[str, Field(pattern=f"^({_PATH})?$", description='names joined by dots, or ""')]
+Truth = Annotated[bool, Field(description="true or false")]
 NonBlank = Annotated[str, Field(pattern=r"\S", description="some text")]
 
 
@@ -184,7 +204,7 @@ class GraphTable(_Table):
     default_graph: Iri = ""
     prefixes: Prefixes = {}
     labels: LabelSource = "rdfs:label"
-    label_service: Annotated[bool, Field(description="true or false")] = False
+    label_service: Truth = False
     api: Url = ""
     vocabulary: VocabularySource = "scan"
     search: SearchMode = "scan"
@@ -202,6 +222,35 @@ class GraphTable(_Table):
             if getattr(self, name) == "api" and not self.api:
                 raise ValueError(f'{name} = "api" needs the field api, the address of the wiki\'s api.php')
         return self
+
+
+class WebTable(_Table):
+    """[web]: a search for web pages that answers a GET in JSON; by default in the shape of SearXNG."""
+
+    kind: Literal["json"]
+    search: Url = Field(examples=["http://127.0.0.1:8888/search"])
+    query: ParameterName = "q"
+    parameters: Parameters = {}
+    """Sent with every search."""
+    headers: Headers = {}
+    count: OptionalParameterName = ""
+    """The parameter with the number of results."""
+    page: OptionalParameterName = ""
+    """The parameter that selects a page of results; "" if only one is requested."""
+    first_page: Annotated[int, Field(ge=0, le=1000, description="a whole number from 0 to 1,000")] = 1
+    page_step: Annotated[int, Field(ge=1, le=1000, description="a whole number from 1 to 1,000")] = 1
+    results: OptionalJsonPath = "results"
+    """The path of the list of results; "" if the list is the whole document."""
+    title: JsonPath = "title"
+    """This path and the next ones start at a result."""
+    address: JsonPath = "url"
+    snippet: OptionalJsonPath = "content"
+    date: OptionalJsonPath = "publishedDate"
+    failures: OptionalJsonPath = "unresponsive_engines"
+    """The path of what the endpoint reports when it could not search; with it, an empty list is an error."""
+    language: Language = "en"
+    allow_private_pages: Truth = False
+    """Whether pages at private and loopback addresses may be read."""
 
 
 def _days(number: float) -> timedelta:
@@ -227,12 +276,15 @@ class LiveWorldFile(_Table):
     licence: NonBlank = ""
     text: TextTable | None = None
     graph: GraphTable | None = None
+    web: WebTable | None = None
     limits: LimitsTable = LimitsTable()
 
     @model_validator(mode="after")
     def _require_source(self) -> "LiveWorldFile":
-        if self.text is None and self.graph is None:
-            raise ValueError("the world has neither articles nor a graph; add a table [text], [graph] or both")
+        if self.text is None and self.graph is None and self.web is None:
+            raise ValueError(
+                "the world has no articles, no graph and no web pages; add a table [text], [graph] or [web]"
+            )
         for host in self.hosts():
             if find_operator(host) == WIKIMEDIA and (self.limits.at_once or 0) > _WIKIMEDIA_MAX_CONCURRENT:
                 raise ValueError(
@@ -241,13 +293,14 @@ class LiveWorldFile(_Table):
         return self
 
     def hosts(self) -> list[str]:
-        """The hosts of all addresses, each once."""
+        """The hosts of all addresses, each once; web pages have others."""
         addresses = [self.text.api] if self.text else []
         addresses += [self.graph.endpoint, self.graph.api] if self.graph else []
+        addresses += [self.web.search] if self.web else []
         return list(dict.fromkeys(get_host(address) for address in addresses if address))
 
 
-TABLES: dict[str, type[BaseModel]] = {"text": TextTable, "graph": GraphTable, "limits": LimitsTable}
+TABLES: dict[str, type[BaseModel]] = {"text": TextTable, "graph": GraphTable, "web": WebTable, "limits": LimitsTable}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +309,7 @@ class LiveWorldConfig:
 
     text: TextTable | None
     graph: SparqlEndpoint | None
+    web: WebTable | None
     limits: RequestPolicy
     """Without hosts and headers, which belong to each source."""
     metadata: dict[str, Any]
@@ -278,6 +332,7 @@ def parse_live_config(toml: str, file: str = "the description") -> LiveWorldConf
     return LiveWorldConfig(
         world_file.text,
         _build_endpoint(graph) if graph else None,
+        world_file.web,
         RequestPolicy(frozenset(), **limits.model_dump(exclude_unset=True, by_alias=True)),
         _build_metadata(table, world_file),
     )
@@ -322,5 +377,8 @@ def _build_metadata(table: dict[str, Any], world_file: LiveWorldFile) -> dict[st
         metadata |= {"articles of": get_host(world_file.text.api), "language": world_file.text.language}
     if world_file.graph is not None:
         metadata["graph of"] = get_host(world_file.graph.endpoint)
+    if world_file.web is not None:
+        pages = "public and private addresses" if world_file.web.allow_private_pages else "public addresses"
+        metadata |= {"web search of": get_host(world_file.web.search), "web pages of": pages}
     metadata["hosts"] = world_file.hosts()
     return metadata

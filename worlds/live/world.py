@@ -7,19 +7,22 @@ from pathlib import Path
 
 from worlds.folder import WORLD_FILE, WorldError, WorldExists, new_world_folder
 from worlds.live.consent import load_consent, variables_sent_to
-from worlds.live.description import LiveWorldConfig, SparqlEndpoint, parse_live_config
+from worlds.live.description import LiveWorldConfig, SparqlEndpoint, WebTable, parse_live_config
 from worlds.live.http.access import Access
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.http.request import get_host
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.live.sparql.graph import SparqlGraph
 from worlds.live.sparql.protocol import SparqlClient
+from worlds.live.web_search import LiveWeb
 from worlds.live.wiki.mediawiki import MediaWikiText
 from worlds.live.wiki.wikibase import WikibaseApi
 from worlds.source import SourceUnavailable, World
 
 LIMITS_FOLDER = ".requests"
 """In the folder of all worlds: where the processes of one home count their requests together."""
+MAX_CONCURRENT_PAGES = 3
+"""Concurrent requests to a host that the operator of the world did not name: that of a web page."""
 
 
 def add_live_world(worlds: Path, name: str, toml: str, file: str, *, replace: bool = False) -> LiveWorldConfig:
@@ -63,7 +66,7 @@ class _SourceFactory:
 
     def __init__(self, folder: Path, config: LiveWorldConfig, access: Access, environ: Mapping[str, str]) -> None:
         self._folder = folder
-        self._cache = ResponseCache(folder / RESPONSE_CACHE_FILE)
+        self.cache = ResponseCache(folder / RESPONSE_CACHE_FILE)
         self._limits = config.limits
         self._access = access
         self._environ = environ
@@ -78,7 +81,18 @@ class _SourceFactory:
             headers=tuple((name, self._header_value(name, variable)) for name, variable in headers.items()),
             limits_folder=self._folder.parent / LIMITS_FOLDER,
         )
-        return RecordingHttpClient(policy, self._cache, self._access)
+        return RecordingHttpClient(policy, self.cache, self._access)
+
+    def create_page_client(self, *, allow_private: bool) -> RecordingHttpClient:
+        """The HTTP client for pages of any host, without headers of ours; `allow_private` for an intranet."""
+        policy = replace(
+            self._limits,
+            hosts=None,
+            public_only=not allow_private,
+            max_concurrent=min(self._limits.max_concurrent, MAX_CONCURRENT_PAGES),
+            limits_folder=self._folder.parent / LIMITS_FOLDER,
+        )
+        return RecordingHttpClient(policy, self.cache, self._access)
 
     def _check_consent(self, address: str, headers: Mapping[str, str]) -> None:
         allowed = load_consent(self._folder)
@@ -108,7 +122,15 @@ def open_live_world(
     site, endpoint = config.text, config.graph
     text = MediaWikiText(site.api, site.language, factory.create_client(site.api, site.headers)) if site else None
     graph = _open_graph(endpoint, text, factory) if endpoint else None
-    return World(folder.name, text=text, graph=graph, metadata=metadata)
+    web = _open_web(config.web, factory) if config.web else None
+    return World(folder.name, text=text, graph=graph, web=web, metadata=metadata)
+
+
+def _open_web(table: WebTable, factory: _SourceFactory) -> LiveWeb:
+    search_client = factory.create_client(table.search, table.headers)
+    return LiveWeb(
+        table, search_client, factory.create_page_client(allow_private=table.allow_private_pages), factory.cache
+    )
 
 
 def _open_graph(endpoint: SparqlEndpoint, text: MediaWikiText | None, factory: _SourceFactory) -> SparqlGraph:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -93,7 +94,7 @@ class AnnotationRecorder:
 
         def call_tool(_name: str, arguments: dict[str, Any]) -> ToolResult:
             try:
-                context = services.tool_context(world)
+                context = replace(services.tool_context(world), by_person=True)
             except (WorldError, SourceError, ProfileError) as error:
                 return ToolResult(None, str(error), 0.0, error_kind=ErrorKind.UNAVAILABLE)
             return tool.call(context, arguments)

@@ -26,6 +26,8 @@ FIELD_LABELS = {
     "articles of": "articles of",
     "language": "language",
     "graph of": "graph of",
+    "web search of": "web search of",
+    "web pages of": "web pages at",
     "hosts": "hosts",
     "licence": "licence",
     "hash": "hash of its description",

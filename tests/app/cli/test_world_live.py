@@ -158,7 +158,7 @@ def test_check_reports_every_failed_call_of_an_unreachable_world(home):
     ("words", "message"),
     [
         (("w",), "--file FILE, or a built-in one with --preset"),
-        (("w", "--preset", "nothing"), "there are example, wikipedia, wikipedia-qlever, wikipedia-scholarly"),
+        (("w", "--preset", "nothing"), "there are example, searxng, wikipedia, wikipedia-qlever, wikipedia-scholarly"),
         (("w", "--file", "wrong.toml"), "wrong.toml: kind is missing"),
         (("ours", "--preset", "wikipedia"), "--replace"),
     ],

@@ -49,6 +49,8 @@ def test_the_example_has_every_field_and_all_of_them_are_read():
         renamed = {"endpoint": config.graph.url, "kind": "sparql"}
         assert renamed.get(name, getattr(config.graph, name, None)) == value
     assert config.graph.headers == {"X-Api-Key": "OUR_GRAPH_KEY"}
+    assert config.web is not None
+    assert config.web.model_dump() == table["web"]
     limits = table["limits"]
     assert replace(config.limits, hosts=frozenset()) == RequestPolicy(
         frozenset(),
@@ -69,10 +71,11 @@ def test_the_example_has_every_field_and_all_of_them_are_read():
 def test_every_preset_can_be_added_and_opened(name, tmp_path):
     config = add_live_world(tmp_path, "w", read_preset(name), name)
     store_consent(tmp_path / "w", sent_variables(config))
-    keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b"}
+    keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b", "OUR_SEARCH_KEY": "c"}
     world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
     assert world.text is not None
     assert world.graph is not None
+    assert (world.web is not None) == (config.web is not None)
     assert read_world_metadata(tmp_path, "w")["hash"] == config.metadata["hash"] == world.metadata["hash"]
 
 
@@ -82,7 +85,7 @@ def test_every_preset_can_be_added_and_opened(name, tmp_path):
         ("kind = \n", "is not valid TOML.*line 1"),
         ("", "kind is missing"),
         ('kind = "imported"', "kind must be one of live, not 'imported'"),
-        ('kind = "live"', "neither articles nor a graph"),
+        ('kind = "live"', "no articles, no graph and no web pages; add a table"),
         ('kind = "live"\ngraph = 3', r"graph must be a table, written \[graph\]"),
         (SMALL + 'methods = "GET"', r"\[graph\] methods is not a known field; did you mean method\?"),
         (SMALL + "xyzzy = 1", r"\[graph\] xyzzy is not a known field; the fields are kind, endpoint"),

@@ -41,8 +41,8 @@ class Access:
 class RequestPolicy:
     """Request limits for the hosts of one source; all threads share them, and all processes with the same folder."""
 
-    hosts: frozenset[str]
-    """`name` or `name:port`; requests and redirects to any other host are refused."""
+    hosts: frozenset[str] | None
+    """`name` or `name:port`; requests and redirects to any other host are refused. None for every host."""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Sent with every request, for example a key; never stored or logged."""
     max_concurrent: int = 3
@@ -58,3 +58,5 @@ class RequestPolicy:
     """How long a recorded response is reused before the host is requested again."""
     limits_folder: Path | None = None
     """Where processes count their requests together; None counts those of this process only."""
+    public_only: bool = False
+    """Connect only to addresses of the public internet; needed where `hosts` is None."""

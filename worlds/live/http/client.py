@@ -117,7 +117,7 @@ class RecordingHttpClient:
         """
         key = request.cache_key
         if (recorded := self._cached_response(key)) is not None:
-            return _require_success(recorded)
+            return _require_success(request, recorded)
         if not self._access.network_allowed:
             raise SourceUnavailable(self._not_cached_message(request))
         own_headers = {
@@ -132,7 +132,7 @@ class RecordingHttpClient:
                     return recorded
                 response = self._send_with_retries(request, {**request.headers, **own_headers}, call)
                 self._cache.store(key, response)
-                return _require_success(response)
+                return _require_success(request, response)
         except DeadlineExceeded as error:
             raise SourceTimeout(self._timeout_message(request, call)) from error
 
@@ -202,26 +202,24 @@ class RecordingHttpClient:
             host = self._require_allowed_host(request.url)
             with get_rate_limiter(host).acquire(host, self._policy, call.deadline) as waited:
                 call.queued_seconds += waited
-                response = self._redact_response(send_once(request, headers, call.deadline, self._policy.max_bytes))
+                response = self._redact_response(send_once(request, headers, call.deadline, self._policy))
             location = response.headers.get("location")
             if response.status not in {301, 302, 303, 307, 308} or location is None:
                 return response
-            request = replace(request, url=self._resolve_redirect(request.url, location))
-        raise InvalidResponse(f"{get_host(request.url)} redirects more than {_MAX_REDIRECTS} times; check its address.")
+            request = replace(request, url=self._resolve_redirect(request, location))
+        advice = request.advice or "check its address"
+        raise InvalidResponse(f"{get_host(request.url)} redirects more than {_MAX_REDIRECTS} times; {advice}.")
 
-    def _resolve_redirect(self, url: str, location: str) -> str:
+    def _resolve_redirect(self, request: HttpRequest, location: str) -> str:
+        url, advice = request.url, request.advice or "check its address in world.toml"
         try:
             # Bytes beyond ASCII are percent-encoded, as browsers do.
             target = urljoin(url, quote(location.encode("latin-1"), safe=_URL_SAFE_CHARACTERS))
             get_host(target)
         except ValueError as error:
-            raise InvalidResponse(
-                f"{get_host(url)} redirects to an invalid address; check its address in world.toml."
-            ) from error
+            raise InvalidResponse(f"{get_host(url)} redirects to an invalid address; {advice}.") from error
         if url.startswith("https:") and not target.startswith("https:"):
-            raise SourceUnavailable(
-                f"{get_host(url)} redirects from https to an unencrypted connection; check its address in world.toml."
-            )
+            raise SourceUnavailable(f"{get_host(url)} redirects from https to an unencrypted connection; {advice}.")
         return target
 
     def _redact_response(self, response: HttpResponse) -> HttpResponse:
@@ -251,31 +249,34 @@ class RecordingHttpClient:
 
     def _require_allowed_host(self, url: str) -> str:
         parts = urlsplit(url)
-        host = get_host(url)
-        if parts.scheme not in {"http", "https"} or parts.username is not None or host not in self._policy.hosts:
-            raise SourceUnavailable(
-                f"Requests to {host or 'this address'} are refused: this world uses "
-                f"{', '.join(sorted(self._policy.hosts))} only."
-            )
-        return host
+        host, hosts = get_host(url), self._policy.hosts
+        is_plain_http = parts.scheme in {"http", "https"} and parts.username is None
+        if is_plain_http and host and (hosts is None or host in hosts):
+            return host
+        reason = (
+            "only http:// and https:// addresses without a user name are read"
+            if hosts is None
+            else f"this world uses {', '.join(sorted(hosts))} only"
+        )
+        raise SourceUnavailable(f"Requests to {host or 'this address'} are refused: {reason}.")
 
     def _validate_response(self, request: HttpRequest, response: HttpResponse) -> None:
         """Raise a SourceError unless the response is a valid reply to the request."""
         if response.status in request.recorded_error_statuses:
             return
-        if _require_success(response).content_type not in request.accepted_types:
+        if _require_success(request, response).content_type not in request.accepted_types:
             raise InvalidResponse(
                 f"{get_host(response.url)} answered with {response.content_type or 'no content type'} instead of "
-                f"{request.accepted_types[0]}; check the address in world.toml."
+                f"{request.accepted_types[0]}; {request.advice or 'check the address in world.toml'}."
             )
         request.validate_response(response)
 
 
-def _require_success(response: HttpResponse) -> HttpResponse:
+def _require_success(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The response; HttpStatusError for an error status."""
     if response.is_success:
         return response
-    advice = _STATUS_ADVICE.get(response.status, "")
+    advice = f"; {request.advice}" if request.advice else _STATUS_ADVICE.get(response.status, "")
     raise HttpStatusError(
         f"{get_host(response.url)} answered {format_status(response.status)}{advice}.",
         response.status,

@@ -3,6 +3,7 @@
 SourceUnavailable
   HttpStatusError     the host responded with an error status
   InvalidResponse     the response has another content type, is truncated or too long
+  PrivateAddress      the host is not on the public internet, where only such hosts are read
   ServerBusy          the host reports overload under a success status; the client retries
 """
 
@@ -30,6 +31,10 @@ class HttpStatusError(SourceUnavailable):
 
 class InvalidResponse(SourceUnavailable):
     """The response has another content type, is truncated or too long, or has an unexpected structure."""
+
+
+class PrivateAddress(SourceUnavailable):
+    """The host has no address on the public internet, and the policy allows no other; nothing was sent."""
 
 
 class ServerBusy(SourceUnavailable):
@@ -89,6 +94,8 @@ class HttpRequest:
     """Error statuses that are caused by the request, not by the host's state: recorded, and raised again offline."""
     is_permanent_error: Callable[[HttpResponse], bool] = lambda _response: False
     """Whether an error reply with one of `retry_statuses` would come again, so that it is raised at once."""
+    advice: str = ""
+    """What to do about an unusable reply, for messages; "" for the advice about the servers in world.toml."""
 
     @property
     def cache_key(self) -> str:
@@ -101,6 +108,8 @@ def get_host(url: str) -> str:
     parts = urlsplit(url)
     default_port = {"http": 80, "https": 443}.get(parts.scheme)
     name = (parts.hostname or "").lower()
+    # An IPv6 address.
+    name = f"[{name}]" if ":" in name else name
     return name if parts.port in (None, default_port) else f"{name}:{parts.port}"
 
 

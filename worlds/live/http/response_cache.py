@@ -6,6 +6,8 @@ import sqlite3
 import threading
 import time
 import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +21,7 @@ create table if not exists answers (
     key blob not null, moment real not null, asked text not null, url text not null, status integer not null,
     headers text not null, body blob not null references bodies(digest), primary key (key, moment)
 ) without rowid;
+create table if not exists readable_pages (address text primary key) without rowid;
 """
 _BUSY_TIMEOUT_SECONDS = 20.0
 _STORED_HEADERS = ("content-type", "content-language", "last-modified")
@@ -86,12 +89,36 @@ class ResponseCache:
             body,
         )
         packed = zlib.compress(response.body, 3)
+        with self._transaction():
+            self._connection.execute("insert or ignore into bodies values (?, ?)", (body, packed))
+            self._connection.execute("insert or ignore into answers values (?, ?, ?, ?, ?, ?, ?)", row)
+
+    def add_readable_pages(self, addresses: Iterable[str]) -> None:
+        """Remember addresses of web pages that a search returned or a person typed."""
+        new_addresses = [address for address in addresses if not self.is_readable_page(address)]
+        if new_addresses:
+            with self._transaction():
+                self._connection.executemany(
+                    "insert or ignore into readable_pages values (?)", [(address,) for address in new_addresses]
+                )
+
+    def is_readable_page(self, address: str) -> bool:
+        """Whether `add_readable_pages` was called with this address, by any process."""
+        try:
+            with self._lock:
+                row = self._connection.execute("select 1 from readable_pages where address = ?", (address,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._cache_error("read", error) from error
+        return row is not None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Commit what is written inside; SourceUnavailable, with nothing written, if that fails."""
         try:
             with self._lock:
                 self._connection.execute("begin immediate")
                 try:
-                    self._connection.execute("insert or ignore into bodies values (?, ?)", (body, packed))
-                    self._connection.execute("insert or ignore into answers values (?, ?, ?, ?, ?, ?, ?)", row)
+                    yield
                 except sqlite3.Error:
                     self._connection.execute("rollback")
                     raise

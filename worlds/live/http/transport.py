@@ -5,6 +5,7 @@ A socket timeout restarts with every byte received; here each read and write get
 
 import atexit
 import functools
+import ipaddress
 import queue
 import socket
 import ssl
@@ -18,7 +19,8 @@ from typing import Any
 import certifi
 import httpcore
 
-from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, get_host
+from worlds.live.http.access import RequestPolicy
+from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, PrivateAddress, get_host
 
 _CONNECT_TIMEOUT = 5.0
 _CHUNK_SIZE = 1 << 16
@@ -70,7 +72,43 @@ class _DeadlineStream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
+_SPECIAL_IPV4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 "
+        "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4".split(),
+    )
+)
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+_SPECIAL_IPV6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+def is_public_address(address: str) -> bool:
+    """Whether an IP address belongs to the public internet, by IANA's registries of special-purpose addresses.
+
+    An IPv6 address that leads to an IPv4 address (mapped, NAT64 or 6to4) is judged by that address.
+    """
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv4Address):
+        return not any(ip in network for network in _SPECIAL_IPV4)
+    embedded = ip.ipv4_mapped or ip.sixtofour
+    if ip in _NAT64:
+        embedded = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    if embedded is not None:
+        return is_public_address(str(embedded))
+    return ip in _GLOBAL_IPV6 and not any(ip in network for network in _SPECIAL_IPV6)
+
+
 class _DeadlineBackend(httpcore.SyncBackend):
+    """Connects within the calling thread's deadline; with `public_only` to addresses of the public internet only.
+
+    The name is resolved once, and the address that was checked is the one that is connected to.
+    """
+
+    def __init__(self, *, public_only: bool) -> None:
+        self._public_only = public_only
+
     def connect_tcp(
         self,
         host: str,
@@ -80,7 +118,16 @@ class _DeadlineBackend(httpcore.SyncBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         last_error = httpcore.ConnectError("the name has no address")
-        for address in _resolve_addresses(host, port, _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)):
+        addresses = _resolve_addresses(host, port, _DEADLINE.remaining(timeout, httpcore.ConnectTimeout))
+        if self._public_only and addresses:
+            addresses = [address for address in addresses if is_public_address(address)]
+            if not addresses:
+                # The message has no IP address, so that it reveals nothing about the internal network.
+                raise PrivateAddress(
+                    f"{host} is not on the public internet, so nothing there is read; if it should be, set "
+                    "allow_private_pages = true under [web] in world.toml."
+                )
+        for address in addresses:
             seconds = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
             try:
                 return _DeadlineStream(super().connect_tcp(address, port, seconds, local_address, socket_options))
@@ -110,7 +157,8 @@ def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
 
 
 @functools.cache
-def _connection_pool() -> httpcore.ConnectionPool:
+def _connection_pool(*, public_only: bool) -> httpcore.ConnectionPool:
+    """The open connections; those to public addresses apart, since a pooled connection is not checked again."""
     # Certificates of the system (SSL_CERT_FILE may name a company's own authority) and those of browsers.
     ssl_context = ssl.create_default_context()
     ssl_context.load_verify_locations(certifi.where())
@@ -119,22 +167,22 @@ def _connection_pool() -> httpcore.ConnectionPool:
         max_connections=None,
         max_keepalive_connections=20,
         keepalive_expiry=60.0,
-        network_backend=_DeadlineBackend(),
+        network_backend=_DeadlineBackend(public_only=public_only),
     )
     atexit.register(pool.close)
     return pool
 
 
-def send_once(request: HttpRequest, headers: dict[str, str], deadline: float, max_bytes: int) -> HttpResponse:
+def send_once(request: HttpRequest, headers: dict[str, str], deadline: float, policy: RequestPolicy) -> HttpResponse:
     """Send the request once and return the complete response, whatever its status.
 
     DeadlineExceeded after `deadline` (of time.monotonic), TransportError if the connection fails, InvalidResponse if
-    the decompressed body has more than `max_bytes`.
+    the decompressed body has more than `max_bytes` of the policy, PrivateAddress if its `public_only` forbids the host.
     """
     _DEADLINE.ends = deadline
     request_headers = [("Host", get_host(request.url)), *headers.items()]
     try:
-        with _connection_pool().stream(
+        with _connection_pool(public_only=policy.public_only).stream(
             request.method,
             request.url,
             headers=request_headers,
@@ -145,7 +193,7 @@ def send_once(request: HttpRequest, headers: dict[str, str], deadline: float, ma
                 name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
             }
             chunks = _decompress(response.iter_stream(), response_headers.get("content-encoding", "").strip().lower())
-            body = _read_body(chunks, request, max_bytes)
+            body = _read_body(chunks, request, policy.max_bytes)
     except httpcore.TimeoutException as error:
         if time.monotonic() < deadline:
             raise TransportError("no connection could be made") from error
@@ -161,7 +209,8 @@ def _read_body(chunks: Iterator[bytes], request: HttpRequest, max_bytes: int) ->
         body += chunk
         if len(body) > max_bytes:
             raise InvalidResponse(
-                f"{get_host(request.url)} sent more than {max_bytes / 1e6:g} MB, the limit of a response; request less."
+                f"{get_host(request.url)} sent more than {max_bytes / 1e6:g} MB, the limit of a response; "
+                f"{request.advice or 'request less'}."
             )
         if time.monotonic() > _DEADLINE.ends:
             raise DeadlineExceeded

@@ -19,7 +19,7 @@ from worlds.live.wiki.api import (
 )
 from worlds.live.wiki.page import DisambiguationChoice, WikiPage, parse_page
 from worlds.source import AmbiguousTitle, Article, NotFound, SearchHit
-from worlds.text_normalization import STOP_WORDS, replace_surrogates
+from worlds.text_normalization import STOP_WORDS, replace_surrogates, truncate_text
 
 MAX_QUERIES = 5
 _MAX_WORDS = 32
@@ -167,7 +167,7 @@ class MediaWikiText:
         if parsed is None:
             nearest = ", ".join(repr(hit.title) for hit in self.search(title, 3))
             advice = f"; the nearest are {nearest}" if nearest else ""
-            raise NotFound(f"There is no article titled {_truncate(title, MAX_TITLE_BYTES)!r}{advice}.")
+            raise NotFound(f"There is no article titled {truncate_text(title, MAX_TITLE_BYTES)!r}{advice}.")
         resolved_title, properties = parsed.title, parsed.properties
         page = parse_page(parsed.text, self._language)
         # Properties that are not computed while the page is rendered are in the wiki's table of properties only.
@@ -279,7 +279,7 @@ class _SearchRanking:
                 continue
             hits[page.title] = SearchHit(
                 page.title,
-                _truncate(self._snippets.get(page.title) or snippet or page.extract or "", _MAX_SNIPPET_LENGTH),
+                truncate_text(self._snippets.get(page.title) or snippet or page.extract or "", _MAX_SNIPPET_LENGTH),
                 page.item,
                 round(1 / (1 + len(hits)), 3),
                 not {title, page.title} & self._complete,
@@ -295,13 +295,11 @@ def _describe_page(page: WikiPageProperties, snippet: str) -> str | None:
     if page.description or not page.extract or not snippet:
         return page.description
     first = split_sentences(page.extract)[0]
-    return None if snippet.startswith(first[:_MAX_DESCRIPTION_LENGTH]) else _truncate(first, _MAX_DESCRIPTION_LENGTH)
+    return (
+        None if snippet.startswith(first[:_MAX_DESCRIPTION_LENGTH]) else truncate_text(first, _MAX_DESCRIPTION_LENGTH)
+    )
 
 
 def _title_variants(name: str) -> list[str]:
     """The name as a title; a name in lower case also with capitals."""
     return [name] if name != name.lower() else [name, name.title()]
-
-
-def _truncate(text: str, max_length: int) -> str:
-    return text if len(text) <= max_length else text[: max_length - 1].rstrip() + "…"

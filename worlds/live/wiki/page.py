@@ -1,4 +1,4 @@
-"""Parse a rendered wiki page to plain text: sentences, table rows and sections.
+"""Parse a rendered wiki page to plain text: sentences, table rows and sections. Other pages of the web use its reader.
 
 References, navigation boxes and hidden elements are dropped. Each row of a table or infobox becomes one line, with
 each value after its header.
@@ -149,7 +149,7 @@ _FORMULA_SELECTOR = ".mwe-math-mathml-inline, .mwe-math-mathml-display, .mwe-mat
 _TEX_STYLE_PATTERN = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
 _INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 """Invisible typesetting characters, which are removed."""
-_HIDDEN_STYLE_PATTERN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+HIDDEN_STYLE_PATTERN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _HEADING_TAGS = frozenset({"h2", "h3", "h4", "h5", "h6"})
 _INLINE_TAGS = frozenset(
     "a abbr b bdi bdo big cite code data del dfn em font i ins kbd mark math q ruby rb rp rt s samp semantics "
@@ -188,16 +188,18 @@ def parse_page(html: str, language: str) -> WikiPage:
         return WikiPage((), (), (), is_disambiguation=False)
     skipped = {node.mem_id for node in root.css(_IGNORED_SELECTOR)}
     skipped |= {
-        node.mem_id for node in root.css("[style]") if _HIDDEN_STYLE_PATTERN.search(node.attributes.get("style") or "")
+        node.mem_id for node in root.css("[style]") if HIDDEN_STYLE_PATTERN.search(node.attributes.get("style") or "")
     }
-    reader = _WikiPageParser(skipped - {node.mem_id for node in root.css(_FORMULA_SELECTOR)}, language)
+    reader = PageTextReader(skipped - {node.mem_id for node in root.css(_FORMULA_SELECTOR)}, language)
     reader.read_node(root)
     reader.finish()
     is_disambiguation = tree.css_first("#disambigbox, .dmbox, .disambigbox, #setindexbox") is not None
     return WikiPage(tuple(reader.sentences), reader.nonempty_sections(), tuple(reader.choices), is_disambiguation)
 
 
-class _WikiPageParser:
+class PageTextReader:
+    """Reads the visible text of parsed HTML as sentences, table rows and sections; `skipped` are ids of nodes."""
+
     def __init__(self, skipped: set[int], language: str) -> None:
         self._skipped = skipped
         self._language = language
@@ -227,8 +229,8 @@ class _WikiPageParser:
         if tag in _HEADING_TAGS:
             self._add_heading(self.inline_text(node, depth))
         elif tag == "table":
-            self._add_table(node)
-        elif depth > _MAX_DEPTH:
+            self.add_table(node, depth)
+        elif tag == "pre" or depth > _MAX_DEPTH:
             self._text.append(node.text())
         else:
             if tag == "li":
@@ -287,7 +289,8 @@ class _WikiPageParser:
             self.sentences += self._boxes
             self._boxes.clear()
 
-    def _add_table(self, node: LexborNode) -> None:
+    def add_table(self, node: LexborNode, depth: int) -> None:  # noqa: ARG002 - a reader that walks into tables needs it
+        """Add the rows of a table or infobox."""
         names = node.attributes.get("class") or ""
         if "infobox" in names or "sinottico" in names:
             rows = format_infobox_rows(node, self.cell_text)
@@ -309,9 +312,9 @@ class _WikiPageParser:
 
 
 def _node_text(node: LexborNode) -> str:
-    """The characters of a text node, or the TeX source of a formula."""
+    """The characters of a text node, where the end of a line is a space, or the TeX source of a formula."""
     if node.is_text_node:
-        return _INVISIBLE_CHARACTERS.sub("", node.text_content or "")
+        return _INVISIBLE_CHARACTERS.sub("", node.text_content or "").replace("\n", " ")
     source = node.attributes.get("alttext") or node.text()
     styled = _TEX_STYLE_PATTERN.fullmatch(source.strip())
     return styled[1].strip() if styled else source
