@@ -1,23 +1,37 @@
-"""Read a page of the web, HTML or plain text, as sentences: without navigation, forms, scripts and hidden elements."""
+"""Read a page of the web, HTML or plain text, as sentences: without navigation, forms, scripts and hidden elements.
 
+A page is parsed in a process with limits of time and memory, since a parser may take hours for a few megabytes: each
+element is compared with all those around it that are not closed.
+"""
+
+import json
 import re
+import resource
+import subprocess
+import sys
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
+from dataclasses import asdict
 from datetime import date
 from email.message import Message
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from worlds.importers.articles import split_sentences
 from worlds.live.http.request import HttpResponse, InvalidResponse, get_host
 from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PageTextReader
-from worlds.source import WebPage
+from worlds.source import SourceTimeout, WebPage
 from worlds.text_normalization import replace_unstorable, truncate_text
 
 HTML_TYPE, TEXT_TYPE = "text/html", "text/plain"
+PARSE_SECONDS = 10.0
+PARSE_MEMORY = 1 << 30
+"""Address space of the process that parses a page, in bytes."""
 MAX_TITLE_LENGTH = 300
 MAX_UNDECODED_SHARE = 0.001
 """The share of a page's characters that may be invalid in its character set; they become U+FFFD."""
+_PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _META_BYTES = 4096
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _BYTE_ORDER_MARKS = {BOM_UTF8: "utf-8-sig", BOM_UTF16_LE: "utf-16", BOM_UTF16_BE: "utf-16"}
@@ -66,18 +80,43 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?![A-Za-z])")
 def read_web_page(address: str, response: HttpResponse, language: str) -> WebPage:
     """The page at this address; `language` is used where the page names none.
 
-    InvalidResponse if its character set is unknown or wrong, or if it has no text.
+    InvalidResponse if its character set is unknown or wrong, or if it has no text; SourceTimeout at the limits.
     """
-    text = _decode(response)
-    if response.content_type == HTML_TYPE:
-        page = _parse_html(address, text, language)
-    else:
-        page = WebPage(address, _title_from_address(address), split_sentences(text, language))
-    if not page.sentences:
-        raise InvalidResponse(
-            f"{get_host(response.url)} answered with a page without text, which may need a browser; read another page."
+    host, text = get_host(response.url), _decode(response)
+    page = {"address": address, "language": language, "text": text, "is_html": response.content_type == HTML_TYPE}
+    try:
+        process = subprocess.run(  # noqa: S603 - this module
+            [sys.executable, "-m", __name__],
+            input=json.dumps(page).encode(),
+            capture_output=True,
+            timeout=PARSE_SECONDS,
+            cwd=_PROJECT_ROOT,
+            check=False,
         )
-    return page
+    except subprocess.TimeoutExpired:
+        process = None
+    if process is None or process.returncode != 0:
+        limits = f"{PARSE_SECONDS:g} s and {PARSE_MEMORY >> 20} MB"
+        raise SourceTimeout(f"The page of {host} could not be parsed within {limits}; read another page.")
+    parsed = json.loads(process.stdout)
+    if not parsed["sentences"]:
+        raise InvalidResponse(f"{host} answered with a page without text, which may need a browser; read another page.")
+    return WebPage(**parsed | {"sentences": tuple(parsed["sentences"])})
+
+
+def main() -> None:
+    """Parse the page on the standard input, and write it to the standard output; both are JSON."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (PARSE_MEMORY, PARSE_MEMORY))
+    # The process ends also if its parent was killed.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(PARSE_SECONDS), int(PARSE_SECONDS) + 1))
+    page = json.loads(sys.stdin.buffer.read())
+    address, language, text = page["address"], page["language"], page["text"]
+    if page["is_html"]:
+        parsed = _parse_html(address, text, language)
+    else:
+        parsed = WebPage(address, _title_from_address(address), split_sentences(text, language))
+    sys.stdout.write(json.dumps(asdict(parsed)))
 
 
 def parse_date(text: str) -> str | None:
@@ -104,7 +143,8 @@ def _decode(response: HttpResponse) -> str:
     codec = _find_codec(charset)
     if codec is None:
         raise InvalidResponse(
-            f"{host} declares the character set {charset!r} of the page, which is unknown; read another page."
+            f"{host} declares the character set {truncate_text(charset, 40)!r} of the page, which is unknown; "
+            "read another page."
         )
     text = body.decode(codec, "replace")
     if text.count("\ufffd") - body.count("\ufffd".encode()) > MAX_UNDECODED_SHARE * len(text):
@@ -197,3 +237,7 @@ def _read_date(tree: LexborHTMLParser, html: str) -> str | None:
                 return day
     match = _JSON_DATE.search(html)
     return parse_date(match[1]) if match else None
+
+
+if __name__ == "__main__":
+    main()

@@ -115,11 +115,17 @@ class LiveWeb:
                 f"The page {normalized} was not returned by a search; only results of websearch and addresses that a "
                 "person typed are read."
             )
+        language = self._table.language
+        checked_pages: list[WebPage] = []
+
+        def check(response: HttpResponse) -> None:
+            checked_pages.append(read_web_page(normalized, response, language))
+
         request = HttpRequest(
             normalized,
-            headers={"Accept": f"{HTML_TYPE}, {TEXT_TYPE}", "Accept-Language": self._table.language},
+            headers={"Accept": f"{HTML_TYPE}, {TEXT_TYPE}", "Accept-Language": language},
             accepted_types=(HTML_TYPE, TEXT_TYPE),
-            validate_response=self._check_page,
+            validate_response=check,
             recorded_error_statuses=_GONE_STATUSES,
             advice="read another page",
         )
@@ -133,11 +139,7 @@ class LiveWeb:
             raise
         if typed:
             self._cache.add_readable_pages([normalized])
-        return read_web_page(normalized, response, self._table.language)
-
-    def _check_page(self, response: HttpResponse) -> None:
-        """The validator of pages: InvalidResponse if the page cannot be read."""
-        read_web_page(response.url, response, self._table.language)
+        return checked_pages[-1] if checked_pages else read_web_page(normalized, response, language)
 
     def _request_results(self, words: str, k: int, page: int) -> list[WebHit]:
         table = self._table
