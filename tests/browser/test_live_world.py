@@ -1,18 +1,27 @@
-"""A live world on the Worlds page: overview, explorer, queries, and an unreachable server."""
+"""Live worlds on the pages: overview, explorer, queries, an unreachable server, and web pages also on Annotate."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.visitor import Visitor
 from tests.servers.sparql import SparqlServer, free_port
+from tests.servers.web import HarbourWeb, run_web
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, oxigraph: SparqlServer) -> Iterator[Showhow]:
-    """A server with two live worlds, one of which has an unreachable endpoint."""
+def web() -> Iterator[HarbourWeb]:
+    with run_web() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, oxigraph: SparqlServer, web: HarbourWeb) -> Iterator[Showhow]:
+    """A server with three live worlds: of a graph, of an unreachable endpoint, and of web pages with a question."""
     showhow = Showhow(tmp_path_factory.mktemp("home"))
     showhow.environment["SHOWHOW_CONTACT"] = "tests@showhow.example"
     gone_url = f"http://127.0.0.1:{free_port()}/sparql"
@@ -26,6 +35,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, oxigraph: SparqlServer) -> It
             f'default_graph = "{graph}"\n[limits]\nseconds = 5\n'
         )
         showhow.run("world", "add", name, "--file", str(file))
+    (showhow.home / "harbour.toml").write_text(web.describe())
+    showhow.run("world", "add", "harbour", "--file", str(showhow.home / "harbour.toml"))
+    question = {"question": "When did Otto Reed sell his boat?", "answer": "2001"}
+    (showhow.home / "questions.jsonl").write_text(json.dumps(question))
+    questions = str(showhow.home / "questions.jsonl")
+    showhow.run("questions", "import", questions, "--project", "Harbour", "--world", "harbour")
+    showhow.run("project", "tools", "Harbour", "--set", "websearch,read")
     showhow.start()
     yield showhow
     showhow.stop()
@@ -56,3 +72,36 @@ def test_an_unreachable_world_shows_an_error_and_other_worlds_work(page: Page, h
     expect(page.get_by_text("could not be reached").first).to_be_visible()
     expect(page.get_by_role("button", name="isle")).to_be_visible()
     expect(page.get_by_text("Traceback")).to_have_count(0)
+
+
+def test_web_pages_are_described_searched_and_opened_on_the_worlds_page(page: Page, home: Showhow, web: HarbourWeb):
+    ann = Visitor(page, home.url, "ann")
+    ann.open("harbour")
+    expect(page.get_by_text("web search of")).to_be_visible()
+    expect(page.get_by_text("public and private addresses")).to_be_visible()
+    ann.open("harbour", view="look", page=web.address("/quay/1"))
+    # A link may contain any address, and nobody typed it.
+    expect(page.get_by_text("was not returned by a search")).to_be_visible()
+    ann.fill("Search", "storm")
+    ann.click("Storm over the harbour")
+    expect(page.get_by_text("Ada Reed saw it from the quay.")).to_be_visible()
+    assert web.paths("/quay") == []
+
+
+def test_a_person_searches_and_reads_web_pages_on_the_annotate_page(page: Page, home: Showhow, web: HarbourWeb):
+    ada = Annotator(page, home.url, "ada", "Harbour")
+    ada.show("When did Otto Reed sell")
+    ada.choose("Alt+1")
+    ada.wait_for_save(lambda: ada.thought.fill("I need pages about Otto."))
+    ada.fill_argument("query", "Otto Reed")
+    search = ada.run()
+    expect(search).to_contain_text("Otto Reed sold his boat in 2001.")
+    ada.choose("Alt+2")
+    ada.value(search, web.address("/people/otto"))
+    ada.fill_argument("question", "When did he sell his boat?")
+    expect(ada.run()).to_contain_text("Ada Reed is his sister.")
+    ada.choose("Alt+2")
+    ada.fill_argument("title", web.address("/people/ada"))
+    ada.fill_argument("question", "What does she do?")
+    # No search has returned this page: the person typed its address.
+    expect(ada.run()).to_contain_text("She works as a glazier in Gullhaven.")

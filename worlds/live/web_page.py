@@ -126,7 +126,7 @@ def parse_date(text: str) -> str | None:
         if match := _ISO_DATE.match(text):
             return date.fromisoformat(match[0]).isoformat()
         return parsedate_to_datetime(text).date().isoformat()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

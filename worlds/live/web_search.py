@@ -6,6 +6,7 @@ make a language model send a request elsewhere. Hosts are checked when they are 
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
@@ -94,7 +95,7 @@ class LiveWeb:
                     hits.setdefault(hit.address, hit)
                 if len(hits) >= k or len(hits) == known:
                     break
-        best = list(hits.values())[:k]
+        best = [replace(hit, score=round(1 / (1 + rank), 3)) for rank, hit in enumerate(list(hits.values())[:k])]
         self._cache.add_readable_pages(hit.address for hit in best)
         return best
 
@@ -173,14 +174,14 @@ class LiveWeb:
         failures = _follow_path(document, table.failures) if table.failures else _MISSING
         if not results and failures is not _MISSING and failures:
             reason = truncate_text(json.dumps(failures, ensure_ascii=False), _MAX_ERROR_LENGTH)
-            raise ServerBusy(f"it found nothing, and reports failures: {replace_unstorable(reason)}")
-        hits = [hit for rank, result in enumerate(results) if (hit := self._parse_hit(result, rank)) is not None]
+            raise ServerBusy(f"{host} found nothing, and reports failures: {replace_unstorable(reason)}")
+        hits = [hit for result in results if (hit := self._parse_hit(result)) is not None]
         for field, path in (("address", table.address), ("title", table.title)):
             if results and not any(isinstance(_follow_path(result, path), str) for result in results):
                 raise _shape_error(host, field, f"{path} of its results", "text")
         return hits
 
-    def _parse_hit(self, result: Any, rank: int) -> WebHit | None:
+    def _parse_hit(self, result: Any) -> WebHit | None:
         """One result; None if its address is missing or not that of a page, such as a file on an FTP server."""
         table = self._table
         address = _follow_path(result, table.address)
@@ -194,7 +195,6 @@ class LiveWeb:
             truncate_text(title, _MAX_TITLE_LENGTH),
             truncate_text(snippet, _MAX_SNIPPET_LENGTH),
             normalized,
-            round(1 / (1 + rank), 3),
             date=parse_date(day) if isinstance(day, str) else None,
         )
 

@@ -3,14 +3,26 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.servers.faulty_server import Responder, hangs, resets, says, sends, status, streams_for_ever, trickles
+from tests.servers.faulty_server import (
+    Handler,
+    Responder,
+    hangs,
+    resets,
+    says,
+    sends,
+    status,
+    streams_for_ever,
+    trickles,
+)
 from tests.servers.web import HARBOUR_PAGES, OTHER_SHAPE, SEARCH_KEY, HarbourWeb, html, run_web
 from worlds.live.consent import sent_variables, store_consent
 from worlds.live.http.access import Access
@@ -59,7 +71,9 @@ def test_a_search_returns_the_results_of_searxng_with_titles_dates_and_snippets(
 
 def test_further_pages_of_results_are_requested_until_there_are_enough(web, open_web):
     source = open_web()
-    assert [hit.title for hit in source.search("cranes", 8)] == [f"Quay {n}" for n in range(1, 9)]
+    hits = source.search("cranes", 8)
+    assert [hit.title for hit in hits] == [f"Quay {n}" for n in range(1, 9)]
+    assert [hit.score for hit in hits] == sorted({hit.score for hit in hits}, reverse=True)
     assert len(web.paths("/search")) == 2
     assert len(source.search("cranes", 3)) == 3
     assert len(web.paths("/search")) == 2
@@ -375,6 +389,25 @@ def test_the_requests_per_minute_to_the_host_of_pages_are_counted_over_two_proce
     assert outcomes[:4] == ["Quay 1", "Quay 2", "Quay 3", "Quay 4"]
     assert all(f"limit of 4 requests per minute to {web.server.host} is reached" in text for text in outcomes[4:])
     assert len(web.paths("/quay")) == 4
+
+
+def test_at_most_three_requests_at_once_go_to_a_host_of_pages_whatever_the_description_allows(web, open_web):
+    paths = [f"/quay/{n}" for n in range(1, 10)]
+    for path in paths:
+        web.server.routes[path] = _after_a_moment(web.server.routes[path])
+    source = open_web(web.describe(at_once=9))
+    with ThreadPoolExecutor(len(paths)) as threads:
+        pages = list(threads.map(lambda path: source.fetch(web.address(path), typed=True), paths))
+    assert [page.title for page in pages] == [f"Quay {n}" for n in range(1, 10)]
+    assert web.server.max_concurrent_requests == 3
+
+
+def _after_a_moment(responder: Responder) -> Responder:
+    def respond(handler: Handler) -> None:
+        time.sleep(0.2)
+        responder(handler)
+
+    return respond
 
 
 def test_a_description_of_a_search_is_checked_field_by_field(web, tmp_path):
