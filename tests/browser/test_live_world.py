@@ -80,7 +80,7 @@ def test_web_pages_are_described_searched_and_opened_on_the_worlds_page(page: Pa
     expect(page.get_by_text("web search of")).to_be_visible()
     expect(page.get_by_text("public and private addresses")).to_be_visible()
     ann.open("harbour", view="look", page=web.address("/quay/1"))
-    # A link may contain any address, and nobody typed it.
+    # A link may contain any address; no person typed this one.
     expect(page.get_by_text("was not returned by a search")).to_be_visible()
     ann.fill("Search", "storm")
     ann.click("Storm over the harbour")

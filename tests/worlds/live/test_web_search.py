@@ -275,6 +275,16 @@ def _assert_one_sentence(call: Callable[[], object], kind: type[SourceError], me
     assert "secret" not in sentence
 
 
+def test_five_redirects_are_followed_and_a_sixth_is_not(web, open_web):
+    for n in range(1, 7):
+        web.server.routes[f"/step/{n}"] = status(302, Location=f"/step/{n - 1}")
+    web.server.routes["/step/0"] = html(b"<p>The end.")
+    source = open_web()
+    assert source.fetch(web.address("/step/5"), typed=True).sentences == ("The end.",)
+    with pytest.raises(SourceUnavailable, match="redirects more than 5 times"):
+        source.fetch(web.address("/step/6"), typed=True)
+
+
 def test_a_redirect_to_another_host_is_followed_and_the_page_keeps_its_address(web, open_web):
     with run_web() as other:
         web.server.routes["/news/storm"] = status(301, Location=other.address("/people/ada"))

@@ -198,7 +198,7 @@ class RecordingHttpClient:
 
     def _follow_redirects(self, request: HttpRequest, headers: dict[str, str], call: _RequestDeadline) -> HttpResponse:
         """The response after all redirects, each to a host of the policy."""
-        for _ in range(_MAX_REDIRECTS):
+        for _ in range(_MAX_REDIRECTS + 1):
             host = self._require_allowed_host(request.url)
             with get_rate_limiter(host).acquire(host, self._policy, call.deadline) as waited:
                 call.queued_seconds += waited
