@@ -21,6 +21,7 @@ from reasoners.replay.recorded_lookups import (
     WEB,
     AnalyzedDemonstration,
     QuestionTemplates,
+    RecordedGraphStep,
     RecordedLookup,
     RecordedSearch,
     relation_of,
@@ -125,6 +126,8 @@ class ReplayKnowledge:
         self.own_words = False
         """Whether a demonstration uses its own question as a template."""
         self.backward: dict[str, ReverseLookups] = defaultdict(ReverseLookups)
+        self.graph_steps: dict[str, RecordedGraphStep] = {}
+        """The steps through the graph that look up a template."""
         self._patterns: dict[tuple[str, str], list[SentencePattern]] = defaultdict(list)
         self._relations: dict[str, list[SentencePattern]] = defaultdict(list)
         self._readings: dict[str, set[str]] = defaultdict(set)
@@ -311,6 +314,8 @@ class ReplayKnowledge:
     def _study_ask(self, demonstration: AnalyzedDemonstration, ask: RecordedLookup) -> None:
         if ask.template.replace(BLANK, ask.subject) == demonstration.question:
             self.own_words = True
+        if ask.graph_step is not None:
+            self.graph_steps.setdefault(ask.template, ask.graph_step)
         if ask.reading:
             self._readings[ask.template].add(ask.reading)
             for word in (*content(ask.template.replace(BLANK, "")), words(ask.template)[0]):

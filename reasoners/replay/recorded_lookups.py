@@ -31,6 +31,20 @@ class RecordedLookup:
     """The paraphrase of the generated query, without its subject: "date of birth"."""
     values: list[str] = field(default_factory=list)
     """The values found; days in ISO format."""
+    graph_step: "RecordedGraphStep | None" = None
+    """The step through the graph that looked it up; None for a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedGraphStep:
+    """A step along a relation, getTailEntities or getHeadEntities, and the tool that listed the relation before."""
+
+    tool: str
+    relation: str
+    """The relation's id."""
+    label: str
+    listed_by: str | None
+    """None if the relation was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +105,8 @@ class AnalyzedDemonstration:
             self._ask(step, arguments.get("question", ""), GRAPH)
         elif "rows" in data:
             self._query(step, data)
+        elif "values" in data and "relation_label" in data:
+            self._follow_relation(step, data)
         elif "sentences" in data:
             source = WEB if data.get("address") else TEXT
             if self._ask(step, arguments.get("question", ""), source):
@@ -128,6 +144,18 @@ class AnalyzedDemonstration:
             text[start:end] for start, end, _ in days_in(text) if any(part in text[start:end] for part in candidates)
         ]
         return max(days or candidates, key=len) if candidates else None
+
+    def _follow_relation(self, step: Step, data: Mapping[str, Any]) -> None:
+        """Record a step through the graph as the question that it answers."""
+        label, origin = str(data["relation_label"]), step.origins.get("relation") or {}
+        listed_by = next((s.tool for s in self.record.steps if s.position == origin.get("step")), None)
+        is_tail = data["direction"] == "tail"
+        template = f"Whose {label} is {BLANK}?" if is_tail else relation_template(label, what=not relates_people(label))
+        lookup = RecordedLookup(template, str(data["entity_label"]), GRAPH, step.position)
+        lookup.reading = None if is_tail else label
+        lookup.values = [value for value in map(format_link, data["values"]) if value]
+        lookup.graph_step = RecordedGraphStep(str(step.tool), str(data["relation"]), label, listed_by)
+        self.asks.append(lookup)
 
     def _query(self, step: Step, data: Mapping[str, Any]) -> None:
         origin = step.origins.get("sparql") or {}
@@ -211,6 +239,17 @@ def format_cell(cell: Mapping[str, Any] | None) -> str | None:
     return as_day(value) or value
 
 
+def format_link(link: Mapping[str, Any]) -> str:
+    """The text of a value of a graph step as answers show it; days in ISO format."""
+    value = str(link.get("label", link.get("literal", "")))
+    return as_day(value) or value
+
+
+def relation_template(relation: str, *, what: bool) -> str:
+    """The generic question template of a relation."""
+    return f"{'What' if what else 'Who'} is the {relation} of {BLANK}?"
+
+
 def _texts(origin: Origin | None, text: str) -> Iterator[str]:
     """Yield the parts of an argument that have an origin, without function words."""
     for part in (origin or {}).get("parts", ()):
@@ -270,7 +309,7 @@ class QuestionTemplates:
         """The template of a relation; a generic one if no demonstration has one."""
         template = self.by_phrase.get(phrase)
         what = (what or is_attribute(phrase)) and not relates_people(phrase)
-        return template or f"{'What' if what else 'Who'} is the {phrase} of {BLANK}?"
+        return template or relation_template(phrase, what=what)
 
     def find_similar(self, region: str, like: str) -> str | None:
         """The template for a predicate, with the question word of `like`: died -> When did {} die?"""

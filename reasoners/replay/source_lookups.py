@@ -8,7 +8,16 @@ from reasoners.replay.english import as_day, join_names, plain
 from reasoners.replay.entities import FoundEntity, bare_name, is_same, merge_entities, ways_to_write
 from reasoners.replay.entity_resolver import LookupState
 from reasoners.replay.knowledge import ReplayKnowledge
-from reasoners.replay.recorded_lookups import BLANK, GRAPH, TEXT, WEB, format_cell, relation_of
+from reasoners.replay.recorded_lookups import (
+    BLANK,
+    GRAPH,
+    TEXT,
+    WEB,
+    RecordedGraphStep,
+    format_cell,
+    format_link,
+    relation_of,
+)
 from reasoners.replay.session import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
 from reasoners.replay.text_lookups import ArticleLookup, WebPageLookup
 from tools.generate_query import NO_RELATION_MESSAGE
@@ -45,12 +54,40 @@ class ReplayGraphLookup:
         return self._narrowest(understood, template, question)
 
     def look_up(self, template: str, subject: FoundEntity) -> ReplayGenerator:
-        """Return the values of the generated query; [] if there is no query or the graph has no such relation."""
+        """Return the values of a demonstrated step through the graph, or of the generated query.
+
+        [] if there is no query or the graph has no such relation.
+        """
+        step = self._state.knowledge.graph_steps.get(template)
+        if step is not None and step.tool in self._state.session.tools:
+            return (yield from self._follow_relation(step, template, subject))
         candidate = yield from self.find_candidate(template, subject)
         if candidate is None:
             return []
         thought = f"It is read as: {candidate['reading']}. That is what I ask."
         return (yield from self.rows(thought, candidate["sparql"]))
+
+    def _follow_relation(self, step: RecordedGraphStep, template: str, subject: FoundEntity) -> ReplayGenerator:
+        """Repeat a demonstrated step from another entity; [] if its relations do not include that of the step."""
+        entity = subject.id or (yield from self._state.names.resolve(subject.text)).id
+        if entity is None:
+            return []
+        session, question = self._state.session, template.replace(BLANK, subject.text)
+        relation: str | None = step.relation
+        if step.listed_by is not None:
+            listed = yield from session.call_tool(question, step.listed_by, entity=entity)
+            # Another graph may have the relation under another id.
+            names = {link["id"]: link["label"] for link in listed["relations"]}
+            same_label = (id_ for id_, label in names.items() if plain(label) == plain(step.label))
+            relation = step.relation if names.get(step.relation) == step.label else next(same_label, None)
+        self._state.silent = relation is None
+        if relation is None:
+            return []
+        thought = self._state.knowledge.thought(step.tool, template, question, subject.text)
+        data = yield from session.call_tool(thought, step.tool, entity=entity, relation=relation)
+        if data["truncated"]:
+            raise ReplayBroken("the graph has more values than a step may give")
+        return [FoundEntity(str(format_link(link)), link.get("id")) for link in data["values"]]
 
     def find_having(self, fact: str, value: str) -> ReplayGenerator:
         """Return the entities with the value, by a demonstration's typed query or by a generated one."""
