@@ -354,3 +354,67 @@ def test_an_unusable_database_shows_one_sentence_and_the_page_recovers(page: Pag
     kim.settle()
     expect(kim.thought).to_have_value("This cannot be stored yet.")
     kim.run()
+
+
+def walk_the_graph(uma: Annotator) -> None:
+    """Take a step with each of the four tools; every id after the first is clicked."""
+    field = uma.page.locator(".st-key-composer").get_by_label
+    uma.choose("Alt+7")
+    uma.thought.fill("What is known of him?")
+    uma.value(uma.steps.last, "Q1365431")
+    relations = uma.run()
+    expect(relations).to_contain_text("(from step 1)")
+    expect(relations.get_by_role("listitem").filter(has_text="place of birth")).to_contain_text("1 fact")
+
+    # The next tool is chosen, and the entity is still the same.
+    expect(field("Entity", exact=True)).to_have_value("Q1365431")
+    uma.value(relations, "P19")
+    expect(field("Relation", exact=True)).to_have_value("P19")
+    tails = uma.run()
+    expect(tails).to_contain_text("Sonnac")
+    expect(tails).to_contain_text("(from step 2)")
+
+    uma.choose("Alt+8")
+    place = tails.get_by_role("button", name=re.compile(r"^Q\d+$")).text_content() or ""
+    uma.value(tails, place)
+    expect(field("Entity", exact=True)).to_have_value(place)
+    uma.value(uma.run(), "P19")
+    expect(field("Entity", exact=True)).to_have_value(place)
+    expect(uma.run()).to_contain_text("Henri Coudreau")
+
+
+def test_a_person_walks_the_graph_by_clicking_relations_and_entities(page: Page, real: Showhow, tmp_path: Path):
+    uma = Annotator(page, real.url, "uma", "2Wiki")
+    open_question(uma, QUESTION)
+    uma.choose("Alt+3")
+    uma.thought.fill("Which entity is Henri Coudreau?")
+    uma.fill("Title", "Henri Coudreau")
+    uma.run()
+    walk_the_graph(uma)
+    page.keyboard.press("Control+Shift+Enter")
+    uma.settle()
+    uma.value(uma.steps.nth(2), "Sonnac")
+    expect(page.get_by_label("Answer from the graph")).to_have_value("Sonnac")
+    trace = trace_of(page)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("trace => !location.search.includes(trace)", arg=trace)
+
+    sent, back = tmp_path / "sent.jsonl", tmp_path / "back.jsonl"
+    submitted = ("--status", "submitted", "--project", "2Wiki")
+    real.run("traces", "export", str(tmp_path / "all.jsonl"), *submitted)
+    lines = (tmp_path / "all.jsonl").read_bytes().splitlines(keepends=True)
+    # Other tests submit traces to the same server.
+    sent.write_bytes(next(line for line in lines if trace in line.decode()))
+    other = Showhow(tmp_path / "other")
+    assert json.loads(other.run("traces", "import", str(sent), "--json"))["added"] == 1
+    other.run("traces", "export", str(back), *submitted)
+    assert back.read_bytes() == sent.read_bytes()
+    steps = json.loads(sent.read_text())["steps"][1:]
+    assert [(step["tool"], step["arguments"].keys() - {"limit"}) for step in steps] == [
+        ("getRelationsAsHead", {"entity"}),
+        ("getTailEntities", {"entity", "relation"}),
+        ("getRelationsAsTail", {"entity"}),
+        ("getHeadEntities", {"entity", "relation"}),
+    ]
+    ends = [step["origins"][name]["from"] for step in steps for name in step["arguments"] if name != "limit"]
+    assert ends == ["step"] * 6

@@ -162,3 +162,54 @@ def test_with_a_lookup_only_known_names_are_values():
 
 def test_numbers_are_values():
     assert values_of("It has 1,204 people and 3.5 ships.", frozenset()) == ["1,204", "3.5"]
+
+
+def relation_link(number: int, count: int | None = 2) -> dict[str, object]:
+    return {"id": f"P{number}", "label": f"relation {number}", "direction": "head", "count": count}
+
+
+def graph_step(field: str, links: list[dict[str, object]], **more: object) -> dict[str, object]:
+    return {"entity": "Q1", "direction": "head", field: links, "total": len(links), "truncated": False, **more}
+
+
+def test_relations_are_links_that_fill_relations_with_the_number_of_their_facts():
+    view = build_observation_view(step_with(graph_step("relations", [relation_link(1), relation_link(2, None)])))
+    assert [(link["kind"], link["pointer"], link["description"]) for link in view["entities"]] == [
+        ("relation", "/relations/0", "2 facts"),
+        ("relation", "/relations/1", None),
+    ]
+    own = graph_step("relations", [relation_link(1, 1) | {"id": "http://isle.example/near"}])
+    (link,) = build_observation_view(step_with(own))["entities"]
+    assert (link["kind"], link["description"]) == ("relation", "1 fact")
+
+
+def test_values_of_a_graph_step_are_entities_and_literals_that_can_be_clicked():
+    date = {"literal": "1950-03-04T00:00:00Z", "datatype": "http://www.w3.org/2001/XMLSchema#dateTime"}
+    data = graph_step("values", [{"id": "Q2", "label": "Bram"}, date], unnamed=1)
+    view = build_observation_view(step_with(data))
+    entity, literal = view["entities"]
+    assert (entity["kind"], entity["pointer"]) == ("entity", "/values/0")
+    assert (literal["literal"]["shown"], literal["literal"]["pointer"]) == ("1950-03-04", "/values/1")
+    assert (literal["literal"]["kind"], view["note"]) == ("title", "Not listed, because they have no id: 1.")
+
+
+@pytest.mark.parametrize(("total", "amount"), [(2_500, "2,500"), (None, "more")])
+def test_a_graph_step_with_more_results_than_its_limit_says_so(total: int | None, amount: str):
+    data = graph_step("values", [{"id": "Q2", "label": "Bram"}]) | {"total": total, "truncated": True}
+    note = build_observation_view(step_with(data))["note"]
+    assert note == f"The graph has {amount} values; these are the first within the limit of the step."
+
+
+def test_a_graph_step_without_results_is_shown_as_its_sentence():
+    for field in ("relations", "values"):
+        view = build_observation_view(step_with(graph_step(field, []), "Ada is the head of no relations."))
+        assert view == {"kind": "text", "text": "Ada is the head of no relations."}
+
+
+def test_a_property_among_labels_and_in_a_table_fills_relations():
+    labels = [{"id": "P57", "label": "director"}, {"id": "Q1", "label": "Ada"}]
+    view = build_observation_view(step_with({"labels": labels}))
+    assert [link["kind"] for link in view["entities"]] == ["relation", "entity"]
+    rows = [[{"kind": "entity", "value": id_} for id_ in ("P57", "Q1")]]
+    view = build_observation_view(step_with({"columns": ["p", "o"], "rows": rows}))
+    assert [cell["kind"] for cell in view["rows"][0]] == ["relation", "entity"]
