@@ -23,7 +23,7 @@ MAX_RELATIONS = 500
 """Relations in one result; entities of Wikidata have fewer."""
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 """Values in one result, unless the call has a limit of its own, and at most."""
-MAX_COUNTED_FACTS = 100_000
+MAX_COUNTED_FACTS = 20_000
 """Facts of an entity whose relations are counted; a country has millions."""
 HEAD, TAIL = "head", "tail"
 _UNKNOWN_VALUE_NAMESPACE = "http://www.wikidata.org/.well-known/genid/"

@@ -35,7 +35,7 @@ PAGES = (
         shortcuts={
             "Ctrl+Enter": "Run the step, or submit the answer",
             "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
-            "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons",
+            "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons; Alt+0 for the tenth",
             "1 … 5": "Rate the last observation (outside of text fields), then go to the thought",
             "Alt+T": "Go to the thought",
             "Alt+Z": "Undo the last step",

@@ -1,4 +1,4 @@
-"""The six tools pass the same tests on an embedded world, on real servers, and offline on recorded answers."""
+"""The six tools and the graph steps pass the same tests on an embedded world, on real servers, and offline."""
 
 import csv
 import json
@@ -202,6 +202,25 @@ def test_a_query_returns_the_rows_of_the_graph(ask: Ask, fact: Fact, triples: di
     assert data["truncated"] is False
 
 
+def test_steps_through_the_graph_reach_the_object_and_return(
+    ask: Ask, fact: Fact, triples: dict[tuple[str, str], set[str]]
+):
+    relations = data_of(ask, "getRelationsAsHead", entity=fact.subject)["relations"]
+    assert {"id": fact.property, "label": fact.relation, "direction": "head"} in [
+        {name: value for name, value in link.items() if name != "count"} for link in relations
+    ]
+    tails = data_of(ask, "getTailEntities", entity=fact.subject, relation=fact.property)["values"]
+    assert {link["id"] for link in tails} == triples[fact.subject, fact.property]
+    assert fact.object_label in {link["label"] for link in tails}
+    assert fact.property in [link["id"] for link in data_of(ask, "getRelationsAsTail", entity=fact.object)["relations"]]
+    heads = data_of(ask, "getHeadEntities", relation=fact.property, entity=fact.object, limit=1000)
+    assert {link["id"] for link in heads["values"]} == {
+        subject
+        for (subject, property_id), objects in triples.items()
+        if property_id == fact.property and fact.object in objects
+    }
+
+
 def test_a_written_query_returns_the_object(ask: Ask, fact: Fact):
     question = f"Who is the {fact.relation} of {fact.name}?"
     best = data_of(ask, "generateQuery", question=question, entity_ids=[fact.subject])["candidates"][0]
@@ -249,6 +268,10 @@ def test_an_empty_result_is_an_observation_and_not_an_error(ask: Ask):
         ("getWikiDataID", {"title": "Nobody is object_label so"}, "not found"),
         ("getLabel", {"ids": ["Q99999999999"]}, "not found"),
         ("getLabel", {"ids": []}, "wrong arguments"),
+        ("getRelationsAsHead", {"entity": "Q99999999999"}, "not found"),
+        ("getRelationsAsTail", {"entity": "David Lynch"}, "wrong arguments"),
+        ("getTailEntities", {"entity": "Q5079445", "relation": "P9999"}, "not found"),
+        ("getHeadEntities", {"entity": "Q5079445", "relation": "father"}, "wrong arguments"),
         ("generateQuery", {"question": "Who?", "entity_ids": ["Q99999999999"]}, "not found"),
         ("generateQuery", {"question": "xyzzy", "entity_ids": ["Q5079445"]}, "not found"),
         ("runQuery", {"sparql": "DELETE WHERE { ?s ?p ?o }"}, "refused query"),
@@ -287,6 +310,10 @@ def test_hostile_input_is_answered_or_refused_with_one_sentence_and_the_next_cal
         ("generateQuery", {"question": "Who is the director of Timber Falls?", "entity_ids": [text]}),
         ("runQuery", {"sparql": text}),
         ("getLabel", {"ids": [text]}),
+        ("getRelationsAsHead", {"entity": text}),
+        ("getRelationsAsTail", {"entity": text}),
+        ("getTailEntities", {"entity": "Q6027056", "relation": text}),
+        ("getHeadEntities", {"relation": "P57", "entity": text}),
     ]
     for name, arguments in calls:
         outcome = ask(name, arguments)
@@ -309,6 +336,8 @@ def test_offline_a_request_without_recorded_answer_is_an_error_and_not_an_empty_
         ("generateQuery", {"question": "Who?", "entity_ids": ["Q123454321"]}),
         ("runQuery", {"sparql": "SELECT ?never { ?never ?asked 123454321 }"}),
         ("getLabel", {"ids": ["Q123454321"]}),
+        ("getRelationsAsHead", {"entity": "Q123454321"}),
+        ("getTailEntities", {"entity": "Q123454321", "relation": "P57"}),
     ):
         outcome = get_tool(name).call(offline, arguments)
         assert outcome.observation is None

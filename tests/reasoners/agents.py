@@ -22,7 +22,10 @@ from tools.tool import ToolContext
 
 TOOLS_BY_SOURCE = {
     "text": ("wikisearch", "read", "websearch"),
-    "graph": ("getWikiDataID", "generateQuery", "runQuery", "getLabel"),
+    "graph": (
+        *("getWikiDataID", "generateQuery", "runQuery", "getLabel"),
+        *("getRelationsAsHead", "getRelationsAsTail", "getTailEntities", "getHeadEntities"),
+    ),
 }
 
 ALONE = AgentOptions(response="none")

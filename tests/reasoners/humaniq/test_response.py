@@ -306,7 +306,7 @@ def test_evidence_is_truncated_to_the_context_window(town: Town) -> None:
     looks = [
         Says("", calls=[("wikisearch", {"query": f"{name} family"})]) for name in ("born", "mother", "father", "friend")
     ]
-    setup = replace(NORMAL, context_tokens=2_600, reply_tokens=300)
+    setup = replace(NORMAL, context_tokens=2_600, reply_tokens=300, sources="text")
     script = [*looks, ends("Cora", "none"), Says("none"), Says("Response: Cora.")]
     run = ask(town.context, script, HumanIQ(setup))
     assert run.outcome.ending == "answered", run.outcome.failure
