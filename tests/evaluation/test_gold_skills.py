@@ -29,7 +29,7 @@ from reasoners.skills.skill import Responder, Skill, SkillCall
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
-from tests.evaluation.test_gold_traces import some_meaning
+from tests.evaluation.test_gold_traces import PROJECT, some_meaning
 from tests.servers.model import ModelServer, Reply, Request, Says
 from tools.registry import available_tools
 from tools.tool import ToolContext
@@ -76,8 +76,15 @@ def one_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 def make_ground(home: Path, options: GenerationOptions) -> Iterator[Ground]:
     generate_world(home, "gold", options)
     rows = [
-        Question(text=row.text, kind=row.kind, gold_answers=row.gold_answers, details=row.details)
-        for row in read_questions(home / "gold" / "questions.jsonl")
+        Question(
+            project_id=PROJECT.id,
+            position=position,
+            text=row.text,
+            kind=row.kind,
+            gold_answers=row.gold_answers,
+            details=row.details,
+        )
+        for position, row in enumerate(read_questions(home / "gold" / "questions.jsonl"), 1)
     ]
     kinds = len({row.kind for row in rows})
     world = open_world(home, "gold")
