@@ -20,6 +20,7 @@ MODULES = (
     "replay",
     "worlds",
     "agents",
+    "reasoners",
     "live",
     "faults",
 )

@@ -7,6 +7,7 @@ machinery. It answers about the things it is given, not about those of the gold 
 leads to wrong later ones.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +41,7 @@ from reasoners.geek.skills import (
     PlannedStep,
     StateRequest,
     SubquestionRequest,
+    list_references,
 )
 from reasoners.pdrr.skills import (
     AnswerTriplesReply,
@@ -288,38 +290,51 @@ class OracleResponder:
 
     def next_action(self, request: StateRequest) -> NextActionReply:
         """Finish when no sub-question remains."""
-        remaining = self._remaining(request.state)
-        return NextActionReply(finish=not remaining, why=f"{len(remaining)} sub-questions remain.")
+        remaining = len(self._gold.subquestions) - len(self._match_state(request.state))
+        return NextActionReply(finish=not remaining, why=f"{remaining} sub-questions remain.")
 
     def decompose(self, request: DecomposeRequest) -> DecomposeReply:
-        """The sub-questions that remain, with their gold answers as pseudo-answers."""
-        steps = [
-            PlannedStep(question=text, pseudo=format_values(self._values_of(leaf)))
-            for leaf, text in self._remaining(request.state)
-        ]
-        return DecomposeReply(branches=[PlannedLane(steps=steps)])
+        """The sub-questions that remain, with their gold answers as pseudo-answers.
+
+        Several branches begin with different ones of those that can be answered now.
+        """
+        numbers = self._match_state(request.state)
+        remaining = [(leaf, text) for leaf, text in self._gold.subquestions if leaf not in numbers]
+        ready = [leaf for leaf, text in remaining if self._referred_leaves(text) <= numbers.keys()]
+        branches = []
+        for first in ready[: request.n]:
+            order = sorted(remaining, key=lambda entry: entry[0] is not first)
+            planned = dict(numbers)
+            steps = []
+            for leaf, text in order:
+                planned[leaf] = len(planned) + 1
+                steps.append(
+                    PlannedStep(question=self._renumber(text, planned), pseudo=format_values(self._values_of(leaf)))
+                )
+            branches.append(PlannedLane(steps=steps))
+        return DecomposeReply(branches=branches)
 
     def needs_retrieval(self, request: SubquestionRequest) -> NeedsRetrievalReply:
         """Whether the operation of the sub-question reads a source; true for an unknown one."""
-        leaf = self._leaf_of(request.planned)
+        leaf, _ = self._find_leaf(request.planned, self._match_state(request.state))
         return NeedsRetrievalReply(retrieve=leaf is None or leaf.needs_retrieval)
 
     def extract(self, request: ExtractRequest) -> FactReply:
         """The fact about the things that the sub-question refers to."""
-        return self._answer_subquestion(request.planned, request.references)
+        return self._answer_subquestion(request.planned, request.references, request.state)
 
     def self_answer(self, request: SubquestionRequest) -> FactReply:
         """What follows from the answers that the sub-question refers to."""
-        return self._answer_subquestion(request.planned, request.references)
+        return self._answer_subquestion(request.planned, request.references, request.state)
 
     def conclude(self, request: StateRequest) -> ConcludeReply:
         """The answer that follows from the facts; those that are missing are taken from the gold reasoning."""
-        answers_by_text = {fact.question: fact.answers for fact in request.state if not fact.unknown}
+        facts = {fact.number: fact for fact in request.state if not fact.unknown}
+        numbers = self._match_state(request.state)
         computed: dict[ReasoningNode, list[AnswerValue]] = {}
         for leaf in self._gold.root.leaves():
-            text = self._texts.get(leaf)
-            given = None if text is None else answers_by_text.get(text)
-            computed[leaf] = given if given is not None else self._evaluate(leaf, computed)
+            fact = facts.get(numbers.get(leaf, 0))
+            computed[leaf] = self._evaluate(leaf, computed) if fact is None else fact.answers
         *_, last = self._gold.root.leaves()
         return ConcludeReply(answers=computed[last], used=[fact.number for fact in request.state])
 
@@ -372,26 +387,44 @@ class OracleResponder:
             return AnswerTriplesReply(answers=[], unknown=True)
         return AnswerTriplesReply(answers=self._gold.root_answers)
 
-    @cached_property
-    def _texts(self) -> dict[ReasoningNode, str]:
-        return dict(self._gold.subquestions)
+    def _match_state(self, state: Sequence[ExcavatedFact]) -> dict[ReasoningNode, int]:
+        """The operations that the facts answer, with the numbers of the facts, in whatever order they were asked."""
+        numbers: dict[ReasoningNode, int] = {}
+        for fact in state:
+            leaf, _ = self._find_leaf(fact.question, numbers)
+            if leaf is not None:
+                numbers[leaf] = fact.number
+        return numbers
 
-    def _remaining(self, state: Sequence[ExcavatedFact]) -> list[tuple[ReasoningNode, str]]:
-        asked = {fact.question for fact in state}
-        return [(leaf, text) for leaf, text in self._gold.subquestions if text not in asked]
+    def _find_leaf(self, planned: str, numbers: Mapping[ReasoningNode, int]) -> tuple[ReasoningNode | None, str]:
+        """The operation of a sub-question that refers to facts with these numbers, and its gold text."""
+        for leaf, text in self._gold.subquestions:
+            if leaf not in numbers and self._renumber(text, numbers) == planned:
+                return leaf, text
+        return None, ""
 
-    def _leaf_of(self, planned: str) -> ReasoningNode | None:
-        return next((leaf for leaf, text in self._gold.subquestions if text == planned), None)
+    def _referred_leaves(self, text: str) -> set[ReasoningNode]:
+        return {self._gold.subquestions[number - 1][0] for number in list_references(text)}
+
+    def _renumber(self, text: str, numbers: Mapping[ReasoningNode, int]) -> str:
+        """A gold text whose references are the numbers of facts; one without a number refers to none."""
+        leaves = [leaf for leaf, _ in self._gold.subquestions]
+        return re.sub(r"#(\d+)", lambda match: f"#{numbers.get(leaves[int(match[1]) - 1], 0)}", text)
 
     def _values_of(self, node: ReasoningNode) -> list[AnswerValue]:
         return [self._gold.to_value(node.kind, number) for number in node.values.tolist()]
 
-    def _answer_subquestion(self, planned: str, references: Mapping[int, Sequence[AnswerValue]]) -> FactReply:
-        leaf = self._leaf_of(planned)
+    def _answer_subquestion(
+        self, planned: str, references: Mapping[int, Sequence[AnswerValue]], state: Sequence[ExcavatedFact]
+    ) -> FactReply:
+        numbers = self._match_state(state)
+        leaf, _ = self._find_leaf(planned, numbers)
         if leaf is None:
             return FactReply(answers=[], unknown=True)
-        leaves = [leaf for leaf, _ in self._gold.subquestions]
-        given = {leaves[number - 1]: list(values) for number, values in references.items() if number <= len(leaves)}
+        leaf_by_number = {number: answered for answered, number in numbers.items()}
+        given = {
+            leaf_by_number[number]: list(values) for number, values in references.items() if number in leaf_by_number
+        }
         answers = self._evaluate(leaf, given)
         return FactReply(fact=f"{planned} {format_values(answers)}.", answers=answers)
 

@@ -44,7 +44,7 @@ from reasoners.geek.skills import (
 from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
 from reasoners.skills.shared_skills import SelectSourcesRequest
 from reasoners.skills.skill import SkillCall, SkillResult
-from reasoners.skills.values import AnswerValue, SourcePassage, format_values
+from reasoners.skills.values import SourcePassage, format_values
 
 NOT_FOUND = "The sources do not tell it."
 NO_ANSWER_TEXT = "none"
@@ -185,29 +185,21 @@ class _Excavation:
             self._sources, SelectSourcesRequest(question=question), f"{place}/select", span
         )
         self._expected_calls += calls
-        reply = yield from self._extract(step, question, references, sources, (place, span))
+        reply = yield from self._extract(step, asked, sources, place, span)
         others = [source for source in self._sources if source not in sources]
         self._expected_calls += 1
         if (reply is None or reply.unknown) and others:
-            reply = yield from self._extract(step, question, references, others, (f"{place}/other", span))
+            reply = yield from self._extract(step, asked, others, f"{place}/other", span)
         return _to_fact(number, step, reply), "retrieved"
 
     def _extract(
-        self,
-        step: PlannedStep,
-        question: str,
-        references: dict[int, list[AnswerValue]],
-        sources: Sequence[str],
-        at: tuple[str, UUID],
+        self, step: PlannedStep, asked: SubquestionRequest, sources: Sequence[str], place: str, span: UUID
     ) -> Generator[Move, Any, FactReply | None]:
-        place, span = at
-        heads = [value for values in references.values() for value in values]
-        query = RetrievalQuery(question, heads, "" if not heads else step.question)
+        heads = [value for values in asked.references.values() for value in values]
+        query = RetrievalQuery(asked.question, heads, "" if not heads else step.question)
         passages: list[SourcePassage] = yield from self._retriever.retrieve(sources, query, place, span)
         self._passage_sources |= {passage.id: passage.source for passage in passages}
-        request = ExtractRequest(
-            question=question, planned=step.question, references=references, pseudo=step.pseudo, passages=passages
-        )
+        request = ExtractRequest(**asked.model_dump(), pseudo=step.pseudo, passages=passages)
         extracted: SkillResult[FactReply] = yield SkillCall(EXTRACT, request, f"{place}/extract", span)
         return extracted.reply
 

@@ -104,12 +104,9 @@ class NeedsRetrievalReply(BaseModel):
     retrieve: bool
 
 
-class ExtractRequest(BaseModel):
+class ExtractRequest(SubquestionRequest):
     """A sub-question, a reference answer that is not necessarily correct, and the passages."""
 
-    question: str
-    planned: str
-    references: dict[int, list[AnswerValue]] = Field(default_factory=dict)
     pseudo: str
     passages: list[SourcePassage]
 

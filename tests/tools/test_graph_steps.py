@@ -211,7 +211,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ToolCo
 def test_the_steps_of_200_random_entities_are_those_of_a_scan(generated: tuple[ToolContext, ScannedGraph]) -> None:
     context, scanned = generated
     entities = sorted(iri for iri in scanned.labels if iri.startswith(f"{ENTITY_NAMESPACE}Q"))
-    chosen = random.Random(5).sample(entities, 200)  # noqa: S311 - a sample for a test
+    chosen = random.Random(5).sample(entities, 200)
     followed = 0
     for iri in chosen:
         entity = iri.removeprefix(ENTITY_NAMESPACE)
@@ -314,7 +314,7 @@ def test_the_relations_of_an_item_of_wikidata_are_its_direct_claims(item: ToolCo
     data = observe(item, "getRelationsAsHead", entity="Q42").data
     assert {link["id"]: link["count"] for link in data["relations"]} == {id_: len(ends) for id_, ends in direct.items()}
     assert [int(link["id"][1:]) for link in data["relations"]] == sorted(int(id_[1:]) for id_ in direct)
-    for property_id in random.Random(3).sample(sorted(direct), 12):  # noqa: S311 - a sample for a test
+    for property_id in random.Random(3).sample(sorted(direct), 12):
         values = observe(item, "getTailEntities", entity="Q42", relation=property_id, limit=MAX_LIMIT).data["values"]
         assert sorted(link.get("literal", link.get("id")) for link in values) == sorted(
             str(end).removeprefix(ENTITY_NAMESPACE) for end in direct[property_id]
