@@ -48,12 +48,11 @@ from reasoners.pdrr.skills import (
     AnswerTriplesRequest,
     ChosenRelation,
     CompleteRequest,
+    PdrrQuestion,
     RelationsReply,
     RelationsRequest,
     StructureReply,
-    StructureRequest,
     TriplesReply,
-    TriplesRequest,
 )
 from reasoners.pdrr.triples import Triple, is_unknown
 from reasoners.skills.set_operations import OperationUndefined, combine_answers
@@ -246,20 +245,29 @@ class OracleResponder:
         return PlanReply(nodes=[_encode_node(node, numbers) for node in numbers])
 
     def select_sources(self, request: SelectSourcesRequest) -> SelectSourcesReply:
-        """The fewest sources that state the facts of the operation; all of them for an unknown one."""
+        """The fewest sources that state the gold facts of the operation; all of them for an unknown one."""
         names = [source.name for source in request.sources]
-        try:
-            operation = self._gold.find_operation(request.op or "", request.args)
-            heads = request.args[0].values or ()
-            complete = self._gold.apply(operation, heads)
-            for size in range(1, len(names)):
-                for chosen in combinations(names, size):
-                    known = self._gold.world.things_known_to(sum(SOURCES[name] for name in chosen)).universe
-                    if self._gold.apply(operation, heads, known) == complete:
-                        return SelectSourcesReply(sources=list(chosen))
-        except (UnknownOperation, IndexError):
+        leaf = self._find_operation_leaf(request)
+        if leaf is None:
             return SelectSourcesReply(sources=names)
+        operation = self._gold.operation_of(leaf)
+        heads = self._values_of(leaf.inputs[0]) if leaf.inputs else []
+        complete = self._gold.apply(operation, heads)
+        for size in range(1, len(names)):
+            for chosen in combinations(names, size):
+                known = self._gold.world.things_known_to(sum(SOURCES[name] for name in chosen)).universe
+                if self._gold.apply(operation, heads, known) == complete:
+                    return SelectSourcesReply(sources=list(chosen))
         return SelectSourcesReply(sources=names)
+
+    def _find_operation_leaf(self, request: SelectSourcesRequest) -> ReasoningNode | None:
+        """The operation of the gold tree with this operator and these words; None for another one."""
+        words = request.args[-1].text if request.args else None
+        for leaf in self._gold.root.leaves():
+            last = leaf.arguments[-1]
+            if leaf.operator == request.op and isinstance(last, str) and last == words:
+                return leaf
+        return None
 
     def operate(self, request: OperateRequest) -> AnswersReply:
         """The answers about the things that are given."""
@@ -338,11 +346,11 @@ class OracleResponder:
         *_, last = self._gold.root.leaves()
         return ConcludeReply(answers=computed[last], used=[fact.number for fact in request.state])
 
-    def structure(self, _request: StructureRequest) -> StructureReply:
+    def structure(self, _request: PdrrQuestion) -> StructureReply:
         """The gold structure."""
         return StructureReply.model_validate({"structure": classify_structure(self._gold.expression)})
 
-    def triples(self, _request: TriplesRequest) -> TriplesReply:
+    def triples(self, _request: PdrrQuestion) -> TriplesReply:
         """The gold decomposition; the last unknown stands for the answer."""
         triples = self._gold.triples
         unknowns = [unknown for triple in triples for unknown in triple.unknowns]

@@ -328,7 +328,7 @@ class _RunDriver:
         self._recorder.complete(
             step,
             StepResult(
-                text=None if result.reply is None else result.reply.model_dump_json(exclude_none=True),
+                text=None if result.reply is None else str(result.reply),
                 data=skill_step_data(result),
                 error=failure,
                 latency=None,

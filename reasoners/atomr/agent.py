@@ -175,11 +175,15 @@ class _TreeRun:
         self._retriever = Retriever(task, options.passages)
         self._spans: dict[int, UUID] = {}
         self._results: dict[int, _NodeResult] = {}
+        self._chosen_sources: dict[int, Sequence[str]] = {}
         self._expected_calls = 1
 
     def run(self) -> ReasonerGenerator:
         """Execute all nodes and give the answer of the root."""
         yield from self._open_spans()
+        operations = [node for node in self._nodes.values() if node.op is not None and node.op != "DR"]
+        # The sources of all operations are chosen at the same time, before the answers that they refer to are known.
+        yield Parallel([Branch(str(node.id), self._choose_sources(node)) for node in operations])
         yield Parallel(
             [
                 Branch(str(node.id), self._solve_node(node), frozenset(map(str, list_dependencies(node))))
@@ -219,6 +223,21 @@ class _TreeRun:
             },
         )
 
+    def _choose_sources(self, node: PlanNode) -> Generator[Move, Any, None]:
+        arguments = [OperandValue(text=argument.text or self._describe(argument.ref)) for argument in node.args]
+        question = node.question
+        for number in node.references:
+            question = question.replace(f"[{number}]", f"({self._describe(number)})")
+        request = SelectSourcesRequest(question=question, op=node.op, args=arguments)
+        place = f"{node.id}/select"
+        sources, calls = yield from choose_sources(self._sources, request, place, self._spans[node.id])
+        self._chosen_sources[node.id] = sources
+        self._expected_calls += calls
+
+    def _describe(self, number: int | None) -> str:
+        """The question of a node that is not answered yet."""
+        return self._nodes[number].question if number is not None else ""
+
     def _answer_node(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
         if node.op is None or node.op == "DR":
             return (yield from self._combine(node, question))
@@ -229,14 +248,11 @@ class _TreeRun:
         if any(self._results[number].unknown for number in node.references):
             return (yield from self._answer_otherwise(node, question, ()))
         operands = [self._to_operand(argument) for argument in node.args]
+        sources = self._chosen_sources[node.id]
         base = node.references[0] if node.references else None
         if base is not None and not self._results[base].values:
             return _NodeResult([], base, how="nothing to ask")
         self._expected_calls += 1
-        sources, calls = yield from choose_sources(
-            self._sources, SelectSourcesRequest(question=question, op=op, args=operands), f"{place}/select", span
-        )
-        self._expected_calls += calls
         passages = yield from self._retriever.retrieve(sources, _to_query(question, operands), place, span)
         operation = OperateRequest(op=op, question=question, args=operands, passages=passages)
         operated: SkillResult[AnswersReply] = yield SkillCall(OPERATE, operation, f"{place}/operate", span)

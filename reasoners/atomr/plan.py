@@ -44,6 +44,12 @@ class PlanNode(BaseModel):
         """The nodes whose answers it uses as arguments."""
         return [argument.ref for argument in self.args if argument.ref is not None]
 
+    def __str__(self) -> str:
+        if self.op is None:
+            return f"{self.id}. {self.question} <- {', '.join(map(str, self.children))}"
+        arguments = [argument.text or f"[{argument.ref}]" for argument in self.args]
+        return f"{self.id}. {self.question} <- {self.op}({', '.join([*arguments, *([self.how] if self.how else [])])})"
+
 
 class PlanReply(BaseModel):
     """The tree; node 0 is the question itself."""
@@ -54,6 +60,9 @@ class PlanReply(BaseModel):
     def by_id(self) -> Mapping[int, PlanNode]:
         """The nodes by their ids."""
         return {node.id: node for node in self.nodes}
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.nodes))
 
 
 class PlanRequest(BaseModel):

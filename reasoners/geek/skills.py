@@ -48,6 +48,9 @@ class NextActionReply(BaseModel):
     finish: bool
     why: ReplyText = ""
 
+    def __str__(self) -> str:
+        return f"{'finish' if self.finish else 'ask more'}: {self.why}"
+
 
 class DecomposeRequest(StateRequest):
     """The question, the facts so far, and how many different ways to go on are wanted."""
@@ -72,6 +75,11 @@ class DecomposeReply(BaseModel):
     """The ways to go on; their first sub-questions differ."""
 
     branches: list[PlannedLane]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            " / ".join(f"{step.question} ({step.pseudo}?)" for step in branch.steps) for branch in self.branches
+        )
 
 
 def _check_decomposition(request: DecomposeRequest, reply: DecomposeReply) -> str | None:
@@ -102,6 +110,9 @@ class NeedsRetrievalReply(BaseModel):
     """Whether a source must be asked."""
 
     retrieve: bool
+
+    def __str__(self) -> str:
+        return "look it up" if self.retrieve else "conclude it"
 
 
 class ExtractRequest(SubquestionRequest):

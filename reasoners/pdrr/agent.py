@@ -31,12 +31,10 @@ from reasoners.pdrr.skills import (
     ChosenRelation,
     CompletedTriple,
     CompleteRequest,
+    PdrrQuestion,
     RelationsReply,
     RelationsRequest,
-    StructureReply,
-    StructureRequest,
     TriplesReply,
-    TriplesRequest,
 )
 from reasoners.pdrr.triples import Condition, ScheduledTriple, is_unknown, parse_condition, schedule_triples
 from reasoners.retrieval import RetrievalQuery, Retriever, list_sources
@@ -115,15 +113,16 @@ class _TripleRun:
     def run(self) -> ReasonerGenerator:
         """Complete the triples in the order that they allow, and answer."""
         question = self._task.question
-        structured: SkillResult[StructureReply] = yield SkillCall(
-            STRUCTURE, StructureRequest(question=question), "structure"
+        # The structure is recorded as a prediction; the order of completion follows from the triples themselves.
+        _, decomposed = yield Parallel(
+            [
+                Branch("structure", _ask(SkillCall(STRUCTURE, PdrrQuestion(question=question), "structure"))),
+                Branch("triples", _ask(SkillCall(TRIPLES, PdrrQuestion(question=question), "triples"))),
+            ]
         )
-        structure = "parallel" if structured.reply is None else structured.reply.structure
-        request = TriplesRequest(question=question, structure=structure)
-        decomposed: SkillResult[TriplesReply] = yield SkillCall(TRIPLES, request, "triples")
         if decomposed.reply is None:
             raise ReasonerError(f"The question could not be written as triples: {decomposed.error}")
-        plan = decomposed.reply
+        plan: TriplesReply = decomposed.reply
         scheduled = schedule_triples(plan.triples)
         yield Parallel(
             [Branch(str(entry.number), self._complete(entry), frozenset(map(str, entry.after))) for entry in scheduled]
@@ -133,8 +132,7 @@ class _TripleRun:
     def _complete(self, entry: ScheduledTriple) -> Generator[Move, Any, None]:
         """Complete one triple in a span of its own, and join its values with those that its unknowns have."""
         triple, place = entry.triple, f"triple/{entry.number + 1}"
-        text = f"({triple.subject}, {triple.relation}, {triple.object})"
-        opened = yield Action(text, node=place, skill="node", open=True, reuse=True)
+        opened = yield Action(str(triple), node=place, skill="node", open=True, reuse=True)
         known_end, other_end = (
             (triple.subject, triple.object) if entry.from_subject else (triple.object, triple.subject)
         )
@@ -283,6 +281,12 @@ class _TripleRun:
         )
         details: dict[str, Any] = {"answers": texts} | ({"cited": cited} if cited else {})
         return FinalAnswer(answers, details=details, expected_model_calls=self._expected_calls)
+
+
+def _ask(call: SkillCall[Any, Any]) -> Generator[Move, Any, SkillResult[Any]]:
+    """A branch of one call."""
+    result: SkillResult[Any] = yield call
+    return result
 
 
 def _meets(value: AnswerValue, condition: Condition) -> bool:

@@ -12,8 +12,8 @@ from reasoners.skills.values import AnswersReply, AnswerValue, OfferedRelation, 
 _PACKAGE = "reasoners.pdrr"
 
 
-class StructureRequest(BaseModel):
-    """A question."""
+class PdrrQuestion(BaseModel):
+    """A question whose structure or triples are asked for."""
 
     question: str
 
@@ -23,12 +23,8 @@ class StructureReply(BaseModel):
 
     structure: Literal["chain", "parallel"]
 
-
-class TriplesRequest(BaseModel):
-    """A question and its structure."""
-
-    question: str
-    structure: str
+    def __str__(self) -> str:
+        return self.structure
 
 
 class TriplesReply(BaseModel):
@@ -36,6 +32,9 @@ class TriplesReply(BaseModel):
 
     triples: list[Triple]
     answer: ReplyText
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.triples), f"asked for: {self.answer}"])
 
 
 class RelationsRequest(BaseModel):
@@ -59,6 +58,9 @@ class RelationsReply(BaseModel):
     """The relations to follow, best first; none if no relation states the triple."""
 
     relations: list[ChosenRelation]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{choice.id} as {choice.direction}" for choice in self.relations) or "no relation"
 
 
 def _check_relations(request: RelationsRequest, reply: RelationsReply) -> str | None:
@@ -104,21 +106,21 @@ class AnswerTriplesReply(AnswersReply):
     reasons: ReplyText = ""
 
 
-STRUCTURE: Skill[StructureRequest, StructureReply] = Skill(
+STRUCTURE: Skill[PdrrQuestion, StructureReply] = Skill(
     "structure",
     1,
     "I tell whether the facts form a chain or are independent.",
     _PACKAGE,
-    StructureRequest,
+    PdrrQuestion,
     StructureReply,
     fallback=Fallback("parallel", lambda _request: StructureReply(structure="parallel")),
 )
-TRIPLES: Skill[TriplesRequest, TriplesReply] = Skill(
+TRIPLES: Skill[PdrrQuestion, TriplesReply] = Skill(
     "triples",
     1,
     "I write the question as triples.",
     _PACKAGE,
-    TriplesRequest,
+    PdrrQuestion,
     TriplesReply,
     lambda _request, reply: check_triples(reply.triples, reply.answer),
 )

@@ -27,6 +27,9 @@ class Triple(BaseModel):
         """The unknown ends."""
         return [end for end in (self.subject, self.object) if is_unknown(end)]
 
+    def __str__(self) -> str:
+        return f"({self.subject}, {self.relation}, {self.object})"
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:

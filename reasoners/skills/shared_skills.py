@@ -30,6 +30,9 @@ class SelectSourcesReply(BaseModel):
 
     sources: list[ReplyText]
 
+    def __str__(self) -> str:
+        return ", ".join(self.sources)
+
 
 def _check_sources(request: SelectSourcesRequest, reply: SelectSourcesReply) -> str | None:
     offered = [source.name for source in request.sources]

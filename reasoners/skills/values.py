@@ -64,6 +64,9 @@ class AnswersReply(BaseModel):
     """The ids of the passages that state the answers."""
     unknown: bool = False
 
+    def __str__(self) -> str:
+        return "unknown" if self.unknown else format_values(self.answers)
+
 
 def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
     """What is wrong with answers as one sentence: an unknown id of a passage, or an answer that is also unknown."""
