@@ -36,6 +36,8 @@ UNFINISHED_ENDINGS = ("stopped", "interrupted")
 """Endings of a run that a person stopped, or whose process ended; it is continued where it was."""
 RUN_ENDINGS = ("answered", "refused", *UNFINISHED_ENDINGS, "limit", "failed")
 """How a run ended: with an answer, with a refusal, stopped by a person, at a limit, or with an error."""
+SPAN_SKILL = "node"
+"""The skill of a step that is a span: a part of a reasoner's work whose own steps are its children."""
 ROLES = ("annotator", "reviewer", "admin")
 MODEL_CALL_STATES = ("open", "answered", "failed", "lost")
 """States of a request: sent; its reply is stored; it failed; its process ended before the reply was stored."""

@@ -43,6 +43,8 @@ class RetrievalQuery:
     question: str
     heads: Sequence[AnswerValue]
     words: str = ""
+    is_name: bool = False
+    """Whether the first value is only a name, of which the thing is to be found."""
 
     @property
     def searches(self) -> list[tuple[AnswerValue | None, str]]:
@@ -192,6 +194,8 @@ class Retriever:
                 ids.append(head.entity)
                 continue
             candidates = yield from self._call("getWikiDataID", {"title": head.text}, f"{node}/id{number}", parent)
+            if query.is_name and candidates.observation is not None:
+                return _entity_passages(candidates)
             ids += [entity["id"] for entity in _data(candidates).get("entities", ())][:1]
         arguments = {"question": query.question, "entity_ids": list(dict.fromkeys(ids))}
         written = yield from self._call("generateQuery", arguments, f"{node}/write", parent)
@@ -229,6 +233,19 @@ def _read_passages(result: ToolResult, source: str) -> list[SourcePassage]:
     return [
         SourcePassage(id=f"{result.step_position}.{number}", source=source, title=data["title"], text=best["text"])
         for number, best in enumerate(data.get("best", ()), 1)
+    ]
+
+
+def _entity_passages(result: ToolResult) -> list[SourcePassage]:
+    """The entities that have a name, with their descriptions."""
+    return [
+        SourcePassage(
+            id=f"{result.step_position}.{number}",
+            source="graph",
+            title=entity["label"],
+            text=f"{entity['id']}: {entity['label']}" + (f", {entity['description']}" if entity["description"] else ""),
+        )
+        for number, entity in enumerate(_data(result)["entities"], 1)
     ]
 
 

@@ -15,7 +15,7 @@ import streamlit as st
 from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, NameLookup, build_observation_view
 from app.widgets.page_layout import read_asset
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
-from db.models import Step
+from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
 from evaluation.number_format import format_count, format_money, format_seconds, format_tokens
 from reasoners.provenance import describe_origin
@@ -156,7 +156,24 @@ def _last_page(count: int) -> int:
 
 def page_of_step(steps: Sequence[Step], position: int) -> int:
     """The page, from 0, of the step with this position; the last page for a later one."""
-    return min(sum(step.position < position for step in steps) // STEPS_PER_PAGE, _last_page(len(steps)))
+    order = [step.position for step, _ in order_as_tree(steps)]
+    place = order.index(position) if position in order else sum(other < position for other in order)
+    return min(place // STEPS_PER_PAGE, _last_page(len(steps)))
+
+
+def order_as_tree(steps: Sequence[Step]) -> list[tuple[Step, int]]:
+    """The steps with their depths: children follow their parent, in the order in which they began."""
+    present = {step.id for step in steps}
+    children: dict[UUID | None, list[Step]] = {}
+    for step in steps:
+        children.setdefault(step.parent_id if step.parent_id in present else None, []).append(step)
+    ordered: list[tuple[Step, int]] = []
+    stack = [(step, 0) for step in reversed(children.get(None, ()))]
+    while stack:
+        step, depth = stack.pop()
+        ordered.append((step, depth))
+        stack += [(child, depth + 1) for child in reversed(children.get(step.id, ()))]
+    return ordered
 
 
 def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is used
@@ -240,7 +257,8 @@ def build_notebook_data(
                 is_known_name,
                 MAX_ITEMS_ON_REQUEST if step.position in part.complete else MAX_ITEMS,
             )
-            for step in record.steps[first : first + STEPS_PER_PAGE]
+            | {"depth": depth}
+            for step, depth in order_as_tree(record.steps)[first : first + STEPS_PER_PAGE]
         ],
         "count": len(record.steps),
         "page": part.page,
@@ -259,7 +277,10 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: 
     state = _step_state(step)
     return {
         "position": step.position,
-        "thought": step.thought,
+        "thought": _span_question(step) or step.thought,
+        "is_span": step.skill == SPAN_SKILL,
+        "marks": list_step_marks(step),
+        "reply": step.observation if state == "thought" else None,
         "tool": step.tool,
         "tool_title": tool_title(step.tool),
         "arguments": [
@@ -274,6 +295,29 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: 
         "spent_details": "; ".join([*_format_times(step), *format_usage_details(step.usage)]),
         "edits": f"changed {edits}×" if edits else None,
     }
+
+
+def _span_question(step: Step) -> str | None:
+    """The question of a completed span, with the answers that it refers to filled in."""
+    question = (step.data or {}).get("question") if step.skill == SPAN_SKILL else None
+    return question if isinstance(question, str) else None
+
+
+def list_step_marks(step: Step) -> list[str]:
+    """What stands beside a step without a tool: its skill or operator, how it was answered, its fallback."""
+    data = step.data or {}
+    if step.skill is None or step.tool is not None:
+        return []
+    name = data.get("op") if step.skill == SPAN_SKILL else step.skill.partition("/")[0].replace("_", " ")
+    how = data.get("how") if step.skill == SPAN_SKILL else None
+    calls = data.get("calls", 0) if step.skill != SPAN_SKILL else 0
+    return [
+        *([str(name)] if name else []),
+        *([f"by {how}"] if how in ("code", "model") else [str(how)] if how else []),
+        *([f"fallback: {data['fallback']}"] if data.get("fallback") else []),
+        *([f"asked {calls} times"] if calls > 1 else []),
+        *([] if step.finished_at else ["not finished"]),
+    ]
 
 
 def tool_title(name: str | None) -> str | None:

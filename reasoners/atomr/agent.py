@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from db.models import SPAN_SKILL
 from db.recording import TraceAnswers
 from reasoners.answers.extraction import join_answers
 from reasoners.atomr.plan import (
@@ -197,7 +198,9 @@ class _TreeRun:
         queue: list[tuple[int, UUID | None]] = [(0, None)]
         for number, parent in queue:
             node = self._nodes[number]
-            opened = yield Action(node.question, parent=parent, node=str(number), skill="node", open=True, reuse=True)
+            opened = yield Action(
+                node.question, parent=parent, node=str(number), skill=SPAN_SKILL, open=True, reuse=True
+            )
             self._spans[number] = opened.step_id
             queue += [(child, opened.step_id) for child in node.children]
 
@@ -253,7 +256,8 @@ class _TreeRun:
         if base is not None and not self._results[base].values:
             return _NodeResult([], base, how="nothing to ask")
         self._expected_calls += 1
-        passages = yield from self._retriever.retrieve(sources, _to_query(question, operands), place, span)
+        query = _to_query(op, question, operands)
+        passages = yield from self._retriever.retrieve(sources, query, place, span)
         operation = OperateRequest(op=op, question=question, args=operands, passages=passages)
         operated: SkillResult[AnswersReply] = yield SkillCall(OPERATE, operation, f"{place}/operate", span)
         reply = operated.reply
@@ -367,9 +371,9 @@ def _to_result(reply: AnswersReply, passages: Sequence[SourcePassage], base: int
     )
 
 
-def _to_query(question: str, operands: Sequence[OperandValue]) -> RetrievalQuery:
+def _to_query(op: Operator, question: str, operands: Sequence[OperandValue]) -> RetrievalQuery:
     first, rest = operands[0], operands[1:]
     words = " ".join(operand.text for operand in rest if operand.text)
     if first.values is not None:
         return RetrievalQuery(question, first.values, words)
-    return RetrievalQuery(question, [AnswerValue(text=first.text or question)], words)
+    return RetrievalQuery(question, [AnswerValue(text=first.text or question)], words, is_name=op == "Search")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from db.models import SPAN_SKILL
 from db.recording import TraceAnswers
 from reasoners.answers.extraction import join_answers
 from reasoners.base import (
@@ -160,7 +161,7 @@ class _Excavation:
     ) -> Generator[Move, Any, ExcavatedFact]:
         """Answer a sub-question in a span of its own."""
         question = fill_numbers(step.question, state)
-        opened = yield Action(question, parent=parent, node=place, skill="node", open=True, reuse=True)
+        opened = yield Action(question, parent=parent, node=place, skill=SPAN_SKILL, open=True, reuse=True)
         fact, how = yield from self._find_fact(step, question, state, place, opened.step_id)
         yield StepCompletion(
             opened.step_id,

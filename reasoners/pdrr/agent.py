@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+from db.models import SPAN_SKILL
 from db.recording import TraceAnswers
 from reasoners.answers.extraction import join_answers
 from reasoners.answers.normalization import answers_equal
@@ -132,7 +133,7 @@ class _TripleRun:
     def _complete(self, entry: ScheduledTriple) -> Generator[Move, Any, None]:
         """Complete one triple in a span of its own, and join its values with those that its unknowns have."""
         triple, place = entry.triple, f"triple/{entry.number + 1}"
-        opened = yield Action(str(triple), node=place, skill="node", open=True, reuse=True)
+        opened = yield Action(str(triple), node=place, skill=SPAN_SKILL, open=True, reuse=True)
         known_end, other_end = (
             (triple.subject, triple.object) if entry.from_subject else (triple.object, triple.subject)
         )

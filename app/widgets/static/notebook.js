@@ -122,7 +122,7 @@ function drawer(data, act) {
   const observation = (step) => {
     if (step.state === "interrupted") return el("div", { className: "observation interrupted" }, data.interrupted ?? "This step was started but not finished: the program ended while the tool ran. Run it again or undo it.");
     if (step.state === "running") return el("div", { className: "observation" }, "Running …");
-    if (step.state === "thought") return null;
+    if (step.state === "thought") return step.reply ? el("div", { className: "observation reply" }, step.reply) : null;
     if (step.error) return el("div", { className: "observation error", role: "note" }, step.error);
     return el("div", { className: "observation" }, views[step.view.kind](step, step.view), step.view.kind === "article" ? null : more(step, step.view.more));
   };
@@ -143,10 +143,11 @@ function drawer(data, act) {
     ? el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.origin && el("span", { className: "origin" }, a.origin), el("span", { className: "long" }, a.value))
     : el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.value, a.origin && el("span", { className: "origin" }, a.origin));
 
-  const step = (s, last) => el("li", { className: "step", id: `step-${s.position}` },
+  const step = (s, last) => el("li", { className: s.is_span ? "step span" : "step", id: `step-${s.position}`, style: s.depth ? `margin-left:${Math.min(s.depth, 8) * 1.6}rem` : null },
     el("div", { className: "number" }, String(s.position)),
     el("div", {},
-      s.thought ? el("p", { className: "thought" }, s.thought) : el("p", { className: "thought none" }, "no thought written"),
+      s.thought ? el("p", { className: "thought" }, s.thought, s.marks.map((mark) => el("span", { className: "mark" }, mark)))
+        : s.tool && s.depth ? null : el("p", { className: "thought none" }, "no thought written"),
       s.tool && el("p", { className: "action" }, el("span", { className: "tool", title: s.tool }, s.tool_title), s.arguments.map(argument)),
       observation(s),
       el("div", { className: "meta" },
