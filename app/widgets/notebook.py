@@ -313,7 +313,7 @@ def list_step_marks(step: Step) -> list[str]:
     calls = data.get("calls", 0) if step.skill != SPAN_SKILL else 0
     return [
         *([str(name)] if name else []),
-        *([f"by {how}"] if how in ("code", "model") else [str(how)] if how else []),
+        *([f"by {how}"] if how in ("code", "model") else [str(how)] if how and how != "operator" else []),
         *([f"fallback: {data['fallback']}"] if data.get("fallback") else []),
         *([f"asked {calls} times"] if calls > 1 else []),
         *([] if step.finished_at else ["not finished"]),

@@ -1,0 +1,105 @@
+"""Operations on answers, against plain Python over random people, and the cases without an answer."""
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoners.skills.set_operations import OperationUndefined, combine_answers, compare_values
+from reasoners.skills.values import AnswerValue
+
+DAYS = st.integers(0, 30).map(lambda day: date(1920, 1, 1) + timedelta(days=400 * day))
+PEOPLE = st.dictionaries(st.integers(1, 30), DAYS, max_size=12)
+
+
+def person(number: int, of: str | None = None) -> AnswerValue:
+    return AnswerValue(text=f"Person {number}", entity=f"Q{number}", of=of)
+
+
+def day(value: date, of: int | None = None) -> AnswerValue:
+    return AnswerValue(text=value.isoformat(), of=None if of is None else f"Q{of}")
+
+
+def texts(values: list[AnswerValue]) -> list[str]:
+    return [value.text for value in values]
+
+
+@pytest.mark.parametrize(("operation", "choose"), [("earliest", min), ("latest", max)])
+@given(people=PEOPLE)
+def test_the_earliest_and_the_latest_are_those_of_a_plain_minimum(operation, choose, people):  # type: ignore[no-untyped-def]
+    days = [day(born, number) for number, born in people.items()]
+    extreme = combine_answers(operation, [[person(number) for number in people], days])
+    expected = [n for n, born in people.items() if born == choose(people.values())]
+    assert [value.entity for value in extreme] == [f"Q{number}" for number in expected]
+
+
+@given(st.sets(st.integers(1, 20)), st.sets(st.integers(1, 20)))
+def test_both_is_the_intersection_and_count_its_size(left: set[int], right: set[int]):
+    common = combine_answers("both", [[person(n) for n in sorted(left)], [person(n) for n in sorted(right)]])
+    assert {value.entity for value in common} == {f"Q{n}" for n in left & right}
+    assert texts(combine_answers("count", [common])) == [str(len(left & right))]
+
+
+@given(st.dictionaries(st.integers(1, 9), st.sets(st.integers(10, 30), max_size=6), min_size=1))
+def test_counts_of_each_owner_are_a_set_with_zero_for_those_without(children: dict[int, set[int]]):
+    owners = [person(owner) for owner in children]
+    counted = [person(child, f"Q{owner}") for owner, born in children.items() for child in born]
+    assert texts(combine_answers("count each", [owners, counted])) == sorted(
+        {str(len(born)) for born in children.values()}, key=int
+    )
+
+
+@given(DAYS, DAYS)
+def test_comparisons_have_one_winner_or_none(left: date, right: date):
+    operands = [[person(1)], [day(left)], [person(2)], [day(right)]]
+    winner = [] if left == right else ["Person 1"] if left < right else ["Person 2"]
+    loser = [] if left == right else ["Person 2"] if left < right else ["Person 1"]
+    assert texts(combine_answers("earlier", operands)) == winner
+    assert texts(combine_answers("later", operands)) == loser
+    assert texts(combine_answers("same", [[day(left)], [day(right)]])) == ["yes" if left == right else "no"]
+    assert texts(combine_answers("different", [[day(left)], [day(right)]])) == ["no" if left == right else "yes"]
+
+
+@given(DAYS, DAYS, st.none() | DAYS, st.none() | DAYS)
+def test_lives_overlap_unless_one_ends_before_the_other_begins(
+    birth: date, other_birth: date, death: date | None, other_death: date | None
+):
+    operands = [
+        [day(birth)],
+        [day(death)] if death else [],
+        [day(other_birth)],
+        [day(other_death)] if other_death else [],
+    ]
+    last_day = date(9999, 1, 1)
+    expected = max(birth, other_birth) <= min(death or last_day, other_death or last_day)
+    assert texts(combine_answers("overlap", operands)) == ["yes" if expected else "no"]
+    within = combine_answers("within", [*operands[:2], [day(other_birth)]])
+    assert texts(within) == ["yes" if birth <= other_birth <= (death or last_day) else "no"]
+
+
+@pytest.mark.parametrize(("operation", "operands"), [
+    ("earliest", [[person(1)], []]), ("earlier", [[person(1)], [], [person(2)], [day(date(1931, 1, 1))]]),
+    ("same", [[], [person(1)]]), ("overlap", [[], [], [], []]), ("within", [[day(date(1931, 1, 1))], [], []]),
+])  # fmt: skip
+def test_what_is_not_known_has_no_answer(operation, operands):  # type: ignore[no-untyped-def]
+    assert combine_answers(operation, operands) == []
+
+
+def test_what_cannot_be_compared_is_an_error():
+    with pytest.raises(OperationUndefined, match="'a while ago' is neither a date nor a number"):
+        combine_answers("earliest", [[person(1)], [AnswerValue(text="a while ago", of="Q1")]])
+    with pytest.raises(OperationUndefined, match="count takes 1 operands, not 2"):
+        combine_answers("count", [[], []])
+
+
+@pytest.mark.parametrize(("first", "second", "order"), [
+    ("1931-03-05", "5 March 1931", "equal"), ("1930", "1931-03-05", "before"), ("12", "9", "after"),
+    ("thirty", "30", "equal"), ("5 March 1931", "before", None), ("-3", "2", "before"),
+])  # fmt: skip
+def test_values_are_compared_as_dates_or_numbers(first: str, second: str, order: str | None):
+    if order is None:
+        with pytest.raises(OperationUndefined):
+            compare_values(first, second)
+    else:
+        assert compare_values(first, second) == order
