@@ -28,6 +28,14 @@ from fiction.universe.relations import PARTNER, RELATIONS
 from fiction.universe.universe import ALL_SOURCES, SOURCES, Universe
 from reasoners.atomr.agent import AggregateRequest, OperateRequest
 from reasoners.atomr.plan import PlanArgument, PlanNode, PlanReply, PlanRequest
+from reasoners.baselines.skills import (
+    ArticlesQuestion,
+    ReasonedReply,
+    ReasonSentenceReply,
+    ReasonSentenceRequest,
+    SelfAskReply,
+    SelfAskRequest,
+)
 from reasoners.geek.skills import (
     ConcludeReply,
     DecomposeReply,
@@ -41,6 +49,7 @@ from reasoners.geek.skills import (
     PlannedStep,
     StateRequest,
     SubquestionRequest,
+    fill_numbers,
     list_references,
 )
 from reasoners.pdrr.skills import (
@@ -296,6 +305,46 @@ class OracleResponder:
             return AnswersReply(answers=[], unknown=True)
         return AnswersReply(answers=self._gold.root_answers)
 
+    def reason(self, request: PassageQuestion | BareQuestion | ArticlesQuestion) -> ReasonedReply:
+        """The gold answers to the question itself, with the gold facts in words; unknown for any other."""
+        if request.question != self._gold.text:
+            return ReasonedReply(reasons="The gold reasoning is about another question.", answers=[], unknown=True)
+        return ReasonedReply(reasons=" ".join(self._sentences), answers=self._gold.root_answers)
+
+    def reason_sentence(self, request: ReasonSentenceRequest) -> ReasonSentenceReply:
+        """The next gold fact in words with its answers; the last one states those of the question."""
+        sentence = next((text for text in self._sentences if text not in request.sentences), self._last_sentence)
+        if sentence != self._last_sentence:
+            return ReasonSentenceReply(sentence=sentence)
+        return ReasonSentenceReply(sentence=sentence, final=AnswersReply(answers=self._gold.root_answers))
+
+    def self_ask(self, request: SelfAskRequest) -> SelfAskReply:
+        """The answers to the pending follow-up about the earlier answers, then the next sub-question to look up.
+
+        Unknown for a follow-up that is no sub-question, and for answers that the universe does not have.
+        """
+        try:
+            return self._continue_asking(request)
+        except UnknownOperation:
+            unknown = AnswersReply(answers=[], unknown=True)
+            return SelfAskReply(intermediate=None if request.pending is None else unknown, final=unknown)
+
+    def _continue_asking(self, request: SelfAskRequest) -> SelfAskReply:
+        looked_up = [leaf for leaf, _ in self._gold.subquestions if leaf.needs_retrieval]
+        given = [answer.answers for answer in request.answered]
+        known = self._evaluate_all(dict(zip(looked_up, given, strict=False)))
+        intermediate = None
+        if request.pending is not None:
+            position = len(given)
+            texts = self._fill_texts(known)
+            if position >= len(looked_up) or texts[looked_up[position]] != request.pending:
+                raise UnknownOperation(request.pending)
+            intermediate = AnswersReply(answers=known[looked_up[position]])
+            given = [*given, intermediate.answers]
+        if len(given) < len(looked_up) and request.left:
+            return SelfAskReply(intermediate=intermediate, follow_up=self._fill_texts(known)[looked_up[len(given)]])
+        return SelfAskReply(intermediate=intermediate, final=AnswersReply(answers=known[_last_leaf(self._gold.root)]))
+
     def next_action(self, request: StateRequest) -> NextActionReply:
         """Finish when no sub-question remains."""
         remaining = len(self._gold.subquestions) - len(self._match_state(request.state))
@@ -337,14 +386,11 @@ class OracleResponder:
 
     def conclude(self, request: StateRequest) -> ConcludeReply:
         """The answer that follows from the facts; those that are missing are taken from the gold reasoning."""
-        facts = {fact.number: fact for fact in request.state if not fact.unknown}
+        facts = {fact.number: fact.answers for fact in request.state if not fact.unknown}
         numbers = self._match_state(request.state)
-        computed: dict[ReasoningNode, list[AnswerValue]] = {}
-        for leaf in self._gold.root.leaves():
-            fact = facts.get(numbers.get(leaf, 0))
-            computed[leaf] = self._evaluate(leaf, computed) if fact is None else fact.answers
-        *_, last = self._gold.root.leaves()
-        return ConcludeReply(answers=computed[last], used=[fact.number for fact in request.state])
+        given = {leaf: facts[number] for leaf, number in numbers.items() if number in facts}
+        answers = self._evaluate_all(given)[_last_leaf(self._gold.root)]
+        return ConcludeReply(answers=answers, used=[fact.number for fact in request.state])
 
     def structure(self, _request: PdrrQuestion) -> StructureReply:
         """The gold structure."""
@@ -395,6 +441,32 @@ class OracleResponder:
             return AnswerTriplesReply(answers=[], unknown=True)
         return AnswerTriplesReply(answers=self._gold.root_answers)
 
+    @cached_property
+    def _sentences(self) -> list[str]:
+        """The gold facts in words with their answers, in order; the last one states those of the question."""
+        known = self._evaluate_all({})
+        texts = self._fill_texts(known)
+        return [f"{text} {format_values(known[leaf])}." for leaf, text in texts.items()]
+
+    @property
+    def _last_sentence(self) -> str:
+        return self._sentences[-1]
+
+    def _evaluate_all(self, given: Mapping[ReasoningNode, list[AnswerValue]]) -> dict[ReasoningNode, list[AnswerValue]]:
+        """The answers of all leaves: those that are given, and what follows from them for the others."""
+        computed: dict[ReasoningNode, list[AnswerValue]] = {}
+        for leaf in self._gold.root.leaves():
+            computed[leaf] = given[leaf] if leaf in given else self._evaluate(leaf, computed)
+        return computed
+
+    def _fill_texts(self, known: Mapping[ReasoningNode, list[AnswerValue]]) -> dict[ReasoningNode, str]:
+        """The sub-questions with their references filled in by the known answers."""
+        facts = [
+            ExcavatedFact(number=number, question=text, fact="", answers=known[leaf])
+            for number, (leaf, text) in enumerate(self._gold.subquestions, 1)
+        ]
+        return {leaf: fill_numbers(text, facts) for leaf, text in self._gold.subquestions}
+
     def _match_state(self, state: Sequence[ExcavatedFact]) -> dict[ReasoningNode, int]:
         """The operations that the facts answer, with the numbers of the facts, in whatever order they were asked."""
         numbers: dict[ReasoningNode, int] = {}
@@ -438,7 +510,8 @@ class OracleResponder:
 
     def _evaluate(self, leaf: ReasoningNode, known: Mapping[ReasoningNode, list[AnswerValue]]) -> list[AnswerValue]:
         """The answers of a leaf about the known answers of its inputs, or about the gold ones where none are known."""
-        inputs = [known.get(_last_leaf(node)) or self._values_of(node) for node in leaf.inputs]
+        lasts = [(node, _last_leaf(node)) for node in leaf.inputs]
+        inputs = [known[last] if last in known else self._values_of(node) for node, last in lasts]
         if leaf.operator != DIRECT_REASONING:
             return self._gold.apply(self._gold.operation_of(leaf), inputs[0] if inputs else ())
         # What belongs to what is in the universe; the operands of a comparison are about the things that are given.
@@ -492,4 +565,9 @@ _REPLIES: dict[str, Callable[[OracleResponder, Any], BaseModel]] = {
     "extract": OracleResponder.extract,
     "self_answer": OracleResponder.self_answer,
     "conclude": OracleResponder.conclude,
+    "cot_answer": OracleResponder.reason,
+    "cot_rag": OracleResponder.reason,
+    "in_context": OracleResponder.reason,
+    "reason_sentence": OracleResponder.reason_sentence,
+    "self_ask": OracleResponder.self_ask,
 }

@@ -122,7 +122,7 @@ class ChatClient:
         """The usage of all requests of this client, including failed ones."""
         return self._meter.total_usage
 
-    def ask(
+    def ask(  # noqa: PLR0913 - each is an option of the request
         self,
         messages: Sequence[Message],
         *,
@@ -130,15 +130,17 @@ class ChatClient:
         tools: Sequence[ToolSpec] = (),
         on_text: Callable[[str], None] | None = None,
         reply_schema: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
     ) -> ChatReply:
         """Return the model's reply before the client's deadline, or within `seconds`; `on_text` streams its text.
 
         A failed request is retried if the error is retryable and no text was streamed yet. The text ends before the
         first stop sequence, and all texts can be stored. ChatError if there is no reply; its `usage` is that of the
         failed request. A reply with the finish reason LENGTH is cut off. With a `reply_schema` (JSON Schema) the server
-        holds the reply to that form; ChatBadRequest if it cannot.
+        holds the reply to that form; ChatBadRequest if it cannot. A `temperature` replaces that of the profile;
+        ChatBadRequest if the model accepts no other.
         """
-        request = ChatRequest(messages, stop, tools, on_text, reply_schema=reply_schema)
+        request = ChatRequest(messages, stop, tools, on_text, reply_schema=reply_schema, temperature=temperature)
         if self._telemetry is None:
             return self._record_reply(request)
         with self._telemetry.model_call(self.name, self._purpose, self.parameters, request) as span:

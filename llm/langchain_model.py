@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
-from llm.errors import ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
+from llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
 from llm.openai_compatible import HEADER_LISTENER, CompatibleChatOpenAI, PassthroughCompletions, http_client
 from llm.provider_errors import ModelEndpoint, to_chat_error
 from llm.streaming import BackgroundCall, StopSequenceFilter, truncate_at_stop
@@ -110,9 +110,10 @@ class LangChainModel:
             tools = _mark_last_tool(request.tools)
         options: dict[str, Any] = {"stop": list(request.stop)} if request.stop else {}
         options |= _schema_options(request.reply_schema, self._model)
-        model: Runnable[Any, Any] = self._model
+        base = _with_temperature(self._model, request.temperature, self._endpoint.model)
+        model: Runnable[Any, Any] = base
         if tools:
-            model = self._call_provider(lambda: self._model.bind_tools(tools))
+            model = self._call_provider(lambda: base.bind_tools(tools))
         if request.on_text is None:
             message = self._call_provider(lambda: model.invoke(messages, **options))
         else:
@@ -262,6 +263,18 @@ def _schema_options(schema: Mapping[str, Any] | None, model: BaseChatModel) -> d
         # As an option of its own it would have OpenAI's client parse the reply, which fails if that is no JSON.
         return {"extra_body": {**(model.extra_body or {}), "response_format": reply_format}}
     return {"response_format": reply_format}
+
+
+def _with_temperature(model: BaseChatModel, temperature: float | None, name: str) -> BaseChatModel:
+    """The model at this temperature, as a copy that shares its connections; itself for None.
+
+    Providers name the option of a request differently, but the field of the model alike. ChatBadRequest without it.
+    """
+    if temperature is None:
+        return model
+    if "temperature" not in type(model).model_fields:
+        raise ChatBadRequest(f"The model {name} has no temperature; ask it without one.")
+    return model.model_copy(update={"temperature": temperature})
 
 
 def _to_cacheable_message(message: BaseMessage, source: Message) -> BaseMessage:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
@@ -39,20 +40,42 @@ ReplyText = Annotated[str, BeforeValidator(_number_to_text), AfterValidator(repl
 
 SCHEMA_UNSUPPORTED = "refuses schemas"
 """A limitation of a server, learnt from a request that it accepted only without a schema."""
+TEMPERATURE_UNSUPPORTED = "refuses other temperatures"
+"""A limitation of a server, learnt from a request that it accepted only at the temperature of the profile."""
 
 
-def request_json_reply(chat: ChatClient, messages: Sequence[Message], reply_type: type[BaseModel]) -> ChatReply:
+def request_json_reply(
+    chat: ChatClient, messages: Sequence[Message], reply_type: type[BaseModel], temperature: float | None = None
+) -> ChatReply:
     """Request a reply that the server holds to the schema of this type, or by the prompt alone if it knows no schemas.
 
-    The prompt asks for the form too. ChatError if there is no reply; `parse_reply` reads it.
+    The prompt asks for the form too. A `temperature` replaces that of the profile, where the server allows it.
+    ChatError if there is no reply; `parse_reply` reads it.
     """
-    if SCHEMA_UNSUPPORTED in chat.known_limitations:
-        return chat.ask(messages)
-    try:
-        return chat.ask(messages, reply_schema=to_strict_schema(reply_type))
-    except ChatBadRequest:
-        reply = chat.ask(messages)
-    chat.known_limitations.add(SCHEMA_UNSUPPORTED)
+    options: dict[str, dict[str, Any]] = {SCHEMA_UNSUPPORTED: {"reply_schema": to_strict_schema(reply_type)}}
+    if temperature is not None:
+        options = {TEMPERATURE_UNSUPPORTED: {"temperature": temperature}} | options
+    options = {limitation: option for limitation, option in options.items() if limitation not in chat.known_limitations}
+    *attempts, last = [left_out for count in range(len(options) + 1) for left_out in combinations(options, count)]
+    for left_out in attempts:
+        try:
+            return _ask_without(chat, messages, options, left_out)
+        except ChatBadRequest:
+            # Servers do not tell reliably which option they refuse, so the next attempt leaves out another one.
+            continue
+    return _ask_without(chat, messages, options, last)
+
+
+def _ask_without(
+    chat: ChatClient, messages: Sequence[Message], options: Mapping[str, Mapping[str, Any]], left_out: Sequence[str]
+) -> ChatReply:
+    """Ask with all options but these; if the server replies, it is known to refuse them."""
+    kept: dict[str, Any] = {}
+    for limitation, option in options.items():
+        if limitation not in left_out:
+            kept |= option
+    reply = chat.ask(messages, **kept)
+    chat.known_limitations.update(left_out)
     return reply
 
 

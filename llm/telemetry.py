@@ -122,7 +122,9 @@ class Telemetry:
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
             "gen_ai.request.model": name,
-            "gen_ai.request.temperature": parameters.get("temperature"),
+            "gen_ai.request.temperature": (
+                parameters.get("temperature") if request.temperature is None else request.temperature
+            ),
             "gen_ai.request.max_tokens": parameters.get("reply_limit"),
             "gen_ai.request.stop_sequences": list(request.stop) or None,
             "gen_ai.request.stream": request.on_text is not None,

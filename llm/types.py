@@ -143,6 +143,8 @@ class ChatRequest:
     """Called with the headers of the response when they arrive; names are in lower case."""
     reply_schema: Mapping[str, Any] | None = None
     """The form of the reply as JSON Schema, which the server enforces; None for text."""
+    temperature: float | None = None
+    """The temperature of this request; None for that of the profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,9 @@ class OutgoingRequest:
         ]
         messages = [_message_to_json(message) for message in request.messages]
         schema = {} if request.reply_schema is None else {"reply_schema": dict(request.reply_schema)}
-        return cls(purpose, model, messages, {**parameters, "stop": list(request.stop), "tools": tools, **schema})
+        temperature = {} if request.temperature is None else {"temperature": request.temperature}
+        own = {"stop": list(request.stop), "tools": tools, **schema, **temperature}
+        return cls(purpose, model, messages, {**parameters, **own})
 
 
 class ChatModel(Protocol):

@@ -11,6 +11,17 @@ from fewshot_library.selection import SelectionConfig
 from reasoners.atomr.agent import AGGREGATE, OPERATE, AtomR, AtomROptions
 from reasoners.atomr.plan import PLAN
 from reasoners.base import DEFAULT_STEP_LIMIT, Reasoner
+from reasoners.baselines.rounds import Ircot, IrcotOptions, SelfAsk, SelfAskOptions
+from reasoners.baselines.single_call import (
+    CotSc,
+    CotScOptions,
+    InContext,
+    RagOptions,
+    build_cot,
+    build_cot_rag,
+    build_direct,
+    build_rag,
+)
 from reasoners.geek.agent import Geek, GeekOptions
 from reasoners.geek.skills import CONCLUDE, DECOMPOSE, EXTRACT, NEEDS_RETRIEVAL, NEXT_ACTION, SELF_ANSWER
 from reasoners.humaniq.agent import HumanIQ
@@ -141,6 +152,62 @@ _ENTRIES = (
         options=GeekOptions,
         default_step_limit=TREE_STEP_LIMIT,
         skills=(NEXT_ACTION, DECOMPOSE, NEEDS_RETRIEVAL, SELECT_SOURCES, EXTRACT, SELF_ANSWER, CONCLUDE),
+    ),
+    ReasonerEntry(
+        name="direct",
+        label="Direct: own knowledge",
+        description="asks the model once, without sources",
+        build=lambda _options: build_direct(),
+    ),
+    ReasonerEntry(
+        name="cot",
+        label="CoT: own knowledge, step by step",
+        description="asks the model once, without sources, to reason before it answers",
+        build=lambda _options: build_cot(),
+    ),
+    ReasonerEntry(
+        name="cot-sc",
+        label="CoT-SC: a vote over samples",
+        description="samples chains of thought and keeps the answers that more than half of them have",
+        build=CotSc,
+        options=CotScOptions,
+        default_step_limit=TREE_STEP_LIMIT,
+    ),
+    ReasonerEntry(
+        name="rag",
+        label="RAG: one retrieval",
+        description="searches once by the question, and answers from what it reads",
+        build=build_rag,
+        options=RagOptions,
+    ),
+    ReasonerEntry(
+        name="cot-rag",
+        label="CoT-RAG: one retrieval, step by step",
+        description="searches once by the question, and reasons from what it reads before it answers",
+        build=build_cot_rag,
+        options=RagOptions,
+    ),
+    ReasonerEntry(
+        name="in-context",
+        label="In-context: all articles in the prompt",
+        description="answers from all articles of the world in one prompt; refuses where they do not fit",
+        build=lambda _options: InContext(),
+    ),
+    ReasonerEntry(
+        name="self-ask",
+        label="Self-Ask: follow-up questions",
+        description="asks follow-up questions, looks each up, and answers when they suffice",
+        build=SelfAsk,
+        options=SelfAskOptions,
+        default_step_limit=TREE_STEP_LIMIT,
+    ),
+    ReasonerEntry(
+        name="ircot",
+        label="IRCoT: reasoning and retrieval in turn",
+        description="searches by each sentence of its reasoning, and answers from all that it gathered",
+        build=Ircot,
+        options=IrcotOptions,
+        default_step_limit=TREE_STEP_LIMIT,
     ),
 )
 REASONERS: dict[str, ReasonerEntry] = {entry.name: entry for entry in _ENTRIES}

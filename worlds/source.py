@@ -195,6 +195,17 @@ class TextSource(Protocol):
         """The article with this title, ignoring case; NotFound if there is none."""
 
 
+@runtime_checkable
+class ArticleListing(Protocol):
+    """A text source that can list its articles, unlike one behind a live wiki."""
+
+    def __len__(self) -> int:
+        """The number of articles."""
+
+    def list_articles(self, k: int) -> list[Article]:
+        """The first k articles; their order is always the same."""
+
+
 class GraphSource(Protocol):
     def query(self, sparql: str) -> Table:
         """The result of a SELECT or ASK within the source's limits; usual prefixes need no declaration."""

@@ -8,8 +8,6 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from db.models import SPAN_SKILL
-from db.recording import TraceAnswers
-from reasoners.answers.extraction import join_answers
 from reasoners.atomr.plan import (
     PLAN,
     Operator,
@@ -32,6 +30,7 @@ from reasoners.base import (
     Task,
 )
 from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
+from reasoners.skills.conclusion import OWN_KNOWLEDGE, conclude
 from reasoners.skills.set_operations import Operation, OperationUndefined, combine_answers
 from reasoners.skills.shared_skills import (
     DIRECT_ANSWER,
@@ -56,7 +55,6 @@ OWN_KNOWLEDGE_CHOICES = {
     "never": "answers rest on sources only",
     "fallback": "the model answers itself where the sources do not tell, which the trace marks",
 }
-NO_ANSWER_TEXT = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +309,7 @@ class _TreeRun:
             bare = BareQuestion(question=self._task.question)
             own: SkillResult[AnswersReply] = yield SkillCall(DIRECT_ANSWER, bare, f"{place}/own", span)
             if own.reply is not None and not own.reply.unknown:
-                return _NodeResult(list(own.reply.answers), how="own knowledge", sources={"model"})
+                return _NodeResult(list(own.reply.answers), how="own knowledge", sources={OWN_KNOWLEDGE})
         return _NodeResult(unknown=True, how="unknown")
 
     def _collect_operands(self, node: PlanNode) -> list[list[AnswerValue]]:
@@ -346,19 +344,8 @@ class _TreeRun:
     def _conclude(self, root: _NodeResult) -> FinalAnswer:
         if root.unknown:
             raise QuestionRefused(f"The sources do not tell the answer to: {self._task.question}")
-        texts = list(dict.fromkeys(value.text for value in root.values))
-        answer = join_answers(texts) or NO_ANSWER_TEXT
-        cited = sorted(root.steps)
-        marks = "".join(f" [step {position}]" for position in cited)
-        answers = TraceAnswers(
-            answer,
-            answer_text=answer if root.sources and root.sources <= {"text", "web"} else None,
-            answer_graph=answer if root.sources == {"graph"} else None,
-            answer_model=answer if root.sources == {"model"} else None,
-            final_thought=f"So the answer is: {answer}.{marks}",
-        )
-        details: dict[str, Any] = {"answers": texts} | ({"cited": cited} if cited else {})
-        return FinalAnswer(answers, details=details, expected_model_calls=self._expected_calls)
+        conclusion = conclude(root.values, root.steps, root.sources)
+        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=self._expected_calls)
 
 
 def _to_result(reply: AnswersReply, passages: Sequence[SourcePassage], base: int | None) -> _NodeResult:

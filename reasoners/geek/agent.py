@@ -6,8 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from db.models import SPAN_SKILL
-from db.recording import TraceAnswers
-from reasoners.answers.extraction import join_answers
 from reasoners.base import (
     Action,
     Branch,
@@ -43,12 +41,12 @@ from reasoners.geek.skills import (
     known_references,
 )
 from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
+from reasoners.skills.conclusion import conclude
 from reasoners.skills.shared_skills import SelectSourcesRequest
 from reasoners.skills.skill import SkillCall, SkillResult
 from reasoners.skills.values import SourcePassage, format_values
 
 NOT_FOUND = "The sources do not tell it."
-NO_ANSWER_TEXT = "none"
 BRANCHING_ROUNDS = 2
 """The rounds in which an exploring run may branch."""
 
@@ -215,22 +213,10 @@ class _Excavation:
         winner, votes = _vote(lanes)
         if winner.reply.unknown:
             raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")
-        texts = list(dict.fromkeys(value.text for value in winner.reply.answers))
-        answer = join_answers(texts) or NO_ANSWER_TEXT
-        cited = sorted(winner.cited)
         sources = {self._passage_sources[id_] for fact in winner.state for id_ in fact.support}
-        marks = "".join(f" [step {position}]" for position in cited)
-        reasons = f"{winner.reply.reasons} " if winner.reply.reasons else ""
-        answers = TraceAnswers(
-            answer,
-            answer_text=answer if sources and sources <= {"text", "web"} else None,
-            answer_graph=answer if sources == {"graph"} else None,
-            final_thought=f"{reasons}So the answer is: {answer}.{marks}",
-        )
-        details: dict[str, Any] = {"answers": texts} | ({"cited": cited} if cited else {})
-        if len(lanes) > 1:
-            details["votes"] = votes
-        return FinalAnswer(answers, details=details, expected_model_calls=self._expected_calls)
+        conclusion = conclude(winner.reply.answers, winner.cited, sources, winner.reply.reasons)
+        details = conclusion.details | ({"votes": votes} if len(lanes) > 1 else {})
+        return FinalAnswer(conclusion.answers, details=details, expected_model_calls=self._expected_calls)
 
 
 def _distinct_plans(plans: Sequence[PlannedLane]) -> list[PlannedLane]:

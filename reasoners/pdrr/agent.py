@@ -6,8 +6,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from db.models import SPAN_SKILL
-from db.recording import TraceAnswers
-from reasoners.answers.extraction import join_answers
 from reasoners.answers.normalization import answers_equal
 from reasoners.base import (
     Action,
@@ -39,6 +37,7 @@ from reasoners.pdrr.skills import (
 )
 from reasoners.pdrr.triples import Condition, ScheduledTriple, is_unknown, parse_condition, schedule_triples
 from reasoners.retrieval import RetrievalQuery, Retriever, list_sources
+from reasoners.skills.conclusion import conclude_from_passages
 from reasoners.skills.set_operations import OperationUndefined, compare_values
 from reasoners.skills.skill import SkillCall, SkillResult
 from reasoners.skills.values import (
@@ -50,7 +49,6 @@ from reasoners.skills.values import (
     format_values,
 )
 
-NO_ANSWER_TEXT = "none"
 MAX_SAMPLED = 3
 """Known values whose relations are listed; things of one kind have much the same relations."""
 MAX_FACTS_SHOWN = 100
@@ -267,21 +265,8 @@ class _TripleRun:
         reply = answered.reply
         if reply is None or reply.unknown:
             raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")
-        texts = list(dict.fromkeys(value.text for value in reply.answers))
-        answer = join_answers(texts) or NO_ANSWER_TEXT
-        supporting = [passage for passage in passages if passage.id in reply.support]
-        cited = sorted({passage.step for passage in supporting})
-        sources = {passage.source for passage in supporting}
-        marks = "".join(f" [step {position}]" for position in cited)
-        reasons = f"{reply.reasons} " if reply.reasons else ""
-        answers = TraceAnswers(
-            answer,
-            answer_text=answer if sources and sources <= {"text", "web"} else None,
-            answer_graph=answer if sources == {"graph"} else None,
-            final_thought=f"{reasons}So the answer is: {answer}.{marks}",
-        )
-        details: dict[str, Any] = {"answers": texts} | ({"cited": cited} if cited else {})
-        return FinalAnswer(answers, details=details, expected_model_calls=self._expected_calls)
+        conclusion = conclude_from_passages(reply, passages, reply.reasons)
+        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=self._expected_calls)
 
 
 def _ask(call: SkillCall[Any, Any]) -> Generator[Move, Any, SkillResult[Any]]:

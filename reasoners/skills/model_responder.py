@@ -49,8 +49,9 @@ class ModelResponder:
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
         """Ask the model once; a reply that is empty, interrupted or cut off has a problem and is asked again."""
         chat = self.chat.with_purpose(f"skill:{call.skill.name}")
+        messages = build_skill_messages(call, rejections)
         try:
-            reply = request_json_reply(chat, build_skill_messages(call, rejections), call.skill.reply_type)
+            reply = request_json_reply(chat, messages, call.skill.reply_type, call.skill.temperature)
         except (ChatEmptyReply, ChatInterrupted) as error:
             return SkillReply("", usage=error.usage, problem=str(error))
         problem = _CUT_OFF if reply.stopped == FinishReason.LENGTH else None

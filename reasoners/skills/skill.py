@@ -53,6 +53,8 @@ class Skill(Generic[RequestT, ReplyT]):
     check: Callable[[RequestT, ReplyT], str | None] = _accept
     """Returns what is wrong with a reply as one sentence, beyond its form; None if it is usable."""
     fallback: Fallback[RequestT, ReplyT] | None = None
+    temperature: float | None = None
+    """The temperature at which a model is asked; None for that of its profile."""
 
     @property
     def reference(self) -> str:

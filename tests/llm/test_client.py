@@ -85,6 +85,13 @@ def test_a_request_is_recorded_before_it_is_sent_and_its_reply_before_it_is_retu
     assert "the-key-of-the-server" not in repr(request)
 
 
+def test_the_temperature_of_a_request_is_among_its_recorded_parameters() -> None:
+    recorder = MemoryCallRecorder()
+    with ModelServer([Says("Harbourton")]) as server:
+        server.chat().recording(recorder).ask(QUESTION, temperature=0.7)
+    assert recorder.requests[0].parameters["temperature"] == server.requests[0].body["temperature"] == 0.7
+
+
 def test_tool_calls_and_their_results_are_recorded_with_their_ids() -> None:
     recorder = MemoryCallRecorder()
     messages = [

@@ -394,3 +394,23 @@ def test_anthropics_writes_and_reads_of_its_cache_are_counted_and_priced(
         usage = chat.ask(ASKED, on_text=str.strip if streamed else None).usage
     assert (usage.input_tokens, usage.cached_tokens, usage.cache_written_tokens) == (1000, 600, 100)
     assert usage.cost == pytest.approx((300 * 3 + 600 * 0.3 + 100 * 3.75 + 10 * 15) / 1e6)
+
+
+def _sent_temperature(body: Event) -> object:
+    holder = body.get("generationConfig") or body.get("options") or body
+    return holder.get("temperature")
+
+
+@providers
+@streamed
+def test_the_temperature_of_a_request_replaces_that_of_the_profile_for_this_request_only(
+    wire: WireFormat,
+    streamed: bool,  # noqa: FBT001 - a case
+) -> None:
+    on_text = str.strip if streamed else None
+    with ProviderServer(wire, [Says("Paris.")] * 3) as server:
+        chat = build_chat_client(replace(server.chat().profile, temperature=0.25))
+        chat.ask(ASKED, on_text=on_text)
+        chat.ask(ASKED, on_text=on_text, tools=[BUILT_IN_TOOLS["read"]], temperature=0.75)
+        chat.ask(ASKED, on_text=on_text)
+        assert [_sent_temperature(body) for body in server.requests] == [0.25, 0.75, 0.25]

@@ -92,6 +92,14 @@ def test_a_change_of_the_profile_never_replays_the_replies_of_another(tmp_path, 
     assert replies == ["I am one, reply 0", f"I am {after.model}, reply 1"] * 2
 
 
+def test_a_change_of_the_temperature_of_a_request_is_another_request(tmp_path):
+    with ModelServer([Says("cold"), Says("warm")]) as server:
+        for _ in range(2):
+            with ReplyCache(tmp_path / "r.sqlite") as cache:
+                chat = cache.caching_client(server.chat(), "s")
+                assert [chat.ask(asked("a"), temperature=t).text for t in (None, 0.7)] == ["cold", "warm"]
+
+
 def test_a_change_of_stop_sequences_or_tools_is_another_request(tmp_path):
     with ModelServer(echo) as server, ReplyCache(tmp_path / "r.sqlite") as cache:
         for options in (

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from llm.errors import ChatBadRequest
-from llm.structured_output import ReplyParseError, parse_reply, request_json_reply, split_reasoning, to_strict_schema
+from llm.structured_output import (
+    SCHEMA_UNSUPPORTED,
+    TEMPERATURE_UNSUPPORTED,
+    ReplyParseError,
+    parse_reply,
+    request_json_reply,
+    split_reasoning,
+    to_strict_schema,
+)
 from llm.types import Message
 from tests.servers.model import Fails, ModelServer, Reply, Request, Says
 
@@ -150,6 +158,42 @@ def test_another_bad_request_is_not_taken_for_a_server_without_schemas():
             request_json_reply(chat, ASKED, AnswerReply)
         request_json_reply(chat, ASKED, AnswerReply)
     assert "response_format" in server.requests[2].body
+
+
+@pytest.mark.filterwarnings("ignore:.*structured output feature:UserWarning")
+@pytest.mark.parametrize(
+    ("refused", "limitations"),
+    [
+        ((), set()),
+        (("temperature",), {TEMPERATURE_UNSUPPORTED}),
+        (("response_format",), {SCHEMA_UNSUPPORTED}),
+        (("temperature", "response_format"), {TEMPERATURE_UNSUPPORTED, SCHEMA_UNSUPPORTED}),
+    ],
+    ids=str,
+)
+def test_only_what_the_server_refuses_is_left_out_and_that_is_remembered(
+    refused: tuple[str, ...], limitations: set[str]
+):
+    def script(request: Request) -> Reply:
+        return Fails(400, "unsupported value") if any(name in request.body for name in refused) else Says(ANSWER)
+
+    with ModelServer(script) as server:
+        chat = server.chat()
+        request_json_reply(chat, ASKED, AnswerReply, 0.7)
+        first = len(server.requests)
+        assert request_json_reply(chat, ASKED, AnswerReply, 0.7).text == ANSWER
+    assert first <= 4
+    assert len(server.requests) == first + 1
+    last = server.requests[-1].body
+    assert {name for name in ("temperature", "response_format") if name not in last} == set(refused)
+    assert last.get("temperature", 0.7) == 0.7
+    assert chat.known_limitations == limitations
+
+
+def test_a_request_without_a_temperature_leaves_it_to_the_profile():
+    with ModelServer([Says(ANSWER)]) as server:
+        request_json_reply(server.chat(), ASKED, AnswerReply)
+    assert "temperature" not in server.requests[0].body
 
 
 def test_the_schema_is_part_of_what_is_stored_of_a_request():

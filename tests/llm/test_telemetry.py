@@ -83,6 +83,13 @@ def test_a_model_call_is_a_span_with_usage_and_without_texts(monkeypatch: pytest
     }
 
 
+def test_a_span_has_the_temperature_of_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans: list[CollectedSpan] = []
+    with ModelServer([Says("Bern")]) as server, exported(monkeypatch, spans) as telemetry:
+        server.chat().tracing(telemetry).ask(HISTORY, temperature=0.7)
+    assert spans[0].attributes["gen_ai.request.temperature"] == 0.7
+
+
 def test_texts_are_sent_without_keys_if_the_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     spans: list[CollectedSpan] = []
     said = Says("I look.", calls=[("read", {"title": "Bern"})], extra={"reasoning_content": "Easy."})

@@ -139,10 +139,14 @@ class EmbeddedText:
         advice = f"; the nearest are {', '.join(repr(name) for name in nearest)}" if nearest else ""
         raise NotFound(f"There is no article titled {title!r}{advice}.")
 
+    def list_articles(self, k: int) -> list[Article]:
+        """The first k articles of the index."""
+        matches = self._searcher.search(Query.all_query(), k, count=False).hits
+        return [self._load_article(address) for _, address in matches]
+
     def list_titles(self, k: int) -> list[str]:
         """The titles of the first k articles of the index."""
-        matches = self._searcher.search(Query.all_query(), k, count=False).hits
-        return [self._load_article(address).title for _, address in matches]
+        return [article.title for article in self.list_articles(k)]
 
     def has_title(self, title: str) -> bool:
         """Whether an article has this title, ignoring case."""

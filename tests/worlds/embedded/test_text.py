@@ -10,7 +10,7 @@ from tests.examples import examples
 from worlds.build import WorldContents, build_world
 from worlds.embedded.text import EmbeddedText, strip_parenthesis
 from worlds.open import open_world
-from worlds.source import Article, NotFound, SearchHit, SourceUnavailable
+from worlds.source import Article, ArticleListing, NotFound, SearchHit, SourceUnavailable
 
 typed_words = st.one_of(
     st.text(), st.text("\"'+-&|!(){}[]^~*?:\\/ ANDORNOT\n🐙ßİ\x00"), st.text("Northpoint Mara Quill")
@@ -141,6 +141,14 @@ def test_the_final_parenthesis_is_stripped_from_a_title():
         "(film)",
         "A (b) C",
     ]
+
+
+def test_all_articles_are_listed_whole_and_always_in_the_same_order(isle):
+    listed = isle.text.list_articles(len(isle.text))
+    assert [article.title for article in listed] == isle.text.list_titles(len(isle.text))
+    assert all(isle.text.article(article.title) == article for article in listed)
+    assert listed[:2] == isle.text.list_articles(2)
+    assert isinstance(isle.text, ArticleListing)
 
 
 def test_a_missing_index_is_an_error(tmp_path):

@@ -1,0 +1,6 @@
+"""Baselines with the skills, tools and traces of the other reasoners, to compare these with.
+
+skills.py       the typed calls, and what all baselines ask of a reply and of the sources
+single_call.py  one call, or several samples of it: direct, CoT, CoT-SC, RAG, CoT-RAG, in-context
+rounds.py       calls and retrievals in turn: Self-Ask, IRCoT
+"""

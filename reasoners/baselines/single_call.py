@@ -1,0 +1,227 @@
+"""Baselines with one call of the model: closed-book, after one retrieval, or with all articles in the prompt."""
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from llm.profiles import DEFAULT_CONTEXT_WINDOW
+from reasoners.answers.normalization import group_equal_answers
+from reasoners.base import (
+    Action,
+    Branch,
+    FinalAnswer,
+    Move,
+    Parallel,
+    QuestionRefused,
+    ReasonerError,
+    ReasonerGenerator,
+    Task,
+)
+from reasoners.baselines.skills import (
+    COT_ANSWER,
+    COT_RAG,
+    IN_CONTEXT,
+    SOURCE_OPTIONS,
+    ArticlesQuestion,
+    ReasonedReply,
+    check_option,
+    check_positive,
+    reasons_of,
+    require_answers,
+    require_sources,
+)
+from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, AgentOptionsError
+from reasoners.prompting.truncation import count_message_tokens
+from reasoners.retrieval import RetrievalQuery, Retriever
+from reasoners.skills.conclusion import OWN_KNOWLEDGE, conclude, conclude_from_passages
+from reasoners.skills.model_responder import build_skill_messages
+from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion
+from reasoners.skills.skill import Skill, SkillCall, SkillResult
+from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage
+from worlds.source import ArticleListing
+
+MIN_ARTICLE_TOKENS = 15
+"""An article takes at least so many tokens of a prompt, by its id, its title and the names of its fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedBook:
+    """One call without sources: the answer is the model's own knowledge."""
+
+    name: str
+    skill: Skill[BareQuestion, Any]
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        """Ask once."""
+        result: SkillResult[AnswersReply] = yield SkillCall(self.skill, BareQuestion(question=task.question), "answer")
+        reply = require_answers(result, task.question)
+        conclusion = conclude(reply.answers, (), {OWN_KNOWLEDGE}, reasons_of(reply))
+        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
+
+
+def build_direct() -> ClosedBook:
+    """The baseline `direct`."""
+    return ClosedBook("direct", DIRECT_ANSWER)
+
+
+def build_cot() -> ClosedBook:
+    """The baseline `cot`."""
+    return ClosedBook("cot", COT_ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class CotScOptions:
+    """The options of CoT-SC."""
+
+    samples: int = 5
+    """As in PhantomWiki; Chain-of-Knowledge takes 10, ReAct 21."""
+    temperature: float = 0.7
+
+    def __post_init__(self) -> None:
+        check_positive(samples=self.samples)
+        if not 0 <= self.temperature <= 2:
+            raise AgentOptionsError(f"temperature is {self.temperature}; it must be from 0 to 2")
+
+
+@dataclass(frozen=True, slots=True)
+class CotSc:
+    """Chains of thought that are sampled at the same time; the answers are those in more than half of them."""
+
+    options: CotScOptions = field(default_factory=CotScOptions)
+    name: str = field(default="cot-sc", init=False)
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        """Ask for the samples and vote."""
+        skill = replace(COT_ANSWER, temperature=self.options.temperature)
+        request = BareQuestion(question=task.question)
+        calls = [SkillCall(skill, request, f"sample/{number}", sample=number) for number in range(self.options.samples)]
+        results: list[SkillResult[ReasonedReply]] = yield Parallel(
+            [Branch(call.node, _ask_sample(call)) for call in calls]
+        )
+        replies = [result.reply for result in results if result.reply is not None]
+        if not replies:
+            raise ReasonerError(f"The model gave no usable reply in any sample: {results[0].error}")
+        values, votes = vote_over_sets(replies)
+        majority = len(calls) // 2 + 1
+        elected = [value for value in values if votes[value.text] >= majority]
+        without_answers = sum(not reply.answers and not reply.unknown for reply in replies)
+        if not elected and without_answers < majority:
+            counts = ", ".join(f"{text} in {count}" for text, count in votes.most_common(3)) or "none has an answer"
+            raise QuestionRefused(f"No answer is in more than half of the {len(calls)} samples: {counts}.")
+        supporting = next(
+            (reply for reply in replies if {value.text for value in reply.answers} == {v.text for v in elected}), None
+        )
+        conclusion = conclude(elected, (), {OWN_KNOWLEDGE}, "" if supporting is None else supporting.reasons)
+        details = conclusion.details | {"votes": dict(votes), "samples": len(calls)}
+        return FinalAnswer(conclusion.answers, details=details, expected_model_calls=len(calls))
+
+
+def _ask_sample(call: SkillCall[Any, ReasonedReply]) -> Generator[Move, Any, SkillResult[ReasonedReply]]:
+    result: SkillResult[ReasonedReply] = yield call
+    return result
+
+
+def vote_over_sets(replies: Sequence[AnswersReply]) -> tuple[list[AnswerValue], Counter[str]]:
+    """The different answers, each in its most frequent wording, and by this wording how many replies have it.
+
+    reasoners/answers/normalization.py decides which answers are equal. A reply counts once for an answer.
+    """
+    values = {
+        f"{sample}/{number}": value
+        for sample, reply in enumerate(replies)
+        for number, value in enumerate(reply.answers)
+    }
+    elected: list[AnswerValue] = []
+    votes: Counter[str] = Counter()
+    for group in group_equal_answers({place: value.text for place, value in values.items()}):
+        wording = Counter(values[place].text for place in group).most_common(1)[0][0]
+        elected.append(next(values[place] for place in group if values[place].text == wording))
+        votes[wording] = len({place.partition("/")[0] for place in group})
+    return elected, votes
+
+
+@dataclass(frozen=True, slots=True)
+class RagOptions:
+    """The options of RAG."""
+
+    articles: int = 4
+    """Articles or pages read after the search, which returns at most five."""
+    source: str = "text"
+    """Where to search: text, web, graph, all."""
+
+    def __post_init__(self) -> None:
+        check_positive(articles=self.articles)
+        check_option("source", self.source, SOURCE_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rag:
+    """One retrieval by the question, then one call with the passages."""
+
+    name: str
+    skill: Skill[PassageQuestion, Any]
+    options: RagOptions = field(default_factory=RagOptions)
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        """Retrieve and answer."""
+        sources = require_sources(task, self.options.source)
+        retriever = Retriever(task, self.options.articles)
+        passages = yield from retriever.retrieve(sources, RetrievalQuery(task.question, ()), "retrieve", None)
+        request = PassageQuestion(question=task.question, passages=passages)
+        result: SkillResult[AnswersReply] = yield SkillCall(self.skill, request, "answer")
+        reply = require_answers(result, task.question)
+        conclusion = conclude_from_passages(reply, passages, reasons_of(reply))
+        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
+
+
+def build_rag(options: RagOptions) -> Rag:
+    """The baseline `rag`."""
+    return Rag("rag", DIRECT_RAG, options)
+
+
+def build_cot_rag(options: RagOptions) -> Rag:
+    """The baseline `cot-rag`."""
+    return Rag("cot-rag", COT_RAG, options)
+
+
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """All articles of the world in one prompt."""
+
+    name: str = field(default="in-context", init=False)
+
+    def solve(self, task: Task) -> ReasonerGenerator:
+        """Read all articles and answer; QuestionRefused if they do not fit the context window of the model."""
+        listing = task.context.world.text
+        if listing is None or not isinstance(listing, ArticleListing):
+            raise ReasonerError(
+                f"The world {task.context.world.name} cannot list its articles; use the reasoner rag, which searches."
+            )
+        count = len(listing)
+        self._check_window(task, count, count * MIN_ARTICLE_TOKENS)
+        opened = yield Action(f"I read all {count:,} articles.", node="articles", data={"articles": count}, reuse=True)
+        passages = [
+            SourcePassage(id=f"{opened.step_position}.{number}", source="text", title=article.title, text=article.text)
+            for number, article in enumerate(listing.list_articles(count) if count else (), 1)
+        ]
+        call = SkillCall(IN_CONTEXT, ArticlesQuestion(passages=passages, question=task.question), "answer")
+        self._check_window(task, count, count_message_tokens(build_skill_messages(call)))
+        result: SkillResult[ReasonedReply] = yield call
+        reply = require_answers(result, task.question)
+        conclusion = conclude_from_passages(reply, passages, reply.reasons)
+        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
+
+    def _check_window(self, task: Task, articles: int, tokens: int) -> None:
+        """Refuse a prompt of more tokens than the model's window has room for; without a model there is no window."""
+        chat = task.context.chat
+        if chat is None:
+            return
+        window = chat.profile.context_window or DEFAULT_CONTEXT_WINDOW
+        room = window - min(chat.profile.reply_limit or DEFAULT_REPLY_TOKENS, window)
+        if tokens > room:
+            raise QuestionRefused(
+                f"The {articles:,} articles of the world {task.context.world.name} take at least {tokens:,} tokens "
+                f"with the question, and the prompt may take {room:,} of the {window:,} in the context window of "
+                f"{chat.name}; use a model with a larger window, or the reasoner rag."
+            )

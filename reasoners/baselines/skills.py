@@ -1,0 +1,212 @@
+"""The skills of the baselines: requests, replies and their checks."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel, Field
+
+from llm.structured_output import ReplyText
+from reasoners.base import QuestionRefused, ReasonerError, Task
+from reasoners.humaniq.options import AgentOptionsError
+from reasoners.retrieval import SOURCE_TOOLS, list_sources
+from reasoners.skills.shared_skills import BareQuestion, PassageQuestion
+from reasoners.skills.skill import Skill, SkillResult
+from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage, check_answers
+
+ALL_SOURCES = "all"
+SOURCE_OPTIONS = {
+    "text": "the articles, as in the published baselines",
+    "web": "the web pages",
+    "graph": "the knowledge graph",
+    ALL_SOURCES: "every source whose tools are offered",
+}
+"""The values of the option `source` with a description."""
+_PACKAGE = "reasoners.baselines"
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+AnswersT = TypeVar("AnswersT", bound=AnswersReply)
+
+
+class _Reasons(BaseModel):
+    reasons: ReplyText
+
+
+# The fields of the last base class come first in the schema: a model has to reason before it answers.
+class ReasonedReply(AnswersReply, _Reasons):
+    """Reasons, then the answers that follow from them."""
+
+
+class ArticlesQuestion(BaseModel):
+    """A question behind all articles, so that the prompts of all questions begin alike and servers can cache them."""
+
+    passages: list[SourcePassage]
+    question: str
+
+
+class FollowUpAnswer(BaseModel):
+    """A follow-up question that was looked up, with its answers."""
+
+    question: str
+    answers: list[AnswerValue]
+    unknown: bool = False
+
+
+class SelfAskRequest(BaseModel):
+    """A question with its answered follow-ups, and the one that was just looked up with its passages."""
+
+    question: str
+    answered: list[FollowUpAnswer] = Field(default_factory=list)
+    pending: str | None = None
+    passages: list[SourcePassage] = Field(default_factory=list)
+    left: int
+    """How many follow-ups may still be asked."""
+
+
+class SelfAskReply(BaseModel):
+    """The answer to the pending follow-up, then the next follow-up or the final answer."""
+
+    intermediate: AnswersReply | None = None
+    follow_up: ReplyText | None = None
+    final: AnswersReply | None = None
+
+    @property
+    def next_question(self) -> str:
+        """The next follow-up; empty if there is none."""
+        return (self.follow_up or "").strip()
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _check_optional(reply: AnswersReply | None, passages: Sequence[SourcePassage]) -> str | None:
+    return None if reply is None else check_answers(reply, passages)
+
+
+def _check_self_ask(request: SelfAskRequest, reply: SelfAskReply) -> str | None:
+    if request.pending is None and reply.intermediate is not None:
+        return "No follow-up was asked yet; the intermediate answer has to be null."
+    if request.pending is not None and reply.intermediate is None:
+        return f"The follow-up {request.pending!r} has no intermediate answer; give one, or say that it is unknown."
+    if bool(reply.next_question) == (reply.final is not None):
+        return "Give either the next follow-up or the final answer, and null for the other."
+    if reply.next_question and not request.left:
+        return "No follow-up is left; give the final answer."
+    asked = {_fold(answer.question) for answer in request.answered} | {_fold(request.pending or "")}
+    if reply.next_question and _fold(reply.next_question) in asked:
+        return f"The follow-up {reply.next_question!r} was asked before; ask what is still open, or give the answer."
+    return _check_optional(reply.intermediate, request.passages) or _check_optional(reply.final, ())
+
+
+class ReasonSentenceRequest(BaseModel):
+    """A question, the reasoning so far and the passages that were gathered."""
+
+    question: str
+    sentences: list[str] = Field(default_factory=list)
+    passages: list[SourcePassage] = Field(default_factory=list)
+
+
+class ReasonSentenceReply(BaseModel):
+    """The next sentence of the reasoning; `final` if it states the answer."""
+
+    sentence: ReplyText
+    final: AnswersReply | None = None
+
+
+def _check_sentence(request: ReasonSentenceRequest, reply: ReasonSentenceReply) -> str | None:
+    if not reply.sentence.strip():
+        return "The sentence is empty."
+    if _fold(reply.sentence) in {_fold(sentence) for sentence in request.sentences}:
+        return "The sentence was written before; go on with the next one, or state the answer."
+    return _check_optional(reply.final, request.passages)
+
+
+COT_ANSWER: Skill[BareQuestion, ReasonedReply] = Skill(
+    "cot_answer",
+    1,
+    "I reason from my own knowledge.",
+    _PACKAGE,
+    BareQuestion,
+    ReasonedReply,
+    lambda _request, reply: check_answers(reply, ()),
+)
+COT_RAG: Skill[PassageQuestion, ReasonedReply] = Skill(
+    "cot_rag",
+    1,
+    "I reason from what was retrieved.",
+    _PACKAGE,
+    PassageQuestion,
+    ReasonedReply,
+    lambda request, reply: check_answers(reply, request.passages),
+)
+IN_CONTEXT: Skill[ArticlesQuestion, ReasonedReply] = Skill(
+    "in_context",
+    1,
+    "I reason from all articles.",
+    _PACKAGE,
+    ArticlesQuestion,
+    ReasonedReply,
+    lambda request, reply: check_answers(reply, request.passages),
+)
+SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(
+    "self_ask",
+    1,
+    "I ask the next follow-up, or answer.",
+    _PACKAGE,
+    SelfAskRequest,
+    SelfAskReply,
+    _check_self_ask,
+)
+REASON_SENTENCE: Skill[ReasonSentenceRequest, ReasonSentenceReply] = Skill(
+    "reason_sentence",
+    1,
+    "I write the next sentence of my reasoning.",
+    _PACKAGE,
+    ReasonSentenceRequest,
+    ReasonSentenceReply,
+    _check_sentence,
+)
+
+
+def check_option(option: str, value: str, choices: Iterable[str]) -> None:
+    """Raise AgentOptionsError if the value of an option is not among its choices."""
+    names = list(choices)
+    if value not in names:
+        raise AgentOptionsError(f"there is no {option} {value!r}; choose one of {', '.join(names)}")
+
+
+def check_positive(**options: int) -> None:
+    """Raise AgentOptionsError for an option below 1."""
+    for option, value in options.items():
+        if value < 1:
+            raise AgentOptionsError(f"{option} is {value}; it must be 1 or more")
+
+
+def require_sources(task: Task, source: str) -> list[str]:
+    """The sources of the option `source` that the task offers; ReasonerError if there is none."""
+    offered = list_sources(task)
+    sources = offered if source == ALL_SOURCES else [name for name in offered if name == source]
+    if not sources:
+        kinds = SOURCE_TOOLS if source == ALL_SOURCES else {source: SOURCE_TOOLS[source]}
+        tools = ", or ".join(" and ".join(names) for names in kinds.values())
+        raise ReasonerError(f"This baseline needs the tools {tools}. Offer them, or choose another option source.")
+    return sources
+
+
+def require_reply(result: SkillResult[ReplyT]) -> ReplyT:
+    """The reply of a call; ReasonerError if no attempt was usable, also where the skill has a fallback."""
+    if result.reply is None or result.fallback is not None:
+        raise ReasonerError(f"The model gave no usable reply: {result.error}")
+    return result.reply
+
+
+def require_answers(result: SkillResult[AnswersT], question: str) -> AnswersT:
+    """The reply of an answering call; ReasonerError if there is none, QuestionRefused if the answers are unknown."""
+    reply = require_reply(result)
+    if reply.unknown:
+        raise QuestionRefused(f"The model does not know the answer to: {question}")
+    return reply
+
+
+def reasons_of(reply: AnswersReply) -> str:
+    """The reasons of a reply that has some; else empty."""
+    return reply.reasons if isinstance(reply, ReasonedReply) else ""

@@ -1,0 +1,90 @@
+"""Runs a baseline on a question about the fleet, with a scripted model behind real HTTP."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from db.models import Step
+from db.recording import TraceAnswers
+from db.runs import RunOutcome
+from llm.client import build_chat_client
+from llm.types import ModelProfile
+from reasoners.base import Task
+from reasoners.registry import make_reasoner
+from reasoners.skills.model_responder import ModelResponder
+from runs.budget import RunLimits
+from runs.recorders import MemoryRecorder
+from runs.runner import RunControl, run_reasoner
+from tests.servers.model import ModelServer, Request, Says, Script
+from tools.registry import available_tools
+from tools.tool import ToolContext
+
+QUESTION = "In which town was the captain of Sea Star born?"
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """The outcome of a run, with its steps and the requests to the model."""
+
+    outcome: RunOutcome
+    steps: list[Step]
+    requests: list[Request]
+
+    @property
+    def answers(self) -> TraceAnswers:
+        assert self.outcome.answers is not None, self.outcome.failure
+        return self.outcome.answers
+
+    @property
+    def tools(self) -> list[str]:
+        """The tools of the steps that called one."""
+        return [step.tool for step in self.steps if step.tool is not None]
+
+    @property
+    def prompts(self) -> str:
+        """All messages of all requests, as golden files hold them."""
+        return "\n\n".join(
+            f"===== request {number}\n"
+            + "\n".join(f"----- {message['role']}\n{message['content']}" for message in request.body["messages"])
+            for number, request in enumerate(self.requests, 1)
+        )
+
+    def position_of(self, words: str) -> int:
+        """The position of the step of `read` whose observation has these words."""
+        return next(step.position for step in self.steps if step.tool == "read" and words in (step.observation or ""))
+
+
+def run_baseline(
+    name: str, context: ToolContext, script: Script, options: Mapping[str, Any] | None = None, window: int = 128_000
+) -> BaselineRun:
+    """Run the baseline; the tools get no model, so that only its skills use the script."""
+    recorder = MemoryRecorder()
+    with ModelServer(script) as server:
+        chat = build_chat_client(ModelProfile("scripted", server.url, seconds=60.0, context_window=window))
+        # Only in-context looks at the model's window, and calls no tool.
+        own_context = replace(context, chat=chat) if name == "in-context" else context
+        task = Task(QUESTION, own_context, available_tools(context.world), responder=ModelResponder(chat))
+        outcome = run_reasoner(make_reasoner(name, options), task, recorder, RunControl(RunLimits(steps=300)))
+        return BaselineRun(outcome, recorder.steps, list(server.requests))
+
+
+def read_request(request: Request) -> dict[str, Any]:
+    """The request of the skill, which the first user message holds."""
+    payload: dict[str, Any] = json.loads(request.body["messages"][1]["content"])
+    return payload
+
+
+def passage_id(request: Request, words: str) -> str:
+    """The id of the passage with these words."""
+    return next(passage["id"] for passage in read_request(request)["passages"] if words in passage["text"])
+
+
+def answers(*texts: str, support: tuple[str, ...] = (), unknown: bool = False) -> dict[str, Any]:
+    """Answers as a reply has them."""
+    return {"answers": [{"text": text} for text in texts], "support": list(support), "unknown": unknown}
+
+
+def says(**fields: Any) -> Says:
+    """A reply with these fields as JSON."""
+    return Says(json.dumps(fields))

@@ -1,0 +1,149 @@
+"""Every baseline with gold replies to its skills answers every sampled question of three worlds exactly."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from db.models import Project, Question
+from evaluation.datasets import read_questions
+from evaluation.gold_skills import GoldQuestion, OracleResponder
+from evaluation.gold_traces.traces import GoldWorld
+from evaluation.scoring import QuestionScore, sample_questions, score_outcome
+from fiction.generator.build import generate_world
+from fiction.questions.reasoning import RELATE
+from fiction.universe.options import GenerationOptions
+from reasoners.base import Task
+from reasoners.baselines.skills import FollowUpAnswer, SelfAskReply, SelfAskRequest
+from reasoners.registry import make_reasoner
+from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
+from reasoners.skills.values import AnswersReply
+from runs.budget import RunLimits
+from runs.recorders import MemoryRecorder
+from runs.runner import RunControl, run_reasoner
+from tools.registry import available_tools
+from tools.tool import ToolContext
+from worlds.embedded.graph import EmbeddedGraph
+from worlds.open import open_world
+
+QUESTIONS = 26
+CASES = [
+    ("direct", {}),
+    ("cot", {}),
+    ("cot-sc", {}),
+    ("rag", {}),
+    ("cot-rag", {}),
+    ("in-context", {}),
+    ("self-ask", {}),
+    ("self-ask", {"rounds": 2}),
+    ("ircot", {}),
+    ("ircot", {"reader": "off", "sentences": 40}),
+]
+
+
+@dataclass(frozen=True)
+class Village:
+    """A generated world with some of its questions."""
+
+    gold: GoldWorld
+    context: ToolContext
+    questions: list[Question]
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda seed: f"seed {seed}")
+def village(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Village]:
+    worlds = tmp_path_factory.mktemp("home") / "worlds"
+    options = GenerationOptions(people=60, seed=request.param, per_template=1, split="text=50,graph=35,web=15")
+    generate_world(worlds, "village", options)
+    # Gold replies do not depend on what was retrieved.
+    context = ToolContext(open_world(worlds, "village"), lambda texts: np.zeros((len(texts), 1), dtype=np.float32))
+    rows = read_questions(worlds / "village" / "questions.jsonl")
+    village = Project(name="village", world="village")
+    questions = [
+        Question(
+            project_id=village.id,
+            position=position,
+            text=row.text,
+            kind=row.kind,
+            gold_answers=row.gold_answers,
+            details=row.details,
+        )
+        for position, row in enumerate(rows, 1)
+    ]
+    yield Village(GoldWorld(worlds / "village", context), context, sample_questions(questions, QUESTIONS, seed=0))
+    assert isinstance(context.world.graph, EmbeddedGraph)
+    context.world.graph.close()
+
+
+def answer(
+    village: Village, question: Question, name: str, options: dict[str, object], responder: Responder | None = None
+) -> QuestionScore:
+    responder = responder or OracleResponder(GoldQuestion(village.gold, question.text, question.details))
+    task = Task(question.text, village.context, available_tools(village.context.world), responder=responder)
+    outcome = run_reasoner(make_reasoner(name, options), task, MemoryRecorder(), RunControl(RunLimits(steps=2_000)))
+    return score_outcome(question, outcome)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_gold_replies_give_the_gold_answers_with_the_expected_calls(
+    village: Village, name: str, options: dict[str, object]
+) -> None:
+    assert len(village.questions) == QUESTIONS
+    scores = [(question.text, answer(village, question, name, options)) for question in village.questions]
+    wrong = {text: score for text, score in scores if score.scores is None or score.scores["f1"] != 1.0}
+    assert wrong == {}
+    assert {text: score for text, score in scores if score.model_calls != score.model_calls_expected} == {}
+    expected = {"direct": 1, "cot": 1, "cot-sc": 5, "rag": 1, "cot-rag": 1, "in-context": 1}
+    if name in expected:
+        assert {score.model_calls for _, score in scores} == {expected[name]}
+    elif "rounds" in options:
+        assert max(score.model_calls for _, score in scores) == 3
+    else:
+        assert len({score.model_calls for _, score in scores}) > 1
+
+
+class FirstAnswerChanged:
+    """Replies with the gold reasoning, except that the first follow-up is answered with the next person."""
+
+    name = "first answer changed"
+
+    def __init__(self, gold: GoldQuestion) -> None:
+        self._gold = gold
+        self._oracle = OracleResponder(gold)
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
+        reply = self._oracle.reply(call, rejections)
+        if call.node != "round/1/ask":
+            return reply
+        assert isinstance(reply.value, SelfAskReply)
+        assert reply.value.intermediate is not None
+        (place,) = (self._gold.locate(value) for value in reply.value.intermediate.answers)
+        assert place is not None
+        people = len(self._gold.things.universe.names)
+        changed = [self._gold.to_value("person", (place[1] + 1) % people)]
+        # What the gold reasoning goes on with after that answer.
+        answered = [FollowUpAnswer(question=call.request.pending, answers=changed)]
+        request = SelfAskRequest(question=call.request.question, answered=answered, left=call.request.left)
+        followed = self._oracle.reply(replace(call, request=request), ()).value
+        assert isinstance(followed, SelfAskReply)
+        value = followed.model_copy(update={"intermediate": AnswersReply(answers=changed)})
+        return SkillReply(value.model_dump_json(), value)
+
+
+def test_a_changed_intermediate_answer_reaches_the_final_answer(village: Village) -> None:
+    golds = [(question, GoldQuestion(village.gold, question.text, question.details)) for question in village.questions]
+    chains = [(question, gold) for question, gold in golds if _is_chain_from_one_person(gold)]
+    scores = [answer(village, question, "self-ask", {}, FirstAnswerChanged(gold)) for question, gold in chains]
+    assert len(scores) >= 3
+    right = sum(score.scores is not None and score.scores["f1"] == 1.0 for score in scores)
+    # Two people may share a grandmother or a home; who has none leads to no further follow-up.
+    assert right <= len(scores) / 2
+
+
+def _is_chain_from_one_person(gold: GoldQuestion) -> bool:
+    """Whether each sub-question is about the answers of the one before, of which the first is one person."""
+    leaves = [leaf for leaf, _ in gold.subquestions]
+    is_chain = len(leaves) > 1 and all(leaf.operator == RELATE for leaf in leaves)
+    return is_chain and leaves[0].kind == "person" and len(leaves[0].values) == 1
