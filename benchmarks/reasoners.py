@@ -8,7 +8,8 @@ from typing import Any
 
 from db.models import Project, Question
 from evaluation.datasets import read_questions
-from evaluation.gold_skills import GoldQuestion, OracleResponder
+from evaluation.gold_reasoning import GoldReasoning
+from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.metrics import mean
 from evaluation.scoring import QuestionScore, sample_questions, score_outcome
@@ -63,7 +64,7 @@ class GoldGround:
         self, method: str, question: Question, *, slow: bool, concurrency: int, options: dict[str, Any]
     ) -> tuple[QuestionScore, float]:
         """The score of a question, and the seconds that it took."""
-        oracle = OracleResponder(GoldQuestion(self.gold, question.text, question.details))
+        oracle = OracleResponder(GoldReasoning(self.gold, question.text, question.details))
         context = self.gold.context
         responder = SlowResponder(oracle) if slow else oracle
         task = Task(question.text, context, available_tools(context.world), responder=responder)

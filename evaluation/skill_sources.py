@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evaluation.gold_skills import GoldQuestion, OracleResponder
+from evaluation.gold_reasoning import GoldReasoning
+from evaluation.gold_skills import OracleResponder
 from reasoners.atomr.plan import PlanArgument, PlanReply
 from reasoners.geek.skills import FactReply
 from reasoners.pdrr.skills import RelationsReply, TriplesReply
@@ -54,7 +55,7 @@ class FaultyResponder:
 
     inner: Responder
     fault: Fault
-    gold: GoldQuestion
+    gold: GoldReasoning
     name: str = field(default=FAULTY, init=False)
 
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
@@ -153,7 +154,7 @@ class SkillSource:
 
     fault: Fault | None = None
 
-    def make_responder(self, gold: GoldQuestion) -> Responder:
+    def make_responder(self, gold: GoldReasoning) -> Responder:
         """The responder for one question."""
         oracle = OracleResponder(gold)
         return oracle if self.fault is None else FaultyResponder(oracle, self.fault, gold)

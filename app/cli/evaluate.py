@@ -36,7 +36,7 @@ from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import find_project
 from db.verifications import list_gold_questions
 from evaluation.datasets import read_questions
-from evaluation.gold_skills import GoldQuestion
+from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_traces.demonstrations import open_gold_world
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.metrics import METRICS, format_means
@@ -182,7 +182,7 @@ def _prepare_task(  # noqa: PLR0913, PLR0917 - each is a part of the task
     """The task of a question, whose skills are replied to by the model or by gold reasoning."""
     task = prepare_task(parts, question, project, config).task
     if skill_source is not None and gold is not None:
-        responder = skill_source.make_responder(GoldQuestion(gold, question.text, question.details))
+        responder = skill_source.make_responder(GoldReasoning(gold, question.text, question.details))
         return replace(task, responder=responder, context=replace(task.context, chat=None))
     if task.context.chat is not None:
         return replace(task, context=replace(task.context, chat=shared.guard(question.text)))

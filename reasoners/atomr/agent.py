@@ -29,6 +29,7 @@ from reasoners.base import (
     StepCompletion,
     Task,
 )
+from reasoners.humaniq.options import check_option, check_positive
 from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
 from reasoners.skills.conclusion import OWN_KNOWLEDGE, conclude
 from reasoners.skills.set_operations import Operation, OperationUndefined, combine_answers
@@ -65,6 +66,10 @@ class AtomROptions:
     """Articles or pages read after a search."""
     own: str = "never"
     """Whether the model's own knowledge may answer: never, fallback."""
+
+    def __post_init__(self) -> None:
+        check_option("own", self.own, OWN_KNOWLEDGE_CHOICES)
+        check_positive(passages=self.passages)
 
 
 class OperateRequest(BaseModel):

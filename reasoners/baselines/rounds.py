@@ -17,22 +17,20 @@ from reasoners.baselines.skills import (
     SELF_ASK,
     SOURCE_OPTIONS,
     FollowUpAnswer,
-    ReasonedReply,
     ReasonSentenceReply,
     ReasonSentenceRequest,
     SelfAskReply,
     SelfAskRequest,
-    check_option,
-    check_positive,
     require_answers,
     require_reply,
     require_sources,
 )
+from reasoners.humaniq.options import check_option, check_positive
 from reasoners.retrieval import RetrievalQuery, Retriever
 from reasoners.skills.conclusion import conclude, conclude_from_passages
 from reasoners.skills.shared_skills import PassageQuestion
 from reasoners.skills.skill import SkillCall, SkillResult
-from reasoners.skills.values import AnswersReply, SourcePassage, format_values
+from reasoners.skills.values import AnswersReply, ReasonedReply, SourcePassage, format_values
 
 READER_CHOICES = {
     "on": "a call of its own answers from what was gathered, as published",

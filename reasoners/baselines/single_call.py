@@ -24,21 +24,18 @@ from reasoners.baselines.skills import (
     IN_CONTEXT,
     SOURCE_OPTIONS,
     ArticlesQuestion,
-    ReasonedReply,
-    check_option,
-    check_positive,
     reasons_of,
     require_answers,
     require_sources,
 )
-from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, AgentOptionsError
+from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, AgentOptionsError, check_option, check_positive
 from reasoners.prompting.truncation import count_message_tokens
 from reasoners.retrieval import RetrievalQuery, Retriever
 from reasoners.skills.conclusion import OWN_KNOWLEDGE, conclude, conclude_from_passages
 from reasoners.skills.model_responder import build_skill_messages
 from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion
 from reasoners.skills.skill import Skill, SkillCall, SkillResult
-from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage
+from reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage
 from worlds.source import ArticleListing
 
 MIN_ARTICLE_TOKENS = 15

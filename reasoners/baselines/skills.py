@@ -1,17 +1,16 @@
 """The skills of the baselines: requests, replies and their checks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
 from llm.structured_output import ReplyText
 from reasoners.base import QuestionRefused, ReasonerError, Task
-from reasoners.humaniq.options import AgentOptionsError
 from reasoners.retrieval import SOURCE_TOOLS, list_sources
 from reasoners.skills.shared_skills import BareQuestion, PassageQuestion
 from reasoners.skills.skill import Skill, SkillResult
-from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage, check_answers
+from reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage, check_answers
 
 ALL_SOURCES = "all"
 SOURCE_OPTIONS = {
@@ -24,15 +23,6 @@ SOURCE_OPTIONS = {
 _PACKAGE = "reasoners.baselines"
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 AnswersT = TypeVar("AnswersT", bound=AnswersReply)
-
-
-class _Reasons(BaseModel):
-    reasons: ReplyText
-
-
-# The fields of the last base class come first in the schema: a model has to reason before it answers.
-class ReasonedReply(AnswersReply, _Reasons):
-    """Reasons, then the answers that follow from them."""
 
 
 class ArticlesQuestion(BaseModel):
@@ -165,20 +155,6 @@ REASON_SENTENCE: Skill[ReasonSentenceRequest, ReasonSentenceReply] = Skill(
     ReasonSentenceReply,
     _check_sentence,
 )
-
-
-def check_option(option: str, value: str, choices: Iterable[str]) -> None:
-    """Raise AgentOptionsError if the value of an option is not among its choices."""
-    names = list(choices)
-    if value not in names:
-        raise AgentOptionsError(f"there is no {option} {value!r}; choose one of {', '.join(names)}")
-
-
-def check_positive(**options: int) -> None:
-    """Raise AgentOptionsError for an option below 1."""
-    for option, value in options.items():
-        if value < 1:
-            raise AgentOptionsError(f"{option} is {value}; it must be 1 or more")
 
 
 def require_sources(task: Task, source: str) -> list[str]:

@@ -40,6 +40,7 @@ from reasoners.geek.skills import (
     fill_numbers,
     known_references,
 )
+from reasoners.humaniq.options import check_positive
 from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
 from reasoners.skills.conclusion import conclude
 from reasoners.skills.shared_skills import SelectSourcesRequest
@@ -61,6 +62,9 @@ class GeekOptions:
     """Different sub-questions that each of the first two rounds follows; the paper's exploration has 4."""
     passages: int = 3
     """Articles or pages read after a search; the paper reads ten paragraphs."""
+
+    def __post_init__(self) -> None:
+        check_positive(rounds=self.rounds, explore=self.explore, passages=self.passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ class _Excavation:
         self._expected_calls += 1
         request = StateRequest(question=self._task.question, state=list(state))
         concluded: SkillResult[ConcludeReply] = yield SkillCall(CONCLUDE, request, f"{place}/conclude", span)
-        reply = concluded.reply or ConcludeReply(answers=[], unknown=True)
+        reply = concluded.reply or ConcludeReply(reasons="", answers=[], unknown=True)
         return [_LaneResult(reply, state)]
 
     def _conclude(self, lanes: Sequence[_LaneResult]) -> FinalAnswer:

@@ -7,7 +7,14 @@ from pydantic import BaseModel, Field
 
 from llm.structured_output import ReplyText
 from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage, check_answers, format_values
+from reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    ReasonedReply,
+    SourcePassage,
+    check_answers,
+    format_values,
+)
 
 _REFERENCE = re.compile(r"#(\d+)")
 
@@ -132,10 +139,9 @@ def _check_fact(request: ExtractRequest, reply: FactReply) -> str | None:
     return check_answers(reply, request.passages)
 
 
-class ConcludeReply(AnswersReply):
-    """The answers, the reasons, and the numbers of the facts that they rest on."""
+class ConcludeReply(ReasonedReply):
+    """The reasons, the answers, and the numbers of the facts that they rest on."""
 
-    reasons: ReplyText = ""
     used: list[int] = Field(default_factory=list)
 
 
@@ -196,7 +202,7 @@ CONCLUDE: Skill[StateRequest, ConcludeReply] = Skill(
     StateRequest,
     ConcludeReply,
     _check_conclusion,
-    Fallback("unknown", lambda _request: ConcludeReply(answers=[], unknown=True)),
+    Fallback("unknown", lambda _request: ConcludeReply(reasons="", answers=[], unknown=True)),
 )
 
 

@@ -1,6 +1,6 @@
 """The options of the agents and the values they accept; pages, verbs and evaluations offer them from here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -46,6 +46,20 @@ OPTION_CHOICES: dict[str, Mapping[str, str]] = {
 
 class AgentOptionsError(ValueError):
     """An option is unknown or has an invalid value."""
+
+
+def check_option(option: str, value: str, choices: Iterable[str]) -> None:
+    """Raise AgentOptionsError if the value of an option is not among its choices."""
+    names = list(choices)
+    if value not in names:
+        raise AgentOptionsError(f"there is no {option} {value!r}; choose one of {', '.join(names)}")
+
+
+def check_positive(**options: int) -> None:
+    """Raise AgentOptionsError for an option below 1."""
+    for option, value in options.items():
+        if value < 1:
+            raise AgentOptionsError(f"{option} is {value}; it must be 1 or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from reasoners.base import (
     StepCompletion,
     Task,
 )
+from reasoners.humaniq.options import check_positive
 from reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     COMPLETE,
     RELATIONS,
     STRUCTURE,
     TRIPLES,
-    AnswerTriplesReply,
     AnswerTriplesRequest,
     ChosenRelation,
     CompletedTriple,
@@ -44,6 +44,7 @@ from reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     OfferedRelation,
+    ReasonedReply,
     SourcePassage,
     distinct_values,
     format_values,
@@ -64,6 +65,9 @@ class PdrrOptions:
     """Relations that are followed for a triple, as in the published code."""
     passages: int = 3
     """Articles or pages read where the graph does not tell."""
+
+    def __post_init__(self) -> None:
+        check_positive(relations=self.relations, passages=self.passages)
 
 
 @dataclass(slots=True)
@@ -261,7 +265,7 @@ class _TripleRun:
             values=self._values,
             passages=passages[:MAX_FACTS_SHOWN],
         )
-        answered: SkillResult[AnswerTriplesReply] = yield SkillCall(ANSWER_TRIPLES, request, "answer")
+        answered: SkillResult[ReasonedReply] = yield SkillCall(ANSWER_TRIPLES, request, "answer")
         reply = answered.reply
         if reply is None or reply.unknown:
             raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")

@@ -7,7 +7,14 @@ from pydantic import BaseModel, Field
 from llm.structured_output import ReplyText
 from reasoners.pdrr.triples import Triple, check_triples
 from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import AnswersReply, AnswerValue, OfferedRelation, SourcePassage, check_answers
+from reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    OfferedRelation,
+    ReasonedReply,
+    SourcePassage,
+    check_answers,
+)
 
 _PACKAGE = "reasoners.pdrr"
 
@@ -100,12 +107,6 @@ class AnswerTriplesRequest(BaseModel):
     passages: list[SourcePassage]
 
 
-class AnswerTriplesReply(AnswersReply):
-    """The answers with the reasons."""
-
-    reasons: ReplyText = ""
-
-
 STRUCTURE: Skill[PdrrQuestion, StructureReply] = Skill(
     "structure",
     1,
@@ -144,13 +145,13 @@ COMPLETE: Skill[CompleteRequest, AnswersReply] = Skill(
     lambda request, reply: check_answers(reply, request.passages),
     Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )
-ANSWER_TRIPLES: Skill[AnswerTriplesRequest, AnswerTriplesReply] = Skill(
+ANSWER_TRIPLES: Skill[AnswerTriplesRequest, ReasonedReply] = Skill(
     "answer_triples",
     1,
     "I answer from the completed triples.",
     _PACKAGE,
     AnswerTriplesRequest,
-    AnswerTriplesReply,
+    ReasonedReply,
     lambda request, reply: check_answers(reply, request.passages),
-    Fallback("unknown", lambda _request: AnswerTriplesReply(answers=[], unknown=True)),
+    Fallback("unknown", lambda _request: ReasonedReply(reasons="", answers=[], unknown=True)),
 )

@@ -68,6 +68,15 @@ class AnswersReply(BaseModel):
         return "unknown" if self.unknown else format_values(self.answers)
 
 
+class _Reasons(BaseModel):
+    reasons: ReplyText
+
+
+# The fields of the last base class come first in the schema: a model has to reason before it answers.
+class ReasonedReply(AnswersReply, _Reasons):
+    """Reasons, then the answers that follow from them."""
+
+
 def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
     """What is wrong with answers as one sentence: an unknown id of a passage, or an answer that is also unknown."""
     ids = {passage.id for passage in passages}

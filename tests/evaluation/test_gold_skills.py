@@ -10,7 +10,8 @@ import pytest
 from db.models import Question
 from db.runs import RunOutcome
 from evaluation.datasets import read_questions
-from evaluation.gold_skills import GoldQuestion, OracleResponder
+from evaluation.gold_reasoning import GoldReasoning
+from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.scoring import sample_questions, score_outcome
 from evaluation.skill_sources import (
@@ -60,7 +61,7 @@ class Ground:
         return run_reasoner(reasoner, task, recorder, RunControl(RunLimits(steps=None, seconds=None))), recorder
 
     def oracle(self, question: Question) -> OracleResponder:
-        return OracleResponder(GoldQuestion(self.gold, question.text, question.details))
+        return OracleResponder(GoldReasoning(self.gold, question.text, question.details))
 
 
 @pytest.fixture(scope="module", params=WORLDS)
@@ -110,7 +111,7 @@ def test_malformed_replies_are_healed_at_the_predicted_rate(one_ground: Ground, 
     calls = attempts = wrong = 0
     for question in one_ground.questions:
         oracle = one_ground.oracle(question)
-        gold = GoldQuestion(one_ground.gold, question.text, question.details)
+        gold = GoldReasoning(one_ground.gold, question.text, question.details)
         outcome, recorder = one_ground.run(method, question, FaultyResponder(oracle, fault, gold))
         asked = [step for step in recorder.steps if step.data is not None and "calls" in step.data]
         calls += len(asked)
@@ -134,7 +135,7 @@ def test_malformed_replies_are_healed_at_the_predicted_rate(one_ground: Ground, 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_faulty_run_repeats_itself(one_ground: Ground, method: str):
     question = one_ground.questions[0]
-    gold = GoldQuestion(one_ground.gold, question.text, question.details)
+    gold = GoldReasoning(one_ground.gold, question.text, question.details)
     fault = Fault("wrong", 0.2, seed=3)
     first, second = (
         one_ground.run(method, question, FaultyResponder(OracleResponder(gold), fault, gold))[1] for _ in range(2)

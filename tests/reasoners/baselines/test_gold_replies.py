@@ -9,7 +9,8 @@ import pytest
 
 from db.models import Project, Question
 from evaluation.datasets import read_questions
-from evaluation.gold_skills import GoldQuestion, OracleResponder
+from evaluation.gold_reasoning import GoldReasoning
+from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.scoring import QuestionScore, sample_questions, score_outcome
 from fiction.generator.build import generate_world
@@ -80,7 +81,7 @@ def village(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def answer(
     village: Village, question: Question, name: str, options: dict[str, object], responder: Responder | None = None
 ) -> QuestionScore:
-    responder = responder or OracleResponder(GoldQuestion(village.gold, question.text, question.details))
+    responder = responder or OracleResponder(GoldReasoning(village.gold, question.text, question.details))
     task = Task(question.text, village.context, available_tools(village.context.world), responder=responder)
     outcome = run_reasoner(make_reasoner(name, options), task, MemoryRecorder(), RunControl(RunLimits(steps=2_000)))
     return score_outcome(question, outcome)
@@ -109,7 +110,7 @@ class FirstAnswerChanged:
 
     name = "first answer changed"
 
-    def __init__(self, gold: GoldQuestion) -> None:
+    def __init__(self, gold: GoldReasoning) -> None:
         self._gold = gold
         self._oracle = OracleResponder(gold)
 
@@ -133,7 +134,7 @@ class FirstAnswerChanged:
 
 
 def test_a_changed_intermediate_answer_reaches_the_final_answer(village: Village) -> None:
-    golds = [(question, GoldQuestion(village.gold, question.text, question.details)) for question in village.questions]
+    golds = [(question, GoldReasoning(village.gold, question.text, question.details)) for question in village.questions]
     chains = [(question, gold) for question, gold in golds if _is_chain_from_one_person(gold)]
     scores = [answer(village, question, "self-ask", {}, FirstAnswerChanged(gold)) for question, gold in chains]
     assert len(scores) >= 3
@@ -142,7 +143,7 @@ def test_a_changed_intermediate_answer_reaches_the_final_answer(village: Village
     assert right <= len(scores) / 2
 
 
-def _is_chain_from_one_person(gold: GoldQuestion) -> bool:
+def _is_chain_from_one_person(gold: GoldReasoning) -> bool:
     """Whether each sub-question is about the answers of the one before, of which the first is one person."""
     leaves = [leaf for leaf, _ in gold.subquestions]
     is_chain = len(leaves) > 1 and all(leaf.operator == RELATE for leaf in leaves)
