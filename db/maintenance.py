@@ -8,9 +8,9 @@ from pathlib import Path
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from db.assignments import select_completed_traces
 from db.database import Database
 from db.models import Question, Step, Trace
+from db.projects import select_completed_traces
 from db.schema import current_revision, is_known_revision, latest_revision
 from db.sqlite_files import open_readonly
 
