@@ -14,6 +14,7 @@ from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Run, Trace, utc_now
 
 INSERT_BATCH_SIZE = 1_000
+RESERVATION_PERIOD = timedelta(hours=2)
 
 
 class QuestionSource(Protocol):
@@ -176,9 +177,6 @@ def list_question_kinds(session: Session, names: Sequence[str]) -> list[str]:
     """List the question kinds of these projects in alphabetical order."""
     kinds = select(Question.kind).join(Project, Project.id == Question.project_id).where(Project.name.in_(names))
     return sorted(kind for kind in session.scalars(kinds.distinct()) if kind is not None)
-
-
-RESERVATION_PERIOD = timedelta(hours=2)
 
 
 def find_assignment(session: Session, question_id: UUID, user_id: UUID) -> Assignment | None:

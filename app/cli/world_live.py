@@ -11,10 +11,10 @@ import typer
 from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
 from app.services import services
-from worlds.check import SearchProbe, SourceCallCheck, check_sources, choose_probe
 from worlds.folder import world_folder
+from worlds.importers.files import open_regular_file
 from worlds.live import list_presets, read_preset
-from worlds.regular_file import open_regular_file
+from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe
 
 if TYPE_CHECKING:
     from worlds.live.consent import SentVariable

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TextIO
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
 from fewshot_library.formats.export import TraceExport
-from worlds.regular_file import open_regular_file
+from worlds.importers.files import open_regular_file
 
 # The last string may be cut off; it matches up to the end, which avoids backtracking over its quotes.
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|([{}\[\]:,])', re.DOTALL)

@@ -40,8 +40,7 @@ from fiction.universe.items import CLASSES, ITEM_KINDS, ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
 from worlds.build import create_world_folder, dump_toml
-from worlds.embedded.text import TextWriter
-from worlds.embedded.web import WebWriter
+from worlds.embedded.text import TextWriter, WebWriter
 from worlds.folder import TEXT_FOLDER, WEB_FOLDER, WORLD_FILE, WorldError
 
 _ITEM, _FAILURE, _END = range(3)

@@ -17,7 +17,7 @@ from fiction.universe.items import CLASSES, FIRST_IDS, ITEM_KINDS, PROPERTY_IDS,
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
 from worlds import terms
-from worlds.embedded.names import NameIndexWriter
+from worlds.embedded.graph import NameIndexWriter
 from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
 from worlds.source import Article, Relation
 

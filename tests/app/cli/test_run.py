@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 WORK = """
 import sys
 from pathlib import Path
-from app.uploads import create_upload_folder
+from app.jobs import create_upload_folder
 from runs.process import current_worker_id
 from runs.services import Services
 from settings import Settings

@@ -26,8 +26,7 @@ from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Observation, ToolContext
 from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText
-from worlds.embedded.web import EmbeddedWeb
+from worlds.embedded.text import EmbeddedText, EmbeddedWeb
 from worlds.folder import WorldError, WorldExists
 from worlds.open import open_world, read_world_metadata
 from worlds.source import World

@@ -29,7 +29,7 @@ from fiction.verification.generated import (
 )
 from fiction.verification.verify import verify_world
 from tests.fiction.verification.alterations import change_article, change_graph, change_rows, titles
-from worlds.embedded.web import EmbeddedWeb, WebWriter
+from worlds.embedded.text import EmbeddedWeb, WebWriter
 from worlds.folder import WEB_FOLDER, WorldError
 from worlds.open import read_world_metadata
 from worlds.source import Article, SourceUnavailable

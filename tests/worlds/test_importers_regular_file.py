@@ -16,8 +16,7 @@ from fiction.phantomwiki.instance import import_instance
 from worlds.build import WorldContents, build_world
 from worlds.folder import WorldError
 from worlds.importers import read_articles
-from worlds.importers.files import MalformedFile
-from worlds.regular_file import open_regular_file
+from worlds.importers.files import MalformedFile, open_regular_file
 
 KINDS = ("a folder", "a pipe", "a socket", "a device")
 

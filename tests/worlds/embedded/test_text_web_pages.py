@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from worlds.embedded.web import EmbeddedWeb, WebWriter
+from worlds.embedded.text import EmbeddedWeb, WebWriter
 from worlds.source import NotFound, WebPage
 
 PAGES = (
