@@ -13,8 +13,7 @@ from sqlalchemy import text
 from db import recording
 from db.backup import back_up_database
 from db.database import Database, StoreError
-from db.maintenance import check_database
-from db.schema import latest_revision
+from db.schema import check_database, latest_revision
 
 
 def test_the_check_of_an_empty_database_says_to_upgrade(empty_database):
