@@ -18,7 +18,7 @@ from fiction.generator.progress import StageProgress
 from fiction.generator.prose import generate_articles
 from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions.question_file import read_question_rows
-from fiction.questions.sampler import sample_questions
+from fiction.questions.templates import sample_questions
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions

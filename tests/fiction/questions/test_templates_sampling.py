@@ -15,9 +15,8 @@ from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import encode_expression
 from fiction.questions.question import GeneratedQuestion, count_hops
-from fiction.questions.sampler import MAX_ATTEMPTS, QuestionSampler, sample_questions
 from fiction.questions.sparql import MAX_SET_SIZE
-from fiction.questions.templates import QUESTION_KINDS, build_templates
+from fiction.questions.templates import MAX_ATTEMPTS, QUESTION_KINDS, QuestionSampler, build_templates, sample_questions
 from fiction.questions.walk import ATTRIBUTES
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
@@ -204,7 +203,7 @@ def test_the_same_options_give_the_same_questions_in_every_process() -> None:
     program = (
         "import hashlib, json\n"
         "from fiction.generator.source_split import assign_sources, parse_split\n"
-        "from fiction.questions.sampler import sample_questions\n"
+        "from fiction.questions.templates import sample_questions\n"
         "from fiction.universe.build import make_universe\n"
         "from fiction.universe.options import GenerationOptions\n"
         "options = GenerationOptions(people=150, seed=5, per_template=1, split='text=40,graph=40,web=20')\n"

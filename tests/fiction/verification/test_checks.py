@@ -16,8 +16,9 @@ from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.check import VerificationCheck, check_answers
-from fiction.verification.generated import (
+from fiction.verification.checks import (
+    VerificationCheck,
+    check_answers,
     check_articles,
     check_constraints,
     check_gold,

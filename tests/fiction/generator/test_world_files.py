@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.statements import generate_triples
+from fiction.generator.world_files import generate_triples
 from fiction.universe.build import make_universe
 from fiction.universe.items import PROPERTY_LABELS
 from fiction.universe.options import GenerationOptions
