@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tools.text_to_sparql.rules.anchors import find_anchors
-from tools.text_to_sparql.rules.lexicon import GENDER_RELATION
-from tools.text_to_sparql.rules.scan import FUNCTION_WORDS
+from tools.text_to_sparql.lexicon import GENDER_RELATION
+from tools.text_to_sparql.scan import FUNCTION_WORDS, find_anchors
 from worlds.lexicon.english import PathExpression, PhraseKey, QuestionWord, load_lexicon, phrase_key, split_words
 from worlds.source import Entity, GraphSource, NotFound, Relation, Relations, RelationSearch
 

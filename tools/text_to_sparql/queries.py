@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tools.text_to_sparql.rules.anchors import Anchor
-from tools.text_to_sparql.rules.lexicon import (
+from tools.text_to_sparql.lexicon import (
     GraphLexicon,
     GraphPath,
     PatternLines,
@@ -12,8 +11,8 @@ from tools.text_to_sparql.rules.lexicon import (
     describe_paths,
     entity_term,
 )
-from tools.text_to_sparql.rules.parse import ParsedQuestion, QuestionBranch, ValueRestriction
-from tools.text_to_sparql.rules.scan import RelationMention
+from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction
+from tools.text_to_sparql.scan import Anchor, RelationMention
 from worlds.lexicon.english import Comparison
 
 ANSWER_VARIABLE = "?answer"

@@ -11,8 +11,7 @@ from app.widgets.observation import MAX_ITEMS, build_observation_view
 from db.models import Step
 from fewshot_library.encoder import SentenceEncoder
 from reasoners.provenance import trace_argument_origins
-from tools.registry import get_tool
-from tools.stored_size import (
+from tools.limits import (
     MAX_STORED_DATA_CHARACTERS,
     MAX_STORED_TEXT_CHARACTERS,
     MAX_STORED_VALUE_CHARACTERS,
@@ -20,6 +19,7 @@ from tools.stored_size import (
     bound_text,
     cut_total,
 )
+from tools.registry import get_tool
 from tools.tool import Observation, ToolContext
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.rules.anchors import Anchor
-from tools.text_to_sparql.rules.lexicon import GraphLexicon
-from tools.text_to_sparql.rules.scan import (
+from tools.text_to_sparql.lexicon import GraphLexicon
+from tools.text_to_sparql.scan import (
     AUXILIARY_VERBS,
     DETERMINERS,
     RELATIVE_PRONOUNS,
+    Anchor,
     QuestionScan,
     RelationMention,
 )

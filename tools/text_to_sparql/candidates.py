@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from tools.text_to_sparql.rules.anchors import Anchor, find_anchors
-from tools.text_to_sparql.rules.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop
-from tools.text_to_sparql.rules.parse import ParsedQuestion, QuestionBranch, ValueRestriction, parse_question
-from tools.text_to_sparql.rules.queries import QueryComposer, QueryDraft
-from tools.text_to_sparql.rules.scan import RelationMention
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop
+from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction, parse_question
+from tools.text_to_sparql.queries import QueryComposer, QueryDraft
+from tools.text_to_sparql.scan import Anchor, RelationMention, find_anchors
 from tools.tool import EncodeFunction
 from worlds.lexicon.english import split_words
 from worlds.source import Entity, GraphSource, Relation, SourceTimeout
