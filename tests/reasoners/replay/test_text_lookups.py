@@ -8,10 +8,9 @@ import pytest
 
 from db.trace_record import TraceRecord
 from reasoners.base import Action, Task
-from reasoners.replay.entities import FoundEntity
-from reasoners.replay.entity_resolver import EntityResolver
 from reasoners.replay.knowledge import ReplayKnowledge
-from reasoners.replay.session import ReplayBroken, ReplayGenerator, ReplaySession
+from reasoners.replay.session import FoundEntity, ReplayBroken, ReplayGenerator, ReplaySession
+from reasoners.replay.text_lookups import EntityResolver
 from tests.fixtures.town import Town
 from tests.reasoners.replay.conftest import Namesakes
 from tools.registry import BUILT_IN_TOOLS

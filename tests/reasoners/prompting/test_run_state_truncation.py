@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fewshot_library.encoder import SentenceEncoder
-from reasoners.prompting.truncation import estimate_tokens, truncate_observation
+from reasoners.prompting.run_state import estimate_tokens, truncate_observation
 from tests.fixtures.harbour import no_meaning
 
 NOTICE = re.compile(r"\.\.\. ([\d,]+) more (rows?|sentences?|characters) left out$")

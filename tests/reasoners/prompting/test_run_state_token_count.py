@@ -3,7 +3,7 @@
 import pytest
 
 from llm.types import Message, ModelToolCall
-from reasoners.prompting.truncation import count_message_tokens, count_tool_tokens, estimate_tokens, truncate_to_tokens
+from reasoners.prompting.run_state import count_message_tokens, count_tool_tokens, estimate_tokens, truncate_to_tokens
 from tools.registry import BUILT_IN_TOOLS
 
 
