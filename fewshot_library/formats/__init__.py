@@ -6,12 +6,12 @@ from typing import BinaryIO
 
 from fewshot_library.formats.atif import ATIF
 from fewshot_library.formats.dspy import DSPY
-from fewshot_library.formats.export import TraceExport
 from fewshot_library.formats.format import (
     ExportLosses,
     FileHead,
     FormatError,
     ReadResult,
+    TraceExport,
     TraceFormat,
     open_bytes,
 )

@@ -23,7 +23,7 @@ from db.schema import check_database, downgrade, upgrade
 from db.tool_report import ToolCallFilter, build_tool_report
 from db.trace_configuration import DemonstrationReference, TraceConfiguration
 from fewshot_library.formats import FORMATS
-from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import TraceExport
 from fewshot_library.formats.showhow import read_records
 
 FORMER = Path(__file__).with_name("former")

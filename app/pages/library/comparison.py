@@ -10,7 +10,7 @@ from app.widgets.library_choice import SelectedLibrary, list_versions
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import TableCell, show_table
 from db.libraries import Demonstration, LibraryVersion
-from fewshot_library.statistics import LibraryStatistics
+from fewshot_library.library import LibraryStatistics
 
 MAX_LISTED_CHANGES = 500
 """Maximum demonstrations listed in a table; the rest is counted."""

@@ -11,9 +11,8 @@ from app.widgets.library_choice import LibraryStamp, SelectedLibrary, load_demon
 from app.widgets.plain_text import escape_markdown
 from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database
-from fewshot_library.sequence_map import SequenceMap, build_sequence_map
-from fewshot_library.sequence_similarity import encode_actions
-from fewshot_library.statistics import LibraryStatistics
+from fewshot_library.library import LibraryStatistics
+from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map, encode_actions
 
 MAX_DRAWN_SEQUENCES = 400
 """Maximum sequences on the map; the most used are drawn."""

@@ -22,7 +22,7 @@ from db.libraries import DemonstrationFilter
 from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
 from fewshot_library.selection import SelectionError
-from fewshot_library.sequence_map import SequenceMap, build_sequence_map
+from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
 from worlds.source import SourceError
 
 MAX_POINTS = 400

@@ -17,7 +17,7 @@ from db.libraries import MODELS, PEOPLE
 from db.models import Judgement, Project, User
 from db.trace_record import TraceRecord
 from db.verifications import SCORE_ASPECT
-from evaluation.number_format import format_count
+from evaluation.value_format import format_count
 
 PAGE_SIZE = 25
 MAX_ANSWER_LENGTH = 120

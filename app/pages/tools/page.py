@@ -19,8 +19,8 @@ from db.libraries import MODELS, PEOPLE
 from db.models import User
 from db.projects import list_projects
 from db.tool_report import LATENCY_BUCKET_BOUNDS, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
-from evaluation.number_format import format_count, format_money, format_seconds
 from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
+from evaluation.value_format import format_count, format_money, format_seconds
 from runs.services import Services
 
 TOOL_COLUMNS = (

@@ -20,7 +20,6 @@ from db.database import Database
 from db.models import Project, Run, User
 from db.verifications import VerificationOutcome
 from evaluation.metrics import METRICS
-from evaluation.number_format import format_money
 from evaluation.repairs import (
     VerificationFailure,
     count_demonstrations_by_kind,
@@ -28,12 +27,13 @@ from evaluation.repairs import (
     list_failures,
     repair_priority,
 )
-from evaluation.verification_report import (
+from evaluation.scoring import (
     VerificationReport,
     build_verification_report,
     format_model,
     summarize_outcomes,
 )
+from evaluation.value_format import format_money
 from llm.profiles import ProfileError
 from llm.types import DEFAULT_PROFILE_NAME
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS

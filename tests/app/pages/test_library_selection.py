@@ -12,7 +12,7 @@ from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.formats import read_traces
 from fewshot_library.library import LoadedLibrary
 from fewshot_library.selection import SELECTION_MODES, SelectionConfig
-from fewshot_library.sequence_map import build_sequence_map
+from fewshot_library.sequence_similarity import build_sequence_map
 from tests.fewshot_library.conftest import to_demonstration
 
 QUESTION = "Which mountain is the highest in Alaska?"
