@@ -1,6 +1,7 @@
 """Background jobs of the server: verbs of the command line, each in a process of its own.
 
 A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (app/progress.py).
+Uploads are stored in a folder of the home while a job imports them.
 """
 
 import atexit
@@ -17,7 +18,7 @@ from threading import Lock, Thread
 from typing import Literal
 
 from app.progress import ProgressEvent, parse_progress_event
-from worlds.scratch_folder import ScratchFolder
+from worlds.scratch_folder import ScratchFolder, claim_abandoned_folders
 
 # A server that was started in the background ignores SIGINT, and its child processes would inherit that.
 _ENTRY_POINT = (
@@ -27,6 +28,7 @@ _PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _GRACE_SECONDS = 10.0
 """Seconds that a stopped process has to clean up before it is killed."""
 JobState = Literal["running", "done", "stopped", "failed"]
+_UPLOAD_PREFIX = "import-"
 
 
 class JobError(Exception):
@@ -173,3 +175,16 @@ class JobRegistry:
         for job in running:
             with suppress(subprocess.TimeoutExpired):
                 job.process.wait(_GRACE_SECONDS)
+
+
+def create_upload_folder(uploads: Path, world: str) -> ScratchFolder:
+    """A new folder for the files of which the world is made; OSError if it cannot be written."""
+    return ScratchFolder(uploads, _UPLOAD_PREFIX, world)
+
+
+def remove_abandoned_uploads(uploads: Path) -> list[str]:
+    """Remove the uploads of killed imports, and return a sentence about each."""
+    return [
+        f"Removed the files that were uploaded for the world {folder.name.split('-', 2)[-1]}: its import was killed."
+        for folder in claim_abandoned_folders(uploads, _UPLOAD_PREFIX)
+    ]

@@ -12,9 +12,9 @@ import typer
 from app.capacity import raise_descriptor_limit
 from app.cli.output import CommandError
 from app.cli.setup import prepare
+from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
 from app.services import services
-from app.uploads import remove_abandoned_uploads
 from runs.process import end_interrupted_runs
 from runs.services import Services
 from worlds.build import remove_half_built_worlds

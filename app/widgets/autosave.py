@@ -18,9 +18,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from app.widgets.opened_trace import OpenedTrace, signing_key
 from app.widgets.page_layout import read_asset
 from app.widgets.plain_text import format_sentence
+from app.widgets.queue import OpenedTrace, signing_key
 from db import recording, users
 from db.database import Database, StoreError
 from db.models import Draft

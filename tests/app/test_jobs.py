@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import Job, JobError, JobRegistry
+from app.jobs import Job, JobError, JobRegistry, create_upload_folder
 from app.progress import parse_progress_event
-from app.uploads import create_upload_folder
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
 
