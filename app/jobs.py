@@ -1,6 +1,7 @@
 """Background jobs of the server: verbs of the command line, each in a process of its own.
 
 A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (app/progress.py).
+Uploads are stored in a folder of the home while a job imports them.
 """
 
 import atexit

@@ -8,7 +8,7 @@ from uuid import UUID
 from db.database import RowNotFound
 from db.trace_record import TraceRecord
 from db.traces import load_trace
-from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import TraceExport
 from tools.registry import ToolRegistry
 from tools.tool import Tool
 

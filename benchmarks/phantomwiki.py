@@ -12,7 +12,7 @@ from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import Expression
 from fiction.questions.question_file import read_question_rows
 from fiction.universe.universe import Universe
-from fiction.verification.check import VerificationCheck, parse_row_expression
+from fiction.verification.checks import VerificationCheck, parse_row_expression
 from fiction.verification.verify import verify_world
 
 _CHECK_NAMES = ("answers", "answers of queries", "relation cells")

@@ -13,10 +13,10 @@ from uuid_utils.compat import uuid7
 
 from db import libraries, projects, queue, review, users
 from db import traces as trace_store
-from db.bulk_insert import field_values, insert_rows
 from db.database import Database
 from db.models import Project, Question, Step, Trace
 from db.schema import upgrade
+from db.serialization import field_values, insert_rows
 from db.tool_report import ToolCallFilter, build_tool_report
 
 QUESTION_COUNT, STEP_COUNT, PERSON_COUNT, REPEAT_COUNT, BATCH_SIZE = 100_000, 10, 50, 20, 2_000

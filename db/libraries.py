@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.bulk_insert import insert_rows
 from db.database import Conflict, RowNotFound
 from db.models import Judgement, Library, LibraryItem, Project, Question, Step, Trace, User
+from db.serialization import insert_rows
 from db.users import ADMIN, REVIEWER, require_role
 from folder_names import explain_refused_name, shorten_name
 

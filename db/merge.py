@@ -9,10 +9,9 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.assignments import update_completed_count
-from db.bulk_insert import field_values, insert_rows
 from db.models import Base, Project, Question, Run, Step, Trace, User
-from db.projects import find_project
+from db.projects import find_project, update_completed_count
+from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 

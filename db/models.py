@@ -116,7 +116,7 @@ class Question(Base):
     decomposition: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     completed: Mapped[int] = mapped_column(default=0)
-    """The number of people with a submitted or approved trace of it; db/assignments.py updates it for the queue."""
+    """The number of people with a submitted or approved trace of it; db/projects.py updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
-from db.assignments import find_assignment, reserve_question, select_completed_traces
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, utc_now
+from db.projects import find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
 from db.users import require_role
 

@@ -7,10 +7,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, select, tuple_
 from sqlalchemy.orm import Session
 
-from db.assignments import update_completed_count
 from db.database import Conflict
 from db.libraries import MODELS, PEOPLE
 from db.models import Edit, Judgement, Question, Step, Trace, User
+from db.projects import update_completed_count
 from db.steady_clock import id_after
 from db.traces import lock_trace
 from db.users import ADMIN, REVIEWER, is_only_person, require_role

@@ -1,13 +1,21 @@
-"""The schema of the database: upgrade and downgrade by migrations."""
+"""The schema of the database: upgrade and downgrade by migrations, and the checks of a database."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
 
 from db.database import Database, StoreError, StoreUnavailable
+from db.models import Question, Step, Trace
+from db.projects import select_completed_traces
+from db.sqlite_files import open_readonly
 
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
 
@@ -61,3 +69,90 @@ def _alembic_config(connection: object) -> Config:
 
 def _script_directory() -> ScriptDirectory:
     return ScriptDirectory(str(MIGRATIONS_FOLDER))
+
+
+def check_database(database: Database) -> list[str]:
+    """Check the database and return its problems, one sentence each."""
+    if database.is_sqlite and (damage := _find_sqlite_damage(Path(database.url.database or ""))):
+        return [damage]
+    problems = []
+    revision = current_revision(database)
+    with database.read() as session:
+        if database.is_sqlite:
+            violations = session.execute(text("PRAGMA foreign_key_check")).all()
+            problems += [f"table {row[0]}: row {row[1]} refers to a missing {row[2]}" for row in violations]
+        if revision == latest_revision():
+            problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
+        else:
+            remedy = "run `showhow db upgrade`" if is_known_revision(revision) else "update the program"
+            revisions = f"the database is at revision {revision or 'none'}, the program at {latest_revision()}"
+            problems.append(f"{revisions}; {remedy}")
+    return problems
+
+
+def _find_sqlite_damage(path: Path) -> str | None:
+    """Describe the damage of the file in one sentence; reads only, so that a log of another database is not applied."""
+    if not path.is_file() or not path.stat().st_size:  # not created yet
+        return None
+    damage = _read_damage(path)
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.is_file() and wal.stat().st_size and _read_damage(path, without_wal=True) is None:
+        damage = damage or _find_other_schema(path)
+        return damage and (
+            f"{path} is sound, but {wal.name} beside it belongs to another database ({damage}): stop Showhow, move "
+            f"{wal.name} and {path.name}-shm away, or restore a backup with `showhow db restore FILE`"
+        )
+    return damage and (
+        f"{path} is damaged or not a database ({damage}): stop Showhow and restore a backup with `showhow db restore "
+        "FILE`, which keeps this file aside"
+    )
+
+
+def _find_other_schema(path: Path) -> str | None:
+    """Whether the log replaces all pages of the file by those of another program's database."""
+    if _has_schema(path) or not _has_schema(path, without_wal=True):
+        return None
+    return "with it, there are no tables of Showhow"
+
+
+def _has_schema(path: Path, *, without_wal: bool = False) -> bool:
+    with closing(open_readonly(path, without_wal=without_wal)) as connection:
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'alembic_version'")
+        return bool(tables.fetchone()[0])
+
+
+def _read_damage(path: Path, *, without_wal: bool = False) -> str | None:
+    """Return the first damage that SQLite finds; None for a sound file."""
+    try:
+        with closing(open_readonly(path, without_wal=without_wal)) as connection:
+            result = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return None if result == "ok" else result.replace("\n", " ")
+
+
+def _find_position_gaps(session: Session) -> Iterator[str]:
+    rows = session.execute(
+        select(Step.trace_id, func.count(), func.min(Step.position), func.max(Step.position))
+        .where(Step.removed_at.is_(None))
+        .group_by(Step.trace_id)
+        .having((func.count() != func.max(Step.position)) | (func.min(Step.position) != 1))
+    )
+    for trace_id, count, first, last in rows:
+        yield f"trace {trace_id}: its {count} steps are numbered from {first} to {last}"
+
+
+def _find_miscounted_questions(session: Session) -> Iterator[str]:
+    counts = (
+        select_completed_traces()
+        .group_by(Trace.question_id)
+        .with_only_columns(Trace.question_id, func.count(Trace.author_id.distinct()).label("people"))
+        .subquery()
+    )
+    rows = session.execute(
+        select(Question.id, Question.completed, func.coalesce(counts.c.people, 0))
+        .outerjoin(counts, counts.c.question_id == Question.id)
+        .where(Question.completed != func.coalesce(counts.c.people, 0))
+    )
+    for question_id, stored_count, people in rows:
+        yield f"question {question_id}: {people} people completed it, but the stored count is {stored_count}"

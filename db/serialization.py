@@ -1,9 +1,10 @@
-"""Convert rows to JSON values and back without loss.
+"""Convert rows to JSON values and back without loss, and insert many at once.
 
 A field that a later version added is omitted if it has its default. So a row of an earlier version is exported
 unchanged, and an earlier version can read every row without the newer fields.
 """
 
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -12,7 +13,8 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from db.bulk_insert import field_values
+from sqlalchemy.orm import Session
+
 from db.models import Base, Run, Step
 from db.types import UnstorableValue, check_storable_text
 
@@ -36,6 +38,17 @@ ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
 
 class InvalidRecord(ValueError):
     """The values are not a valid row: a field is unknown, missing or of another type."""
+
+
+def field_values(row: Base) -> dict[str, Any]:
+    """Return the fields of a row by name."""
+    return {column.name: getattr(row, column.name) for column in fields(row)}
+
+
+def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any]]) -> None:
+    """Insert the rows unchanged, keys and versions included; each row has every column of the table."""
+    if rows:
+        session.execute(kind.__table__.insert(), list(rows))  # type: ignore[attr-defined]
 
 
 def to_json_fields(row: Base) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import flag_modified
 
-from db.assignments import reserve_question
 from db.database import Conflict, RowNotFound
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.projects import reserve_question
 from db.trace_record import TraceRecord
 from db.users import require_role
 

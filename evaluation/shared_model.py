@@ -15,7 +15,7 @@ from threading import Event, Lock, Timer
 from typing import TypeVar
 
 from db.database import Conflict
-from llm.client import ChatClient
+from llm.client import DEFAULT_REPLY_BOUND, ChatClient, price_usage
 from llm.errors import (
     MAX_ATTEMPTS,
     ChatAuthenticationError,
@@ -29,7 +29,6 @@ from llm.errors import (
     ChatUnavailable,
     ChatUnreachable,
 )
-from llm.token_bounds import DEFAULT_REPLY_BOUND, price_usage
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
 from runs.workers import RunStopped

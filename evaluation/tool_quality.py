@@ -17,8 +17,7 @@ from db.tool_report import (
     ToolStatistics,
     build_tool_report,
 )
-from evaluation.csv_cells import neutralize_cell
-from evaluation.number_format import format_count, format_money, format_tokens
+from evaluation.value_format import format_count, format_money, format_tokens, neutralize_cell
 from runs.services import Services
 from worlds.source import ErrorKind
 

@@ -1,7 +1,8 @@
-"""A loaded library version: its card, its demonstrations with embeddings, and the selection for a question."""
+"""A loaded library version: its card, its demonstrations with embeddings, their statistics, and the selection."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -158,3 +159,74 @@ def _pick_to_json(
 def _round_finite(number: float) -> float | None:
     # The log of a vanishing determinant is minus infinity, which JSON cannot represent.
     return round(number, 6) if np.isfinite(number) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryDifference:
+    """The demonstrations added and removed, compared by trace id, in the order of their version."""
+
+    added: list[Demonstration]
+    removed: list[Demonstration]
+    kept: int
+
+
+def compare_versions(before: Sequence[Demonstration], after: Sequence[Demonstration]) -> LibraryDifference:
+    """Compare an earlier with a later version."""
+    old, new = ({demonstration.trace_id for demonstration in version} for version in (before, after))
+    return LibraryDifference(
+        added=[demonstration for demonstration in after if demonstration.trace_id not in old],
+        removed=[demonstration for demonstration in before if demonstration.trace_id not in new],
+        kept=len(old & new),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryStatistics:
+    """Counts over demonstrations; the dictionaries omit zero counts."""
+
+    demonstrations: int
+    lengths: dict[int, int]
+    """Demonstrations by number of actions."""
+    tools: dict[str, int]
+    """Actions by tool."""
+    kinds: dict[str, int]
+    ratings: dict[int, int]
+    """Demonstrations by mean rating, rounded to whole stars."""
+    unrated: int
+    worlds: dict[str, int]
+    people: int
+    models: int
+    sequences: int
+    """Distinct sequences of actions."""
+    unused_tools: list[str]
+    """Tools that no demonstration uses."""
+    missing_kinds: list[str]
+    """Kinds of questions in the projects that no demonstration answers."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts for programs."""
+        return asdict(self)
+
+
+def compute_statistics(
+    demonstrations: Sequence[Demonstration], *, tools: Iterable[str] = (), kinds: Iterable[str] = ()
+) -> LibraryStatistics:
+    """Count demonstrations; `tools` and `kinds` list all that exist, to report those without a demonstration."""
+    tool_counts = Counter(tool for demonstration in demonstrations for tool in demonstration.tools)
+    kind_counts = Counter(demonstration.kind for demonstration in demonstrations if demonstration.kind is not None)
+    people = sum(demonstration.reasoner == "human" for demonstration in demonstrations)
+    rated = [round(demonstration.rating) for demonstration in demonstrations if demonstration.rating is not None]
+    return LibraryStatistics(
+        demonstrations=len(demonstrations),
+        lengths=dict(sorted(Counter(len(demonstration.tools) for demonstration in demonstrations).items())),
+        tools=dict(tool_counts.most_common()),
+        kinds=dict(kind_counts.most_common()),
+        ratings=dict(sorted(Counter(rated).items())),
+        unrated=len(demonstrations) - len(rated),
+        worlds=dict(Counter(demonstration.world for demonstration in demonstrations).most_common()),
+        people=people,
+        models=len(demonstrations) - people,
+        sequences=len(encode_actions([demonstration.tools for demonstration in demonstrations]).sequences),
+        unused_tools=[tool for tool in tools if tool not in tool_counts],
+        missing_kinds=[kind for kind in kinds if kind not in kind_counts],
+    )

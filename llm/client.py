@@ -1,4 +1,4 @@
-"""The client of a language model: deadline, usage, and a recorder for every request; retries are in llm/retries.py.
+"""The client of a language model: deadline, retries within a rate limit, usage, and a recorder for every request.
 
     chat = build_chat_client(ModelProfile("openai:gpt-4.1"))
     reply = chat.with_purpose("step").ask([Message("user", "Which city?")])
@@ -7,18 +7,21 @@ The model itself is LangChain's (llm/langchain_model.py); it loads with the firs
 with a message of one sentence (llm/errors.py).
 """
 
+import json
+import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from llm.errors import ChatEmptyReply, ChatError
-from llm.rate_limiter import RequestLimits, get_rate_limiter_of_model
-from llm.retries import RetryingModel
-from llm.token_bounds import price_usage
+from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatUnreachable
+from llm.rate_limiter import ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
+from llm.retry_hints import parse_budgets
 from llm.types import (
     ChatModel,
     ChatReply,
@@ -29,13 +32,20 @@ from llm.types import (
     OutgoingRequest,
     ToolSpec,
 )
-from llm.usage import Usage
+from llm.usage import TokenPrice, Usage
 from worlds.text_normalization import make_storable, replace_unstorable
 
 if TYPE_CHECKING:
     from llm.telemetry import Telemetry
 
 DEFAULT_PURPOSE = "request"
+DEFAULT_REPLY_BOUND = 32_768
+"""The most tokens of a reply for which no limit is set."""
+_BYTES_PER_TOKEN = 2
+"""Text has at least so many bytes for each token: about four in English, two to three in other scripts and in JSON."""
+_TOKENS_PER_MESSAGE = 8
+_INITIAL_BACKOFF_SECONDS = 0.5
+_MAX_BACKOFF_SECONDS = 8.0
 
 
 class ModelCallRecorder(Protocol):
@@ -257,3 +267,122 @@ def _empty_reply_error(name: str, stopped: str, usage: Usage) -> ChatEmptyReply:
         error = ChatEmptyReply(f"{name} replied with an empty message; ask again, or use another model.")
     error.usage = usage
     return error
+
+
+class RetryingModel:
+    """A model whose requests keep to its rate limit; failed ones are retried. Thread-safe.
+
+    An attempt takes at most `attempt_seconds`; waiting for the rate limit is not part of it.
+    """
+
+    def __init__(
+        self, model: ChatModel, limiter: ModelRateLimiter, attempt_seconds: float, limits: RequestLimits
+    ) -> None:
+        self._model = model
+        self._limiter = limiter
+        self._attempt_seconds = attempt_seconds
+        self._limits = limits
+        self._was_reached = False
+
+    def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
+        """Return the reply within `seconds`; ChatError if the error is not retryable or no time is left.
+
+        `usage.unreported_calls` of the reply counts failed attempts that may have spent tokens.
+        """
+        deadline = time.monotonic() + seconds
+        tokens = bound_prompt_tokens(request)
+        attempts: Counter[type[ChatError]] = Counter()
+        unreported = 0
+        while True:
+            started: StartedRequest | None = None
+            try:
+                with self._limiter.slot(self._limits, deadline):
+                    started = self._limiter.acquire(tokens, self._limits, deadline)
+                    reply = self._send(request, started, min(self._attempt_seconds, deadline - time.monotonic()))
+            except ChatError as error:
+                failure = error
+            else:
+                return replace(reply, usage=replace(reply.usage, unreported_calls=unreported))
+            failure.unreported_attempts = unreported
+            unreported += failure.usage_unknown
+            attempts[type(failure)] += 1
+            if started is None:
+                raise failure
+            self._wait_or_raise(failure, started, attempts[type(failure)], deadline)
+
+    def _send(self, request: ChatRequest, started: StartedRequest, seconds: float) -> ChatReply:
+        reply = self._model.reply(replace(request, on_headers=partial(self._observe_headers, started)), seconds)
+        self._was_reached = True
+        self._limiter.confirm(started, self._limits, reply.usage.max_tokens)
+        return reply
+
+    def _observe_headers(self, started: StartedRequest, headers: Mapping[str, str]) -> None:
+        self._limiter.observe_budgets(started, parse_budgets(headers))
+
+    def _wait_or_raise(self, failure: ChatError, started: StartedRequest, attempt: int, deadline: float) -> None:
+        """Wait until the request can be sent again, or raise the failure."""
+        self._was_reached |= not isinstance(failure, ChatUnreachable)
+        is_rate_limited = isinstance(failure, ChatRateLimited)
+        if is_rate_limited:
+            self._limiter.refuse(started, failure.retry_after)
+        # The address of a server that never answered is probably wrong.
+        max_attempts = failure.max_attempts if self._was_reached else MAX_ATTEMPTS
+        if not failure.retryable or (max_attempts is not None and attempt >= max_attempts):
+            raise failure
+        if is_rate_limited:
+            # The limiter waits.
+            return
+        wait = _backoff_seconds(attempt) if failure.retry_after is None else failure.retry_after
+        if time.monotonic() + wait > deadline:
+            raise failure
+        time.sleep(wait)
+
+
+def _backoff_seconds(attempt: int) -> float:
+    """Exponential backoff with jitter, for servers that name no time."""
+    return min(_MAX_BACKOFF_SECONDS, _INITIAL_BACKOFF_SECONDS * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+
+
+def bound_prompt_tokens(request: ChatRequest) -> int:
+    """The most tokens that the messages and tools of a request can have."""
+    texts = [message.text for message in request.messages]
+    texts += [f"{call.name} {call.arguments}" for message in request.messages for call in message.calls]
+    texts += [f"{tool.name} {tool.description} {json.dumps(dict(tool.schema))}" for tool in request.tools]
+    return _bound_text(texts) + _TOKENS_PER_MESSAGE * (len(request.messages) + len(request.tools) + 1)
+
+
+def bound_reply_tokens(reply: ChatReply) -> int:
+    """The most tokens that a complete reply can have."""
+    return _bound_text([reply.text, reply.thoughts, *(f"{call.name} {call.arguments}" for call in reply.calls)])
+
+
+def price_usage(
+    usage: Usage,
+    price: TokenPrice | None,
+    request: ChatRequest,
+    reply: ChatReply | None,
+    reply_limit: int | None = None,
+) -> Usage:
+    """The usage of a request with its cost; with upper bounds if the tokens of one of its attempts were not reported.
+
+    `usage.unreported_calls` counts the failed attempts that may have spent tokens; `reply` is None if all have failed.
+    """
+    usage = replace(usage, cost=price.cost_of(usage) if price else None)
+    is_unreported = reply is not None and usage.max_tokens is None
+    if not usage.unreported_calls and not is_unreported:
+        return usage
+    prompt = bound_prompt_tokens(request)
+    input_tokens = usage.unreported_calls * prompt
+    output_tokens = usage.unreported_calls * (reply_limit or DEFAULT_REPLY_BOUND)
+    if is_unreported and reply is not None:
+        input_tokens, output_tokens = input_tokens + prompt, output_tokens + bound_reply_tokens(reply)
+    return replace(
+        usage,
+        unreported_calls=usage.unreported_calls + is_unreported,
+        token_bound=(usage.max_tokens or 0) + input_tokens + output_tokens,
+        cost_bound=(usage.cost or 0.0) + price.max_cost_of(input_tokens, output_tokens) if price else None,
+    )
+
+
+def _bound_text(texts: list[str]) -> int:
+    return sum(len(text.encode(errors="replace")) // _BYTES_PER_TOKEN + 1 for text in texts)

@@ -7,8 +7,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from llm.client import price_usage
 from llm.errors import ChatBadRequest, ChatError
-from llm.token_bounds import price_usage
 from llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
 from llm.usage import Usage
 

@@ -7,9 +7,9 @@ from llm.client import ChatClient
 from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
 from tools.errors import ToolError
 from tools.parameter import Accepts
+from tools.text_to_sparql.candidates import SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.llm_writer import QueryTrial, write_queries
-from tools.text_to_sparql.rules.candidates import SemanticRelationMatcher, find_candidates
-from tools.text_to_sparql.rules.vocabulary import load_vocabulary
+from tools.text_to_sparql.vocabulary import load_vocabulary
 from tools.tool import Observation, ToolContext
 from worlds.source import Entity, ErrorKind, GraphSource, NotFound, Relation
 

@@ -23,9 +23,8 @@ from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.usage import Usage
 from tools.errors import ToolError
-from tools.limits import ToolLimits
+from tools.limits import ToolLimits, bound_data, bound_text
 from tools.parameter import Accepts, Parameter, parse_parameters
-from tools.stored_size import bound_data, bound_text
 from worlds.source import ErrorKind, SourceError, World
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from app.cli.db import AsJson, format_restore, open_database, report_restore
 from app.cli.output import CommandError, emit, open_atomically
 from app.progress import print_progress
 from app.services import services
-from db.backup import back_up_database
-from db.restore import restore_database
+from db.backup import back_up_database, restore_database
 from worlds.build import create_world_folder
 from worlds.folder import WORLD_FILE, WorldError, list_world_names
 from worlds.live.consent import CONSENT_FILE

@@ -9,12 +9,10 @@ import typer
 
 from app.cli.output import CommandError, emit
 from app.services import services
-from db.backup import back_up_database
+from db.backup import RestoredDatabase, back_up_database, restore_database
 from db.database import Database
-from db.maintenance import check_database
 from db.projects import list_world_hashes
-from db.restore import RestoredDatabase, restore_database
-from db.schema import current_revision
+from db.schema import check_database, current_revision
 from db.schema import upgrade as upgrade_schema
 from worlds.folder import list_world_names
 

@@ -40,14 +40,15 @@ from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_traces.demonstrations import open_gold_world
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.metrics import METRICS, format_means
-from evaluation.number_format import format_seconds
 from evaluation.scoring import (
     REFUSED,
     QuestionScore,
+    format_usage,
     sample_questions,
     score_outcome,
     summarize_calls,
     summarize_scores,
+    summarize_usage,
 )
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
 from evaluation.skill_sources import (
@@ -57,7 +58,7 @@ from evaluation.skill_sources import (
     UnknownSkillSource,
     parse_skill_source,
 )
-from evaluation.verification_report import format_usage, summarize_usage
+from evaluation.value_format import format_seconds
 from fiction.questions.question_file import QUESTIONS_FILE
 from reasoners.base import Task
 from runs.preparation import RunConfig, prepare_task, record_profile

@@ -33,11 +33,16 @@ from evaluation.selection_usage import UsageRequest, compute_usage
 from fewshot_library.formats import find_writer, writable_formats
 from fewshot_library.formats.format import FormatError
 from fewshot_library.leakage import LeakageError
-from fewshot_library.library import FreezeOptions, LoadedLibrary, SelectedDemonstrations
+from fewshot_library.library import (
+    FreezeOptions,
+    LibraryStatistics,
+    LoadedLibrary,
+    SelectedDemonstrations,
+    compare_versions,
+    compute_statistics,
+)
 from fewshot_library.selection import SelectionConfig, SelectionError
-from fewshot_library.sequence_map import build_sequence_map
-from fewshot_library.sequence_similarity import DISTANCES
-from fewshot_library.statistics import LibraryStatistics, compare_versions, compute_statistics
+from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 PROGRESS_INTERVAL = 20

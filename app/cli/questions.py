@@ -10,8 +10,8 @@ from app.services import services
 from db import projects
 from evaluation.datasets import list_format_names, read_questions
 from evaluation.datasets.record import QuestionRecord
+from worlds.importers.files import open_regular_file
 from worlds.open import read_world_metadata
-from worlds.regular_file import open_regular_file
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
 

@@ -12,8 +12,8 @@ from app.cli.output import CommandError, emit
 from app.services import services
 from db.libraries import MODELS, PEOPLE
 from db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
-from evaluation.number_format import format_count, format_seconds
 from evaluation.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
+from evaluation.value_format import format_count, format_seconds
 from tools.registry import ToolProviderStatus, ToolRegistry
 from tools.tool import Tool
 

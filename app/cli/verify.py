@@ -35,13 +35,13 @@ from db.models import Run
 from db.projects import find_project
 from evaluation.metrics import METRICS, format_means
 from evaluation.repairs import freeze_repairs, list_failures
-from evaluation.shared_model import TotalLimits
-from evaluation.verification_report import (
+from evaluation.scoring import (
     VerificationReport,
     build_verification_report,
     format_usage,
     summarize_outcomes,
 )
+from evaluation.shared_model import TotalLimits
 from evaluation.verify import (
     ExecutionOptions,
     VerificationPlan,

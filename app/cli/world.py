@@ -1,33 +1,40 @@
-"""`showhow world import | generate | list | info | search | article | query`; the other verbs are in world_*."""
+"""`showhow world add | check | import | generate | verify | export | list | info | search | article | query`.
 
+The verbs of facts and questions are in world_questions.py.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli import world_live, world_questions
+from app.cli import world_questions
 from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.cli.world_published import INSTANCE_FORMAT, export, format_instance_counts, import_published_instance, verify
 from app.progress import make_stage_printer, print_progress
 from app.services import services
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
 from worlds.build import WorldContents, build_world
+from worlds.folder import world_folder
 from worlds.importers import read_articles
-from worlds.open import list_worlds, read_world_metadata
+from worlds.importers.files import open_regular_file
+from worlds.live import list_presets, read_preset
+from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe, list_worlds, read_world_metadata
 from worlds.source import Cell, TextSource
+
+if TYPE_CHECKING:
+    from worlds.live.consent import SentVariable
 
 app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+INSTANCE_FORMAT = "phantomwiki"
 ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")]
 
-app.command()(world_live.add)
-app.command("check")(world_live.check_world)
-app.command()(verify)
-app.command()(export)
 app.command()(world_questions.around)
 app.command("family")(world_questions.show_family)
 app.command()(world_questions.questions)
@@ -183,7 +190,7 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
     plain: Annotated[bool, typer.Option("--plain", help="One phrasing for each fact, as in the paper.")] = False,
     each_count: Annotated[bool, typer.Option("--each-count", help=_EACH_COUNT_HELP)] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Generate a fictional world: families as articles, a graph and web pages, with questions and gold answers."""
     options = GenerationOptions(
@@ -222,3 +229,167 @@ def _print_shortfalls(shortfalls: list[str]) -> None:
         print_progress(shortfall)
     if len(shortfalls) > _MAX_SHORTFALLS:
         print_progress(f"{len(shortfalls) - _MAX_SHORTFALLS} more templates have too few questions; see world.toml.")
+
+
+def import_published_instance(  # noqa: PLR0913 - every option of the verb is one parameter
+    worlds_folder: Path,
+    name: str,
+    folder: Path | None,
+    graph: Path | None,
+    options: Mapping[str, str | None],
+    *,
+    replace: bool,
+) -> dict[str, Any]:
+    """Make a world from an instance of PhantomWiki; returns the metadata of its world.toml."""
+    # Loaded only by this verb, since the Parquet library is large.
+    from fiction.phantomwiki.instance import import_instance  # noqa: PLC0415
+
+    if folder is None or graph is not None:
+        raise CommandError("name the folder of the instance with --articles; its graph is made from its facts")
+    unknown_options = sorted(set(options) - {"licence", "split"})
+    if unknown_options:
+        raise CommandError(f"an instance takes only --where split=NAME, not {unknown_options[0]!r}")
+    print_progress(f"importing {name} ...")
+    with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
+        return import_instance(worlds_folder, name, folder, options, replace=replace)
+
+
+def format_instance_counts(metadata: Mapping[str, Any]) -> str:
+    """The counts of an imported instance in one line."""
+    units = ("people", "articles", "triples", "questions")
+    return f"{metadata['name']}: " + ", ".join(f"{metadata[unit]:,} {unit}" for unit in units)
+
+
+@app.command()
+def verify(name: str, *, as_json: AsJson = False) -> None:
+    """Derive every answer and fact of a world again; exit status 1 and the first differences if there are any."""
+    # Loaded only by this verb, since its libraries are large.
+    from fiction.verification.verify import verify_world  # noqa: PLC0415
+
+    result = verify_world(services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
+    counts = ", ".join(f"{check.checked:,} {check.name}" for check in result.checks if check.checked)
+    if not result.different:
+        emit(result.to_row(), f"{name}: {counts}: all equal{_format_undecided(result.undecided)}", as_json=as_json)
+        return
+    differences = (f"  {difference}" for difference in result.first_differences)
+    lines = [f"{name}: {result.different:,} differ of {counts}", *differences]
+    emit(result.to_row(), "\n".join(lines), as_json=as_json)
+    raise typer.Exit(1)
+
+
+def _format_undecided(count: int) -> str:
+    return f"; {count:,} could not be compared within the limits" if count else ""
+
+
+@app.command()
+def export(
+    name: str,
+    to: Annotated[Path, typer.Option(help="A new or empty folder.")],
+    form: Annotated[str, typer.Option("--format", help="phantomwiki.")] = INSTANCE_FORMAT,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Write a generated world in PhantomWiki's file layout, so that its evaluator can run on it."""
+    # Loaded only by this verb.
+    from fiction.phantomwiki.export import export_instance  # noqa: PLC0415
+
+    if form != INSTANCE_FORMAT:
+        raise CommandError(f"there is no export format {form!r} for worlds; use {INSTANCE_FORMAT}")
+    result = export_instance(services().settings.worlds_folder, name, to)
+    left_out = f"; {result.left_out:,} left out, since its grammar cannot express them" if result.left_out else ""
+    rename = "" if to.name == result.split else f"; its evaluator expects the folder to be named {result.split}"
+    text = f"{to}: {result.people:,} people and articles, {result.questions:,} questions{left_out}{rename}"
+    emit(asdict(result), text, as_json=as_json)
+
+
+@app.command()
+def add(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: str,
+    file: Annotated[Path | None, typer.Option(help="The description of the world in TOML.")] = None,
+    preset: Annotated[str, typer.Option("--preset", help=f"A built-in description: {', '.join(list_presets())}.")] = "",
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the description of a live world; its recorded answers are kept.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Allow it to send the environment variables that its headers name.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a live world, described in a file: a wiki, a SPARQL endpoint, a web search, or several of them.
+
+    If its headers send environment variables, each is shown with its server, and you are asked once.
+    """
+    if (file is None) == (not preset):
+        raise CommandError("name a description with --file FILE, or a built-in one with --preset NAME")
+    # The clients of live worlds take 0.4 s to import.
+    from worlds.live.consent import sent_variables, store_consent  # noqa: PLC0415
+    from worlds.live.description import parse_live_config  # noqa: PLC0415
+    from worlds.live.world import add_live_world  # noqa: PLC0415
+
+    settings = services().settings
+    text, origin = (read_preset(preset), preset) if file is None else (_read_description(file), str(file))
+    sent = sent_variables(parse_live_config(text, origin))
+    _require_consent(world_folder(settings.worlds_folder, name), sent, yes=yes)
+    description = add_live_world(settings.worlds_folder, name, text, origin, replace=replace)
+    store_consent(world_folder(settings.worlds_folder, name), sent)
+    hosts = ", ".join(description.metadata["hosts"])
+    message = f"{name}: queries {hosts}; `showhow world check {name}` checks its sources"
+    message += "".join(f"\nsends the environment variable {variable}" for variable in sent)
+    if settings.contact is None:
+        message += "\nset SHOWHOW_CONTACT to an e-mail address or a web page before the first call"
+    emit({"name": name, **description.metadata}, message, as_json=as_json)
+
+
+def _require_consent(folder: Path, sent: "Sequence[SentVariable]", *, yes: bool) -> None:
+    """Ask once for what the world in this folder may not send yet; CommandError if it is not allowed."""
+    from worlds.live.consent import load_consent  # noqa: PLC0415 - as above
+
+    missing = [] if yes or not sent else [variable for variable in sent if variable not in load_consent(folder)]
+    if not missing:
+        return
+    question = f"{folder.name} would send the environment variable {' and '.join(map(str, missing))}"
+    if not sys.stdin.isatty():
+        raise CommandError(f"{question}; if you trust the server with it, add the world with --yes")
+    if not typer.confirm(f"{question} with every request. Allow this?", err=True):
+        raise CommandError(f"the world {folder.name} was not added")
+
+
+def _read_description(file: Path) -> str:
+    try:
+        # utf-8-sig, since some editors write a byte order mark.
+        with open_regular_file(file) as stream:
+            return stream.read().decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file} cannot be read ({error})") from error
+
+
+@app.command("check")
+def check_world(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: str,
+    question: Annotated[str, typer.Option(help="What to search for among the articles and web pages.")] = "",
+    label: Annotated[str, typer.Option("--name", help="A name that an article and an entity have.")] = "",
+    as_of: AsOfOption = None,
+    *,
+    offline: OfflineOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Call every function of every source once; exit status 1 if one fails."""
+    parts = apply_record_options(services(), as_of, offline=offline)
+    world = parts.open_world(name)
+    probe = SearchProbe(question or label, label or question) if question or label else choose_probe(world)
+    checks = []
+    for check in check_sources(world, probe):
+        checks.append(check)
+        if not as_json:
+            emit(check, _format_check(check), as_json=False)
+    failures = [check for check in checks if not check.works]
+    summary = f"{len(checks) - len(failures)} of {len(checks)} calls work"
+    emit([asdict(check) for check in checks], summary, as_json=as_json)
+    if failures:
+        calls = ", ".join(f"{check.source} {check.call}" for check in failures)
+        raise CommandError(f"some calls to the world {name} failed: {calls}")
+
+
+def _format_check(check: SourceCallCheck) -> str:
+    return f"{'works' if check.works else 'FAILS'}  {check.source} {check.call}  {check.seconds:.2f} s  {check.told}"

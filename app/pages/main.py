@@ -1,10 +1,11 @@
 """The navigation: the table of pages, their roles and their shortcuts.
 
-To add a page: write `page.py` in a folder of its own here, and add one entry to `PAGES`.
+To add a page: write `<name>.py` here, or `page.py` in a folder of its parts, and add one entry to `PAGES`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import streamlit as st
 
@@ -16,15 +17,21 @@ from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """One page of the navigation; `folder` is its folder and the path of its URL."""
+    """One page of the navigation; `name` is that of its script or its folder, and the path of its URL."""
 
-    folder: str
+    name: str
     title: str
     icon: str
     roles: frozenset[str] = frozenset()
     """The roles that may see the page; empty for all users."""
     shortcuts: Mapping[str, str] = field(default_factory=dict)
     """What each key does on the page; the page's sheet of shortcuts lists them."""
+
+    @property
+    def script(self) -> str:
+        """The file of the page, relative to this folder: a page with parts has a folder for them."""
+        script = f"{self.name}.py"
+        return script if (Path(__file__).parent / script).is_file() else f"{self.name}/page.py"
 
 
 PAGES = (
@@ -113,9 +120,9 @@ PAGES = (
 """The pages in the order of the navigation; the first one opens by default."""
 
 
-def shortcuts_of(folder: str) -> Mapping[str, str]:
-    """Return the shortcuts of the page in that folder, for `show_shortcuts_button`."""
-    return next(entry.shortcuts for entry in PAGES if entry.folder == folder)
+def shortcuts_of(name: str) -> Mapping[str, str]:
+    """Return the shortcuts of the page with that name, for `show_shortcuts_button`."""
+    return next(entry.shortcuts for entry in PAGES if entry.name == name)
 
 
 def list_pages(roles: Iterable[str], entries: Sequence[PageEntry] = PAGES) -> list[PageEntry]:
@@ -133,8 +140,8 @@ def show_navigation() -> None:
     confirmed = is_confirmed(database, person.name)
     pages = [
         st.Page(
-            f"{entry.folder}/page.py",
-            url_path=entry.folder,
+            entry.script,
+            url_path=entry.name,
             title=entry.title,
             icon=entry.icon,
             default=entry is PAGES[0],

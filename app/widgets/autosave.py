@@ -18,10 +18,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from app.widgets.opened_trace import OpenedTrace, signing_key
 from app.widgets.page_layout import read_asset
 from app.widgets.plain_text import format_sentence
-from db import drafts, users
+from app.widgets.queue import OpenedTrace, signing_key
+from db import recording, users
 from db.database import Database, StoreError
 from db.models import Draft
 from db.types import MAX_TEXT_CHARACTERS
@@ -35,7 +35,7 @@ MAX_SECONDS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class DraftPage:
-    """A page that posts drafts of a trace: the trace with its author, and the page's number (db/drafts.py)."""
+    """A page that posts drafts of a trace: the trace with its author, and the page's number (db/recording.py)."""
 
     opened: OpenedTrace
     number: int
@@ -147,14 +147,14 @@ def _store_draft(database: Database, page: DraftPage, content: dict[str, Any]) -
     with database.begin() as session:
         page.opened.begin(session)
         author = users.register_user(session, page.opened.person)
-        draft = drafts.save_draft(session, page.opened.id, content, by=author.id, page_number=page.number)
+        draft = recording.save_draft(session, page.opened.id, content, by=author.id, page_number=page.number)
         return draft.saved_at.isoformat()
 
 
 @cache
-def page_numbers() -> drafts.PageNumbers:
+def page_numbers() -> recording.PageNumbers:
     """The numbers of this process's pages."""
-    return drafts.PageNumbers()
+    return recording.PageNumbers()
 
 
 def _number_page(database: Database, trace_id: UUID) -> int:

@@ -13,7 +13,7 @@ from db import libraries
 from db.database import Database
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.projects import list_question_kinds
-from fewshot_library.statistics import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
+from fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
 from runs.services import Services
 from tools.registry import ToolRegistry
 

@@ -17,7 +17,7 @@ from app.widgets.page_layout import read_asset
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
-from evaluation.number_format import format_count, format_money, format_seconds, format_tokens
+from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
 from reasoners.provenance import describe_origin
 from tools.registry import BUILT_IN_TOOLS
 

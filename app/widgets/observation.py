@@ -12,7 +12,7 @@ from typing import Any
 
 from db.models import Step
 from reasoners.provenance import DATE_PATTERN, MONTHS, VALUE_FIELDS
-from tools.stored_size import cut_total
+from tools.limits import cut_total
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
 from worlds.source import World

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.csv_cells import restore_cell
 from evaluation.datasets.record import QuestionFormat, QuestionRecord, parse_aliases
+from evaluation.value_format import restore_cell
 from worlds.importers.files import (
     MalformedFile,
     iter_json_objects,

@@ -6,8 +6,15 @@ from typing import BinaryIO
 
 from fewshot_library.formats.atif import ATIF
 from fewshot_library.formats.dspy import DSPY
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ExportLosses, FileHead, FormatError, ReadResult, TraceFormat, open_bytes
+from fewshot_library.formats.format import (
+    ExportLosses,
+    FileHead,
+    FormatError,
+    ReadResult,
+    TraceExport,
+    TraceFormat,
+    open_bytes,
+)
 from fewshot_library.formats.humaniq import HUMANIQ
 from fewshot_library.formats.humaniq_runs import HUMANIQ_RUNS
 from fewshot_library.formats.inspect_log import INSPECT

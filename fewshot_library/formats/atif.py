@@ -17,8 +17,7 @@ from fewshot_library.formats.chat import (
     chat_to_records,
     step_outcome_text,
 )
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,

@@ -12,14 +12,15 @@ from uuid import uuid5
 
 from db.models import Trace
 from db.trace_record import TraceRecord
-from fewshot_library.formats.export import TraceExport, lost_fields
 from fewshot_library.formats.format import (
     ExportLosses,
     FormatError,
     RecordRemark,
     RefusedRecord,
+    TraceExport,
     TraceFormat,
     find_unstorable_field,
+    lost_fields,
     read_json_list,
     text_writer,
 )

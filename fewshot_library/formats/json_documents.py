@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TextIO, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from db.bulk_insert import field_values
+from db.serialization import field_values
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
 from fewshot_library.formats.format import FormatError, ReadResult, RefusedRecord, open_text

@@ -14,8 +14,14 @@ from fewshot_library.formats.chat import (
     list_ambiguities,
     trace_to_messages,
 )
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import FileHead, ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.format import (
+    FileHead,
+    ReadResult,
+    TraceExport,
+    TraceFormat,
+    json_lines_writer,
+    lost_fields,
+)
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,

@@ -15,8 +15,7 @@ from fewshot_library.formats.chat import (
     to_json_text,
     trace_to_messages,
 )
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import ReadResult, TraceFormat, json_lines_writer
+from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer, lost_fields
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,

@@ -15,8 +15,7 @@ from db.models import Base, Run
 from db.serialization import ADDED_FIELDS, InvalidRecord, field_types
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import trace_to_messages
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceFormat, open_bytes
+from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceExport, TraceFormat, open_bytes
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.openai import decode_chat, encode_message
 from fewshot_library.formats.showhow import (

@@ -16,7 +16,6 @@ from fewshot_library.formats.chat import (
     list_error_losses,
     step_outcome_text,
 )
-from fewshot_library.formats.export import TraceExport, lost_fields
 from fewshot_library.formats.format import (
     ExportLosses,
     FileHead,
@@ -24,7 +23,9 @@ from fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
     RefusedRecord,
+    TraceExport,
     TraceFormat,
+    lost_fields,
     open_text,
     text_writer,
 )

@@ -8,8 +8,7 @@ from typing import Any
 
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import CHAT_FIELDS, TraceMessage, list_ambiguities, to_json_text, trace_to_messages
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import TraceFormat, UnsupportedTrace, json_lines_writer
+from fewshot_library.formats.format import TraceExport, TraceFormat, UnsupportedTrace, json_lines_writer, lost_fields
 
 _THOUGHT_START, _THOUGHT_END = "<think>\n", "\n</think>\n\n"
 

@@ -12,8 +12,7 @@ from uuid import UUID
 from db.models import Base, Edit, Judgement, Project, Question, Run, Step, Trace
 from db.serialization import InvalidRecord, from_json_fields, to_json_fields
 from db.trace_record import TraceRecord
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import FileHead, FormatError, TraceFormat, json_lines_writer, open_text
+from fewshot_library.formats.format import FileHead, FormatError, TraceExport, TraceFormat, json_lines_writer, open_text
 
 FORMAT_MARK = "showhow-trace"
 FORMAT_VERSION = 1

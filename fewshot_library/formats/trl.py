@@ -8,8 +8,7 @@ from typing import Any
 
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import CHAT_FIELDS, list_ambiguities, trace_to_messages
-from fewshot_library.formats.export import TraceExport, lost_fields
-from fewshot_library.formats.format import TraceFormat, UnsupportedTrace, json_lines_writer
+from fewshot_library.formats.format import TraceExport, TraceFormat, UnsupportedTrace, json_lines_writer, lost_fields
 from fewshot_library.formats.openai import encode_message
 
 # PhantomWiki's evaluation splits answers here.

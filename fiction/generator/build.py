@@ -19,29 +19,29 @@ from fiction.generator.pages import generate_pages
 from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
 from fiction.generator.prose import generate_place_articles
 from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.statements import BLOCK_SIZE, generate_people_triples, generate_thing_triples
 from fiction.generator.world_files import (
+    BLOCK_SIZE,
     FACT_SOURCES_FILE,
     PEOPLE_PER_BLOCK,
     UNIVERSE_FILE,
     decode_articles,
     encode_article_blocks,
     encode_articles,
+    generate_people_triples,
+    generate_thing_triples,
     write_graph_names,
     write_graph_store,
     write_name_index,
 )
 from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.questions.sampler import sample_questions
-from fiction.questions.templates import build_templates
+from fiction.questions.templates import build_templates, sample_questions
 from fiction.universe import universe as sources
 from fiction.universe.build import make_universe
 from fiction.universe.items import CLASSES, ITEM_KINDS, ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
 from worlds.build import create_world_folder, dump_toml
-from worlds.embedded.text import TextWriter
-from worlds.embedded.web import WebWriter
+from worlds.embedded.text import TextWriter, WebWriter
 from worlds.folder import TEXT_FOLDER, WEB_FOLDER, WORLD_FILE, WorldError
 
 _ITEM, _FAILURE, _END = range(3)

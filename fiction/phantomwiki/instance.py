@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.statements import generate_triples
-from fiction.generator.world_files import UNIVERSE_FILE
+from fiction.generator.world_files import UNIVERSE_FILE, generate_triples
 from fiction.phantomwiki.articles import (
     STATED_FACTS_FILE,
     PublishedArticle,

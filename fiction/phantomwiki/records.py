@@ -21,12 +21,12 @@ from fiction.universe.universe import NONE, Universe
 from worlds.importers.files import (
     MalformedFile,
     iter_json_objects,
+    open_regular_file,
     read_json_list,
     read_text_file,
     require_storable_text,
     require_text_field,
 )
-from worlds.regular_file import open_regular_file
 
 ATTRIBUTE_FACTS = {"dob": "birth", "job": "job", "hobby": "hobby"}
 """Fact of the universe by the name of the attribute in queries."""

@@ -18,16 +18,12 @@ from fiction.questions.question_file import read_question_rows
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.check import (
+from fiction.verification.checks import (
     MAX_DIFFERENCES,
     ROW_ERRORS,
     VerificationCheck,
     VerificationDifference,
     check_answers,
-    format_question_name,
-    parse_row_expression,
-)
-from fiction.verification.generated import (
     check_articles,
     check_constraints,
     check_gold,
@@ -35,6 +31,8 @@ from fiction.verification.generated import (
     check_pages,
     check_queries,
     check_split,
+    format_question_name,
+    parse_row_expression,
     read_options,
 )
 from worlds.embedded.text import EmbeddedText

@@ -29,7 +29,7 @@ from reasoners.baselines.skills import (
     require_sources,
 )
 from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, AgentOptionsError, check_option, check_positive
-from reasoners.prompting.truncation import count_message_tokens
+from reasoners.prompting.run_state import count_message_tokens
 from reasoners.retrieval import RetrievalQuery, Retriever
 from reasoners.skills.conclusion import OWN_KNOWLEDGE, conclude, conclude_from_passages
 from reasoners.skills.model_responder import build_skill_messages

@@ -9,12 +9,11 @@ from db.recording import TraceAnswers
 from llm.client import ChatClient
 from llm.usage import Usage
 from reasoners.answers.extraction import NO_ANSWER
-from reasoners.answers.source_agreement import measure_agreement
+from reasoners.answers.normalization import measure_agreement
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerError, ReasonerGenerator, Task
-from reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model
+from reasoners.humaniq.agent import ReActLoop, ReActResult, fit_to_model, require_model, restrict_to_sources
 from reasoners.humaniq.options import AgentOptions
 from reasoners.humaniq.response import ResponseWriter
-from reasoners.humaniq.tool_order import restrict_to_sources
 from reasoners.prompting.builder import PARALLEL_NODE_PREFIX
 from tools.tool import ToolResult
 

@@ -27,13 +27,11 @@ from reasoners.answers.extraction import (
     strip_answer_markup,
     strip_or_none,
 )
-from reasoners.answers.normalization import answers_equal
-from reasoners.answers.source_agreement import Agreement, measure_agreement
+from reasoners.answers.normalization import Agreement, answers_equal, measure_agreement
 from reasoners.base import Action, FinalAnswer, QuestionRefused, Task
 from reasoners.humaniq.options import AgentOptions
 from reasoners.prompting.builder import PromptTooLong, render_prompt
-from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS
-from reasoners.prompting.truncation import count_message_tokens, truncate_observation
+from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS, count_message_tokens, truncate_observation
 from tools.tool import ToolResult
 from worlds.importers.articles import split_sentences
 

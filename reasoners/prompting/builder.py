@@ -21,8 +21,15 @@ from reasoners.answers.extraction import format_final_answer, join_answers
 from reasoners.answers.normalization import answers_equal
 from reasoners.base import ReasonerError, Task
 from reasoners.prompting.call_parser import ParsedReply
-from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS, STATE_RESERVE, RunState, replace_outcome
-from reasoners.prompting.truncation import count_message_tokens, count_tool_tokens, truncate_observation
+from reasoners.prompting.run_state import (
+    MIN_OBSERVATION_TOKENS,
+    STATE_RESERVE,
+    RunState,
+    count_message_tokens,
+    count_tool_tokens,
+    replace_outcome,
+    truncate_observation,
+)
 from tools.tool import EncodeFunction, Tool
 
 render_prompt = PromptTemplates("reasoners.prompting")

@@ -2,19 +2,16 @@
 
 Learning from demonstrations:
     recorded_lookups    the lookups of one demonstration, and question templates by relation
-    frames              the question pattern of a demonstration, its operation, and its fit to another question
+    question_patterns   the question pattern of a demonstration, its operation, and its fit to another question
     sentence_patterns   patterns of sentences that state a value
     operations          operations that give an answer: all, count, first, last, before, equal and so on
     knowledge           what several demonstrations show together
 English:
-    phrases             noun phrases: the friend of the daughter of the person whose hobby is chess
-    english             inflections, opposites, names, dates
+    english             inflections, opposites, names, dates; noun phrases: the friend of the daughter of Ada Lund
 Answering a question:
     agent               the reasoner: from the fitted pattern to the answer
     source_lookups      looks up values in all sources, and in the graph
-    text_lookups        lookups in articles and web pages
-    entity_resolver     from names to entities; the state that the lookups of a run share
+    text_lookups        lookups in articles and web pages; from names to entities, and the state that lookups share
     sentence_reader     extracts values from sentences
-    entities            the entities and values found
-    session             the steps of the run, with the origins of their arguments
+    session             the steps of the run, with the origins of their arguments, and the entities and values found
 """

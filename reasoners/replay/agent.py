@@ -9,21 +9,29 @@ from uuid import UUID
 from db.recording import TraceAnswers
 from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.replay import operations
-from reasoners.replay.english import NAME, join_names, plain
-from reasoners.replay.entities import FoundEntity, merge_entities
-from reasoners.replay.knowledge import ReplayKnowledge
-from reasoners.replay.operations import LookupValues, UndecidedAnswer
-from reasoners.replay.phrases import (
+from reasoners.replay.english import (
+    NAME,
     NameReference,
     NounPhrase,
     PropertyReference,
+    join_names,
     parse_phrase,
     parse_ranking,
+    plain,
     widen_phrase,
 )
+from reasoners.replay.knowledge import ReplayKnowledge
+from reasoners.replay.operations import LookupValues, UndecidedAnswer
 from reasoners.replay.question_patterns import FrameFit
 from reasoners.replay.recorded_lookups import BLANK
-from reasoners.replay.session import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
+from reasoners.replay.session import (
+    FoundEntity,
+    ReplayBroken,
+    ReplayGenerator,
+    ReplaySession,
+    ToolCallFailed,
+    merge_entities,
+)
 from reasoners.replay.source_lookups import SourceLookups
 
 MAX_TITLES = 12

@@ -5,9 +5,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from reasoners.replay import operations
-from reasoners.replay.english import NAME, OPPOSITES, YEAR, content, names_in, singular, words
+from reasoners.replay.english import (
+    NAME,
+    OPPOSITES,
+    YEAR,
+    NameReference,
+    NounPhrase,
+    PropertyReference,
+    content,
+    names_in,
+    parse_phrase,
+    singular,
+    widen_phrase,
+    words,
+)
 from reasoners.replay.operations import LookupValues
-from reasoners.replay.phrases import NameReference, NounPhrase, PropertyReference, parse_phrase, widen_phrase
 from reasoners.replay.recorded_lookups import (
     BLANK,
     RELATION_QUESTION,

@@ -8,8 +8,18 @@ from typing import Any
 from db.models import Step
 from db.trace_record import TraceRecord
 from reasoners.provenance import BrokenOrigin, Origin, resolve_origin
-from reasoners.replay.english import FUNCTION_WORDS, as_day, content, days_in, names_in, plain, words
-from reasoners.replay.phrases import PropertyReference, parse_phrase, widen_phrase
+from reasoners.replay.english import (
+    FUNCTION_WORDS,
+    PropertyReference,
+    as_day,
+    content,
+    days_in,
+    names_in,
+    parse_phrase,
+    plain,
+    widen_phrase,
+    words,
+)
 from worlds.lexicon.kinship import is_attribute, relates_people
 
 GRAPH, TEXT, WEB = "graph", "text", "web"

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reasoners.replay.english import FUNCTION_WORDS, LIGHT, NAME, TITLES, content, days_in, names_in, singular
-from reasoners.replay.entities import same_value
 from reasoners.replay.knowledge import ReplayKnowledge
 from reasoners.replay.recorded_lookups import relation_of
 from reasoners.replay.sentence_patterns import DAY, THING, WORD, extract_values, relation_in
+from reasoners.replay.session import same_value
 from worlds.lexicon import kinship
 from worlds.lexicon.english import load_lexicon
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reasoners.replay.english import as_day, join_names, plain
-from reasoners.replay.entities import FoundEntity, bare_name, is_same, merge_entities, ways_to_write
-from reasoners.replay.entity_resolver import LookupState
 from reasoners.replay.knowledge import ReplayKnowledge
 from reasoners.replay.recorded_lookups import (
     BLANK,
@@ -18,8 +16,18 @@ from reasoners.replay.recorded_lookups import (
     format_link,
     relation_of,
 )
-from reasoners.replay.session import ReplayBroken, ReplayGenerator, ReplaySession, ToolCallFailed
-from reasoners.replay.text_lookups import ArticleLookup, WebPageLookup
+from reasoners.replay.session import (
+    FoundEntity,
+    ReplayBroken,
+    ReplayGenerator,
+    ReplaySession,
+    ToolCallFailed,
+    bare_name,
+    is_same,
+    merge_entities,
+    ways_to_write,
+)
+from reasoners.replay.text_lookups import ArticleLookup, LookupState, WebPageLookup
 from tools.generate_query import NO_RELATION_MESSAGE
 from worlds.lexicon import kinship
 

@@ -1,18 +1,105 @@
-"""Lookups in articles and web pages: the text about an entity, and searches for entities with a value."""
+"""Lookups in articles and web pages: the text about an entity, and searches for entities with a value.
+
+Names are resolved to entities during one run; article titles tell namesakes apart.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from reasoners.replay.english import as_day, names_in, plain
-from reasoners.replay.entities import FoundEntity, bare_name, merge_entities
-from reasoners.replay.entity_resolver import LookupState
+from reasoners.replay.knowledge import ReplayKnowledge
 from reasoners.replay.recorded_lookups import BLANK, TEXT, WEB, relation_of
-from reasoners.replay.session import ReplayBroken, ReplayGenerator, ToolCallFailed
+from reasoners.replay.sentence_reader import SentenceReader
+from reasoners.replay.session import (
+    FoundEntity,
+    ReplayBroken,
+    ReplayGenerator,
+    ReplaySession,
+    ToolCallFailed,
+    bare_name,
+    merge_entities,
+)
 from tools.websearch import MAX_PAGES
 from tools.wikisearch import MAX_HITS
 from worlds.lexicon import kinship
+
+MAX_PAGES_READ = 3
+"""The pages read for one lookup if one source holds all facts."""
+_OUTDATED_DAYS = 3 * 365
+"""A page this much older than the newest one may be outdated about facts that change."""
+PageResult = Mapping[str, Any]
+
+
+class EntityResolver:
+    """Resolves names to entities and entities to article titles during one run."""
+
+    def __init__(self, session: ReplaySession, knowledge: ReplayKnowledge) -> None:
+        self._session, self._knowledge = session, knowledge
+        self._tools = knowledge.tools & session.tools
+
+    def resolve(self, name: str) -> ReplayGenerator:
+        """Return the entity with this name; ReplayBroken if there is none or more than one."""
+        # Article titles distinguish namesakes, labels do not.
+        if "getWikiDataID" in self._tools and not ("(" in name and "wikisearch" in self._tools):
+            entities = yield from self._search_labels(name)
+        else:
+            entities = yield from self._search_titles(name)
+        namesakes = [entity for entity in entities if plain(bare_name(entity.text)) == plain(bare_name(name))]
+        exact = [entity for entity in namesakes if plain(entity.text) == plain(name)] if "(" in name else namesakes
+        if len(exact) != 1:
+            raise ReplayBroken(f"{len(exact) or 'no'} entities are called {name}, instead of one")
+        return exact[0]
+
+    def find_title(self, subject: FoundEntity) -> ReplayGenerator:
+        """The title of the article about an entity; its name if there is no such article."""
+        if not subject.id or "(" in subject.text or "wikisearch" not in self._tools:
+            return subject.text
+        articles = yield from self._search_titles(subject.text)
+        titles = [
+            article.text for article in articles if article.id == subject.id and bare_name(article.text) == subject.text
+        ]
+        return titles[0] if titles else subject.text
+
+    def _search_labels(self, name: str) -> ReplayGenerator:
+        thought = self._knowledge.thought("getWikiDataID", "", f"What is the id of {name}?", name)
+        try:
+            search = yield from self._session.call_tool(thought, "getWikiDataID", title=name)
+        except ToolCallFailed as error:
+            raise ReplayBroken(f"{name!r} is not found: {error}") from error
+        return [FoundEntity(entity["label"], entity["id"]) for entity in search["entities"]]
+
+    def _search_titles(self, name: str) -> ReplayGenerator:
+        thought = self._knowledge.thought("wikisearch", "", f"Which article is about {name}?", name)
+        search = yield from self._session.call_tool(thought, "wikisearch", query=name)
+        return [FoundEntity(hit["title"], hit["entity"]) for hit in search["hits"]]
+
+
+@dataclass(slots=True)
+class LookupState:
+    """The state of the lookups in one run."""
+
+    session: ReplaySession
+    knowledge: ReplayKnowledge
+    names: EntityResolver
+    reader: SentenceReader
+    spread: bool | None = None
+    """Whether different sources hold different facts; None until two of them were compared."""
+    unclear: list[str] = field(default_factory=list)
+    """Why the values of the current lookup may be incomplete."""
+    silent: bool = False
+    """Whether the graph lacks the relation of the current lookup."""
+
+    @classmethod
+    def begin(cls, session: ReplaySession, knowledge: ReplayKnowledge) -> "LookupState":
+        """The state at the start of a run."""
+        return cls(session, knowledge, EntityResolver(session, knowledge), SentenceReader(knowledge))
+
+    def doubt(self, question: str, sentence: str) -> None:
+        """Record a sentence that may state a value but matches no known pattern."""
+        self.unclear.append(f"{question!r} may be answered by {sentence!r}, whose wording occurs in no demonstration")
 
 
 class ArticleLookup:
@@ -84,13 +171,6 @@ class ArticleLookup:
         if len(similar_hits) >= MAX_HITS:
             raise ReplayBroken(f"a search for {value} finds more than it shows")
         return entities
-
-
-MAX_PAGES_READ = 3
-"""The pages read for one lookup if one source holds all facts."""
-_OUTDATED_DAYS = 3 * 365
-"""A page this much older than the newest one may be outdated about facts that change."""
-PageResult = Mapping[str, Any]
 
 
 class WebPageLookup:

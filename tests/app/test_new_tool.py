@@ -30,7 +30,7 @@ from app.cli.main import build_command_line
 from app.services import services
 from reasoners.base import Task
 from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.tool_order import find_tool_source, restrict_to_sources
+from reasoners.humaniq.agent import find_tool_source, restrict_to_sources
 from reasoners.prompting.builder import PromptBuilder
 from reasoners.prompting.react_format import ReActFormat
 

@@ -13,28 +13,28 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import app.server
-from app.security_headers import SecurityHeadersMiddleware
-from app.server import UNEXPECTED_ERROR, report_failure
+from app.server import UNEXPECTED_ERROR, SecurityHeadersMiddleware, report_failure
 from db.database import StoreError
 
 CONFIG = Path(app.server.__file__).parent / ".streamlit" / "config.toml"
 
 
-def test_no_folder_of_a_page_can_be_imported_in_place_of_a_room():
+def test_no_page_can_be_imported_in_place_of_a_module_of_its_name():
     pages = Path(app.server.__file__).parent / "pages"
     root = pages.parents[1]
-    rooms = [path.name for path in pages.iterdir() if path.is_dir() and (root / path.name / "__init__.py").is_file()]
-    assert {"tools", "worlds"} <= set(rooms)
+    files = [root / name for page in pages.iterdir() for name in (f"{page.stem}/__init__.py", f"{page.stem}.py")]
+    modules = {file.parent.name if file.stem == "__init__" else file.stem: file for file in files if file.is_file()}
+    assert {"settings", "tools", "worlds"} <= modules.keys()
     # As Streamlit does when it runs the first page.
     program = f"""
 import app.server, importlib, sys
 sys.path.insert(0, {str(pages)!r})
-print([importlib.import_module(room).__file__ for room in {rooms!r}])
+print([importlib.import_module(name).__file__ for name in {[*modules]!r}])
 """
     output = subprocess.run(
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
     ).stdout
-    assert output.strip() == str([str(root / room / "__init__.py") for room in rooms])
+    assert output.strip() == str([str(file) for file in modules.values()])
 
 
 def page_that_fails(failure: Exception) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from db import projects, recording, traces, users
 from db.database import Database
-from db.maintenance import check_database
-from db.schema import upgrade
+from db.schema import check_database, upgrade
 
 DEATHS = 200
 

@@ -5,8 +5,7 @@ from sqlalchemy import event
 
 from db import projects, recording, traces, users
 from db.database import Database, StoreFull
-from db.maintenance import check_database
-from db.schema import upgrade
+from db.schema import check_database, upgrade
 from tests.db.conftest import full_disk
 
 STEP = recording.NewStep("a thought that takes some room " * 300, "read", {"title": "Quay"})

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from db import projects, queue, recording, review, traces, users
-from db.assignments import find_assignment, reserve_question
 from db.database import Conflict
 from db.models import Assignment, Project, Question, Trace, utc_now
+from db.projects import find_assignment, reserve_question
 from db.recording import TraceAnswers
 
 

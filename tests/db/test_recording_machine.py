@@ -14,9 +14,8 @@ from db import projects, recording, users
 from db import traces as forking
 from db import traces as reading
 from db.database import Conflict, Database, RowNotFound
-from db.maintenance import check_database
 from db.models import Trace
-from db.schema import upgrade
+from db.schema import check_database, upgrade
 from tests.examples import examples
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=20)

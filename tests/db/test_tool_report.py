@@ -14,11 +14,11 @@ from sqlalchemy import delete, event
 from db import projects, recording
 from db import traces as forking
 from db import traces as reading
-from db.bulk_insert import field_values, insert_rows
 from db.database import Database
 from db.libraries import MODELS, PEOPLE
 from db.models import Project, Question, Step, Trace
 from db.schema import upgrade
+from db.serialization import field_values, insert_rows
 from db.tool_report import LATENCY_BUCKET_BOUNDS, ToolCallFilter, ToolReport, ToolStatistics, build_tool_report
 from tests.examples import examples
 

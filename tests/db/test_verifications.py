@@ -3,9 +3,9 @@
 import pytest
 
 from db import recording, review, runs, traces, verifications
-from db.assignments import reserve_question
 from db.database import RowNotFound
 from db.models import Run
+from db.projects import reserve_question
 from db.recording import TraceAnswers
 from db.runs import RunOutcome
 from db.verifications import VERIFICATION_NAME, VerificationOutcome

@@ -13,8 +13,7 @@ from evaluation.datasets import read_questions
 from evaluation.metrics import METRICS, Metric, format_means, mean, score_against_gold, score_answer, score_by_metric
 from evaluation.metrics.answer_f1 import split_answers
 from evaluation.metrics.official_f1 import atomr_f1, exact_match, hotpotqa_f1, normalize_words
-from evaluation.scoring import QuestionScore, summarize_scores
-from evaluation.verification_report import summarize_outcomes
+from evaluation.scoring import QuestionScore, summarize_outcomes, summarize_scores
 from tests.cli_help import option_help
 
 TEXTS = st.lists(

@@ -15,8 +15,7 @@ from langchain_core.messages import (
 
 from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, detect_format, read_traces
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import RecordRemark, RefusedRecord
+from fewshot_library.formats.format import RecordRemark, RefusedRecord, TraceExport
 from tests.examples import examples
 from tests.fewshot_library.traces import export, plain_trace, records, told
 

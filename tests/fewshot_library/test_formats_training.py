@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from db.models import Step
 from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, detect_format, read_traces
-from fewshot_library.formats.export import TraceExport
-from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord
+from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceExport
 from tests.examples import examples
 from tests.fewshot_library.traces import export, fork_of, plain_trace, records, told
 

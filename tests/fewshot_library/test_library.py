@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fewshot_library.encoder import load_or_encode
-from fewshot_library.library import LoadedLibrary
+from fewshot_library.library import LoadedLibrary, compare_versions, compute_statistics
 from fewshot_library.selection import SELECTION_MODES, SelectionConfig
-from fewshot_library.statistics import compare_versions, compute_statistics
 
 
 @pytest.fixture(scope="module")

@@ -302,7 +302,7 @@ def _all_text_of(error: BaseException) -> str:
 @pytest.fixture
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits between attempts."""
-    monkeypatch.setattr("llm.retries._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
 
 
 def test_the_error_of_a_wrong_key_does_not_hold_the_key():

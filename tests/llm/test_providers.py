@@ -65,7 +65,7 @@ def closed_connections() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits between attempts, and no limits of an earlier test's server, whose port may be used again."""
-    monkeypatch.setattr("llm.retries._INITIAL_BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
     monkeypatch.setattr("llm.rate_limiter._LIMITERS", {})
     monkeypatch.setattr("llm.rate_limiter._STORES", {})
 

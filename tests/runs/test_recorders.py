@@ -14,10 +14,9 @@ import pytest
 
 from db import projects, recording, runs, traces, users
 from db.database import Conflict, Database
-from db.maintenance import check_database
 from db.model_calls import list_model_calls
 from db.models import Run, Trace
-from db.schema import upgrade
+from db.schema import check_database, upgrade
 from db.trace_record import TraceRecord
 from llm.types import ChatReply, Message, OutgoingRequest
 from llm.usage import Usage

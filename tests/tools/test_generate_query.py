@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.query_writing import measure_first_queries, questions_from_hops
 from tests.examples import examples
 from tools.registry import get_tool
-from tools.text_to_sparql.rules.lexicon import GraphLexicon
+from tools.text_to_sparql.lexicon import GraphLexicon
 from tools.tool import Observation, ToolContext
 from worlds.build import WorldContents, build_world
 from worlds.open import open_world

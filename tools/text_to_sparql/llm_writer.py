@@ -16,8 +16,8 @@ from llm.errors import ChatError
 from llm.prompts import PromptTemplates
 from llm.structured_output import ReplyParseError, ReplyText, parse_reply, request_json_reply, split_reasoning
 from llm.types import Message
-from tools.text_to_sparql.rules.lexicon import entity_term
-from tools.text_to_sparql.rules.vocabulary import fetch_relations, load_vocabulary
+from tools.text_to_sparql.lexicon import entity_term
+from tools.text_to_sparql.vocabulary import fetch_relations, load_vocabulary
 from tools.tool import EncodeFunction
 from worlds import terms
 from worlds.embedded.sparql_guard import check_query

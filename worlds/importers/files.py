@@ -1,25 +1,60 @@
-"""Read input files, plain or gzipped; errors name the file, the line and the cause."""
+"""Read input files, plain or gzipped; errors name the file, the line and the cause.
 
+Only regular files are opened: a pipe would block, a device may never end, and a socket or a folder cannot be read.
+"""
+
+import errno
 import gzip
 import json
+import os
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from worlds.folder import WorldError
-from worlds.regular_file import open_regular_file
 
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line means a file of another kind, which is not read into memory."""
 MAX_DOCUMENT_BYTES = 1024 * 1024 * 1024
 """A file that has to be read as a whole may be as long, after it was decompressed."""
-
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 """Errors of decompressing a file: not gzip, truncated, corrupt."""
 READ_ERRORS = (OSError, *DECOMPRESSION_ERRORS)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open the file for reading bytes, without waiting; OSError if it is no regular file or cannot be opened."""
+    return open(path, "rb", opener=_open_without_blocking)
+
+
+def _open_without_blocking(path: str, flags: int) -> int:
+    # Opening alone may act on a device, so the path is checked first; it may be replaced before it is opened, so the
+    # descriptor is checked as well.
+    _require_regular(os.stat(path))  # noqa: PTH116 - an opener is given a text
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    try:
+        _require_regular(os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_regular(status: os.stat_result) -> None:
+    for is_kind, kind in _KINDS:
+        if is_kind(status.st_mode):
+            raise OSError(errno.EINVAL, f"it is {kind}, and only regular files are read")
 
 
 class MalformedFile(WorldError):

@@ -22,12 +22,11 @@ from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.notebook import show_trace
 from app.widgets.observation import name_lookup
-from app.widgets.opened_trace import OpenedTrace
 from app.widgets.person import current_user
 from app.widgets.plain_text import escape_markdown, format_sentence
-from app.widgets.queue import current_trace, fork_returned_trace, open_next_question, show_queue_header
+from app.widgets.queue import OpenedTrace, current_trace, fork_returned_trace, open_next_question, show_queue_header
 from app.widgets.tool_choice import show_missing_tools
-from db import drafts, queue, recording, review, users, verifications
+from db import queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User
 from db.review import ReturnedWork
@@ -128,7 +127,7 @@ class _Workbench:
         person = current_user(services.database)
         record = opened.load(services.database, person)
         with services.database.read() as session:
-            draft = drafts.find_draft(session, opened.id)
+            draft = recording.find_draft(session, opened.id)
             can_redo = recording.find_undone_step(session, opened.id) is not None
             returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
         world = _try_open_world(services, record.project.world)

@@ -10,7 +10,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.annotate.composer import StepComposer, insert_value
-from app.widgets.opened_trace import OpenedTrace
+from app.widgets.queue import OpenedTrace
 from db import recording, traces, users
 from db.database import StoreError
 from db.models import Draft, Step, User

@@ -12,8 +12,8 @@ from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.page_layout import show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
-from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
+from app.widgets.selection import render_pick_reasons
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
 from db.libraries import Demonstration

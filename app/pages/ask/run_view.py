@@ -18,10 +18,9 @@ from db.models import UNFINISHED_ENDINGS, User
 from db.steady_clock import seconds_since
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
-from evaluation.number_format import format_count, format_seconds
+from evaluation.value_format import format_count, format_seconds
 from reasoners.answers.extraction import join_answers
-from reasoners.answers.normalization import normalize_answer
-from reasoners.answers.source_agreement import ALL_AGREE, TWO_AGREE
+from reasoners.answers.normalization import ALL_AGREE, TWO_AGREE, normalize_answer
 from reasoners.registry import REASONERS
 from runs.ask import (
     ASK_ERRORS,

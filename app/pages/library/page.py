@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app.pages.library.comparison import show_comparison
 from app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations
 from app.pages.library.drift import show_drift
-from app.pages.library.overview import show_library_overview
+from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_usage
 from app.pages.main import shortcuts_of

@@ -13,16 +13,15 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.library_choice import SelectedLibrary
-from app.widgets.pick_reasons import render_pick_reasons
 from app.widgets.plain_text import escape_markdown, format_sentence
-from app.widgets.selection_options import SelectionOptions, ask_selection_options
+from app.widgets.selection import SelectionOptions, ask_selection_options, render_pick_reasons
 from app.widgets.table import TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
 from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
 from fewshot_library.selection import SelectionError
-from fewshot_library.sequence_map import SequenceMap, build_sequence_map
+from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
 from worlds.source import SourceError
 
 MAX_POINTS = 400

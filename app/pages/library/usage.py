@@ -10,7 +10,7 @@ from app.pages.library.selection import open_selected_library
 from app.widgets.job_panel import USAGE_JOB, show_verb_job, start_verb_job
 from app.widgets.library_choice import SelectedLibrary
 from app.widgets.plain_text import format_sentence
-from app.widgets.selection_options import SelectionOptions, ask_selection_options
+from app.widgets.selection import SelectionOptions, ask_selection_options
 from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from db.database import StoreError
 from db.projects import count_questions, list_projects

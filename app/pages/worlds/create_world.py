@@ -18,8 +18,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 from typer.models import OptionInfo
 
-from app.cli.world import generate, import_
-from app.cli.world_published import INSTANCE_FORMAT
+from app.cli.world import INSTANCE_FORMAT, generate, import_
 from app.jobs import JobError, create_upload_folder
 from app.widgets.job_panel import list_world_jobs, start_world_job
 from app.widgets.plain_text import escape_markdown, format_sentence

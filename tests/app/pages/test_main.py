@@ -1,4 +1,4 @@
-"""A page is its folder and one entry of PAGES, which has its roles and its shortcuts."""
+"""A page is its script, or a folder with it, and one entry of PAGES, which has its roles and its shortcuts."""
 
 import re
 from pathlib import Path
@@ -12,18 +12,20 @@ from app.pages.main import PAGES, PageEntry, list_pages, shortcuts_of
 PAGES_FOLDER = Path(main.__file__).parent
 
 
-def test_every_folder_with_a_page_is_in_the_navigation():
-    folders = {file.parent.name for file in PAGES_FOLDER.glob("*/page.py")}
-    assert {entry.folder for entry in PAGES} == folders
+def test_every_script_of_a_page_is_in_the_navigation():
+    beside = {file.name for file in PAGES_FOLDER.glob("*.py")} - {"__init__.py", "main.py"}
+    inside = {f"{file.parent.name}/page.py" for file in PAGES_FOLDER.glob("*/page.py")}
+    assert {entry.script for entry in PAGES} == beside | inside
 
 
-@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.folder)
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
 def test_the_sheet_of_a_page_lists_every_alt_shortcut_of_its_buttons(entry: PageEntry):
-    files = sorted((PAGES_FOLDER / entry.folder).glob("*.py"))
-    if entry.folder == "annotate":
+    script = PAGES_FOLDER / entry.script
+    files = [script] if script.parent == PAGES_FOLDER else sorted(script.parent.glob("*.py"))
+    if entry.name == "annotate":
         files.append(Path(app.widgets.queue.__file__))
     keys = {key for file in files for key in re.findall(r'"(Alt\+[A-Z])"', file.read_text(encoding="utf-8"))}
-    listed = {key for keys_of_action in shortcuts_of(entry.folder) for key in re.findall(r"Alt\+[A-Z]", keys_of_action)}
+    listed = {key for keys_of_action in shortcuts_of(entry.name) for key in re.findall(r"Alt\+[A-Z]", keys_of_action)}
     assert keys == listed - {"Alt+T"}, "Alt+T is handled by notebook.js"
 
 

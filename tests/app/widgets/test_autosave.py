@@ -14,11 +14,11 @@ from starlette.testclient import TestClient
 
 from app.widgets import autosave
 from app.widgets.autosave import DraftPage
-from app.widgets.opened_trace import OpenedTrace
+from app.widgets.queue import OpenedTrace
 from db import projects, recording, traces, users
 from db.database import Database
-from db.drafts import find_draft
 from db.models import Draft, utc_now
+from db.recording import find_draft
 from runs.services import Services
 from settings import Settings
 

@@ -18,7 +18,7 @@ from fiction.generator.progress import StageProgress
 from fiction.generator.prose import generate_articles
 from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions.question_file import read_question_rows
-from fiction.questions.sampler import sample_questions
+from fiction.questions.templates import sample_questions
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
@@ -26,8 +26,7 @@ from fiction.universe.universe import GRAPH, TEXT, FactSources, Universe
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Observation, ToolContext
 from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText
-from worlds.embedded.web import EmbeddedWeb
+from worlds.embedded.text import EmbeddedText, EmbeddedWeb
 from worlds.folder import WorldError, WorldExists
 from worlds.open import open_world, read_world_metadata
 from worlds.source import World

@@ -25,7 +25,7 @@ from tests.examples import examples
 from tests.fiction.generator.sentence_reader import WEB, Reading, read
 from tests.fiction.generator.split_universes import SPLITS, Fact, friendships, numbers, split_universe, words
 from tests.fiction.universe.random_options import options
-from worlds.embedded.web import EmbeddedWeb, WebWriter
+from worlds.embedded.text import EmbeddedWeb, WebWriter
 from worlds.open import open_world
 
 PRONOUN = {"Ms ": "her", "Mr ": "his"}

@@ -11,7 +11,7 @@ from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import decode_expression
 from fiction.questions.question import GeneratedQuestion
-from fiction.questions.sampler import sample_questions
+from fiction.questions.templates import sample_questions
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import SOURCES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fiction.generator.source_split import assign_sources, parse_split
 from fiction.questions import expressions as ask
 from fiction.questions.question import SourceNeeds
-from fiction.questions.sampler import sample_questions
+from fiction.questions.templates import sample_questions
 from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import get_relation

@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given, settings
 
 from fiction.generator.source_split import assign_sources, parse_split
-from fiction.generator.statements import generate_people_triples, generate_thing_triples
+from fiction.generator.world_files import generate_people_triples, generate_thing_triples
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.names import NameFormatter, ThingCatalog
-from fiction.questions.sampler import sample_questions
 from fiction.questions.sparql import MAX_SET_SIZE, build_sparql
-from fiction.questions.templates import QUESTION_KINDS
+from fiction.questions.templates import QUESTION_KINDS, sample_questions
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions

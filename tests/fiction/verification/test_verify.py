@@ -18,7 +18,7 @@ from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.relations import RELATIONS
 from fiction.universe.universe import Friendships, Universe
-from fiction.verification.check import VerificationCheck
+from fiction.verification.checks import VerificationCheck
 from fiction.verification.verify import VerificationReport, verify_world
 from tests.fiction.phantomwiki import small_instance
 from tests.fiction.verification.alterations import change_article, change_graph, change_rows, change_stated

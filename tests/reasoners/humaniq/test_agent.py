@@ -8,9 +8,14 @@ import pytest
 from db.models import Step
 from evaluation.metrics.answer_f1 import split_answers
 from reasoners.base import Task
-from reasoners.humaniq.agent import MAX_CONSECUTIVE_REJECTIONS, MAX_REJECTIONS, MAX_THOUGHT_CHARS, HumanIQ
+from reasoners.humaniq.agent import (
+    MAX_CONSECUTIVE_REJECTIONS,
+    MAX_REJECTIONS,
+    MAX_THOUGHT_CHARS,
+    STATIC_TOOL_ORDER,
+    HumanIQ,
+)
 from reasoners.humaniq.options import AgentOptions
-from reasoners.humaniq.tool_order import STATIC_TOOL_ORDER
 from runs.recorders import MemoryRecorder
 from runs.runner import run_reasoner
 from tests.fixtures.town import Town

@@ -18,7 +18,7 @@ from reasoners.humaniq.options import AgentOptions
 from reasoners.prompting.builder import PromptBuilder, PromptFormat, PromptTooLong
 from reasoners.prompting.chat_format import ChatFormat
 from reasoners.prompting.react_format import ReActFormat
-from reasoners.prompting.truncation import count_tool_tokens
+from reasoners.prompting.run_state import count_tool_tokens
 from tests.examples import examples
 from tests.fixtures.harbour import no_meaning
 from tests.reasoners.example_traces import QUESTION, StepFields, record_of, steps_of

@@ -10,7 +10,7 @@ import pytest
 from db.models import Step
 from db.trace_record import TraceRecord
 from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
-from fewshot_library.formats.export import TraceExport
+from fewshot_library.formats.format import TraceExport
 from reasoners.base import Task
 from reasoners.provenance import resolve_origin
 from reasoners.replay.agent import ReplayReasoner

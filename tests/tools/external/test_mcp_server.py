@@ -15,7 +15,7 @@ import pytest
 from tests.servers.faulty_server import run_faulty_server, status
 from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
 from tools.external.config import McpServerConfig
-from tools.external.mcp_process import MAX_MESSAGE_BYTES
+from tools.external.mcp_session import MAX_MESSAGE_BYTES
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry
 from tools.tool import Observation, ToolContext
 

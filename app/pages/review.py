@@ -1,0 +1,217 @@
+"""The Review page: a reviewer compares submitted traces with the gold answer and approves or returns them."""
+
+from uuid import UUID
+
+import streamlit as st
+
+from app.pages.main import shortcuts_of
+from app.services import services as process_services
+from app.widgets.notebook import show_trace, status_label
+from app.widgets.page_layout import show_shortcuts_button
+from app.widgets.person import current_user, show_user_menu
+from app.widgets.plain_text import escape_html, escape_markdown, format_sentence
+from app.widgets.queue import choose_project, current_project
+from db import review, traces, users
+from db.database import Database, StoreError
+from db.libraries import MODELS, PEOPLE
+from db.models import Judgement, Project, User
+from db.trace_record import TraceRecord
+from db.verifications import SCORE_ASPECT
+from evaluation.value_format import format_count
+
+PAGE_SIZE = 25
+MAX_ANSWER_LENGTH = 120
+"""Characters of an answer in the list."""
+SUBMISSION_HINTS = {
+    PEOPLE: "Traces that annotators submit appear in this list.",
+    MODELS: "Traces of models, from the Ask page or an evaluation, appear in this list.",
+}
+STATUSES = ("submitted", "approved", "rejected")
+
+
+def show_header(database: Database, project: Project, person: User) -> tuple[str, str]:
+    """Draw the header; returns the chosen status, and PEOPLE or MODELS as the kind of author."""
+    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        choose_project(database)
+        by = st.segmented_control(
+            "By",
+            (PEOPLE, MODELS),
+            default=PEOPLE,
+            key="by",
+            format_func=str.capitalize,
+            label_visibility="collapsed",
+            required=True,
+            bind="query-params",
+            on_change=_reset_list,
+        )
+        with database.read() as session:
+            counts = review.count_by_status(session, project.id, by=by)
+        status = st.segmented_control(
+            "Status",
+            STATUSES,
+            default="submitted",
+            key="status",
+            format_func=lambda status: f"{status_label(status).capitalize()} ({counts.get(status, 0):,})",
+            label_visibility="collapsed",
+            on_change=_reset_list,
+        )
+        st.space("stretch")
+        show_shortcuts_button(shortcuts_of("review"))
+        show_user_menu(person)
+    return status or "submitted", by
+
+
+def _reset_list() -> None:
+    st.session_state["review_after"] = [None]
+    st.query_params.pop("trace", None)
+
+
+def show_trace_list(database: Database, project: Project, status: str, by: str) -> list[review.ReviewItem]:
+    """Draw one page of the list with the open trace highlighted; returns the items of that page."""
+    pages: list[object] = st.session_state.setdefault("review_after", [None])
+    with database.read() as session:
+        page = review.list_for_review(session, project.id, status=status, by=by, limit=PAGE_SIZE, after=pages[-1])  # type: ignore[arg-type]
+    open_id = st.query_params.get("trace") or next((str(item.trace_id) for item in page.items), "")
+    for item in page.items:
+        _show_row(item, is_open=open_id == str(item.trace_id))
+    if len(pages) > 1 or page.next_cursor:
+        with st.container(horizontal=True):
+            if st.button("Earlier", key="earlier", disabled=len(pages) == 1):
+                pages.pop()
+                st.rerun()
+            if st.button("Later", key="later", disabled=page.next_cursor is None):
+                pages.append(page.next_cursor)
+                st.rerun()
+    return page.items
+
+
+def _show_row(item: review.ReviewItem, *, is_open: bool) -> None:
+    rating = f", rated {item.mean_rating:.1f}" if item.mean_rating is not None else ""
+    duration = f", {_format_duration(item.active_seconds)}" if item.active_seconds is not None else ""
+    with st.container(key=f"row_{item.trace_id.hex}"):
+        if st.button(
+            escape_markdown(item.question),
+            key=f"open_{item.trace_id.hex}",
+            type="primary" if is_open else "tertiary",
+            width="stretch",
+        ):
+            st.query_params["trace"] = str(item.trace_id)
+            st.rerun()
+        st.caption(
+            f"{escape_markdown(item.author or item.reasoner)}: {escape_markdown(_truncate(item.final_answer or ''))}"
+            f" ({format_count(item.steps, 'step')}{rating}{duration})"
+        )
+
+
+def _truncate(answer: str) -> str:
+    return answer if len(answer) <= MAX_ANSWER_LENGTH else f"{answer[:MAX_ANSWER_LENGTH]} …"
+
+
+def _format_duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def show_review(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
+    """Draw one trace with the gold answer, its earlier judgements, and the buttons Approve and Return."""
+    st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
+    gold = ", ".join(answer["text"] for answer in record.question.gold_answers) or "unknown"
+    fork_position = record.trace.parent_position
+    fork_label = f"forked at step {fork_position}" if fork_position else "a restart of another trace"
+    parent = f" · {fork_label}" if record.trace.parent_id else ""
+    label = status_label(record.trace.status)
+    st.markdown(f"Gold answer: **{escape_markdown(gold)}** · {escape_markdown(record.creator_name)} · {label}{parent}")
+    for judgement in record.judgements:
+        st.caption(_describe_judgement(judgement, record))
+    comment = st.text_area(
+        "Comment", key=f"comment_{record.trace.id.hex}", height=80, placeholder="Required when returning"
+    )
+    with database.read() as session:
+        is_refused = record.trace.author_id == person.id and not users.is_only_person(session, person.id)
+    status = record.trace.status
+    if is_refused:
+        st.caption("You recorded this trace, so another reviewer decides on it.")
+    with st.container(horizontal=True):
+        if st.button(
+            "Approve", key="approve", type="primary", shortcut="Alt+A", disabled=is_refused or status == "approved"
+        ):
+            _record_decision(database, record, person, comment, items, approved=True)
+        if st.button("Return", key="return", shortcut="Alt+J", disabled=is_refused or status == "rejected"):
+            _record_decision(database, record, person, comment, items, approved=False)
+        if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
+            _open_next_trace(record.trace.id, items)
+    show_trace(record, editable=False, forkable=False)
+
+
+def _describe_judgement(judgement: Judgement, record: TraceRecord) -> str:
+    """Describe one judgement: the score against the gold answer, or a reviewer's decision."""
+    judged_at = f"{judgement.created_at:%Y-%m-%d %H:%M} UTC"
+    if judgement.aspect == SCORE_ASPECT:
+        return f"Compared with the gold answer, {judged_at}: F1 {float(judgement.value):.2f}."
+    reviewer = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
+    decision = status_label(judgement.value).capitalize()
+    return (
+        f"{escape_markdown(reviewer)}, {judged_at}: {escape_markdown(decision)}. {escape_markdown(judgement.comment)}"
+    )
+
+
+def _record_decision(  # noqa: PLR0913 - a decision, and the list whose next trace is opened
+    database: Database,
+    record: TraceRecord,
+    person: User,
+    comment: str,
+    items: list[review.ReviewItem],
+    *,
+    approved: bool,
+) -> None:
+    try:
+        with database.begin() as session:
+            decide = review.approve_trace if approved else review.reject_trace
+            decide(session, record.trace.id, by=users.register_user(session, person.name).id, comment=comment)
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
+        return
+    st.toast("Approved. The trace is a demonstration now." if approved else "Returned to its author.")
+    _open_next_trace(record.trace.id, items)
+
+
+def _open_next_trace(trace_id: UUID, items: list[review.ReviewItem]) -> None:
+    ids = [item.trace_id for item in items]
+    index = ids.index(trace_id) if trace_id in ids else -1
+    other_ids = ids[index + 1 :] + ids[: max(index, 0)]
+    if other_ids:
+        st.query_params["trace"] = str(other_ids[0])
+    else:
+        st.query_params.pop("trace", None)
+    st.rerun()
+
+
+def load_record(database: Database, items: list[review.ReviewItem]) -> TraceRecord | None:
+    """Load the trace in the link, else the first one of the list."""
+    trace_id = st.query_params.get("trace", "")
+    with database.read() as session:
+        try:
+            if not trace_id and not items:
+                return None
+            return traces.load_trace(session, UUID(trace_id) if trace_id else items[0].trace_id)
+        except (ValueError, StoreError):
+            st.warning("The trace in the link does not exist. Choose one from the list.")
+            return None
+
+
+database = process_services().database
+person = current_user(database)
+project = current_project(database)
+if project is None:
+    st.info("There is no project yet. `showhow setup` makes one.")
+else:
+    status, by = show_header(database, project, person)
+    left, right = st.columns([1, 2], gap="medium")
+    with left, st.container(key="list"):
+        items = show_trace_list(database, project, status, by)
+        if not items:
+            hint = f" {SUBMISSION_HINTS[by]}" if status == "submitted" else ""
+            st.info(f"No trace is {status_label(status)}.{hint}")
+    with right:
+        record = load_record(database, items)
+        if record is not None:
+            show_review(database, record, person, items)

@@ -1,0 +1,209 @@
+"""The selection of demonstrations: the form of its mode and parameters, and the reasons of each pick in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import exp
+
+import streamlit as st
+
+from app.widgets.plain_text import escape_html
+from fewshot_library.dpp import Pick
+from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
+from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
+from fewshot_library.sequence_similarity import DISTANCES
+
+MODE_LABELS = {
+    "dpp": "DPP: relevant and diverse",
+    "relevance": "Relevance only",
+    "diversity": "Diversity only",
+    "mmr": "MMR: relevant, with different questions",
+    "random": "Random",
+    "static": "Static: always the first ones",
+    "sample": "Sampled from the DPP",
+}
+MODE_HINTS = {
+    "relevance": "This mode selects the most similar questions, even if their actions are all the same.",
+    "diversity": "This mode selects demonstrations with different actions, regardless of their questions.",
+    "mmr": "This mode trades relevance against similarity of the questions; it ignores the actions.",
+    "random": "This mode selects at random; the same seed gives the same picks for every question.",
+    "static": "This mode selects the first demonstrations of the version for every question.",
+    "sample": "This mode samples a set with probability proportional to its determinant; the seed decides which set.",
+}
+REASONS_HINT = "The reasons below still show how the determinantal point process (DPP) scores each pick."
+MAX_PICKS = 8
+"""Maximum number of picks on the page; the command line accepts any number."""
+RELEVANCE_LEVELS = (
+    (0.95, "asks the same"),
+    (0.7, "asks nearly the same"),
+    (0.4, "is related"),
+    (0.2, "is loosely related"),
+)
+NOVELTY_LEVELS = (
+    (0.9, "has very different actions from the earlier picks"),
+    (0.6, "has mostly different actions from the earlier picks"),
+    (0.25, "has some actions that the earlier picks lack"),
+    (0.01, "has nearly the same actions as an earlier pick"),
+)
+CLOSE_LEAD, CLEAR_LEAD = 0.1, 0.7
+"""Leads below the first are nearly a tie; leads from the second on are clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """The configuration of a selection, and whether demonstrations of the same question are left out."""
+
+    config: SelectionConfig
+    leave_out_itself: bool
+
+
+def ask_selection_options(key: str) -> SelectionOptions:
+    """Draw the fields, with a hint for modes other than the DPP."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"config_{key}"):
+        mode = st.selectbox(
+            "Mode",
+            SELECTION_MODES,
+            format_func=MODE_LABELS.__getitem__,
+            key=f"mode_{key}",
+            width=235,
+            persist_state="session",
+        )
+        config = _ask_kernel_options(key, SelectionConfig(mode=mode))
+        with st.popover("More"):
+            config = _ask_advanced_options(key, config)
+        leave_out = st.checkbox(
+            "Leave out the question itself",
+            value=True,
+            key=f"leave_{key}",
+            help="A demonstration of the same question would give the answer away.",
+            persist_state="session",
+        )
+    if mode in MODE_HINTS:
+        st.caption(f":material/info: {MODE_HINTS[mode]} {REASONS_HINT}")
+    return SelectionOptions(config, leave_out)
+
+
+def _ask_kernel_options(key: str, config: SelectionConfig) -> SelectionConfig:
+    """Draw the fields of k, alpha and gamma; returns the configuration with their values."""
+    k = st.number_input(
+        "Picks (k)",
+        1,
+        MAX_PICKS,
+        3,
+        key=f"k_{key}",
+        width=100,
+        help="How many demonstrations are selected.",
+        persist_state="session",
+    )
+    alpha = st.slider(
+        "Relevance weight (alpha)",
+        0.0,
+        10.0,
+        DEFAULT_ALPHA,
+        0.25,
+        key=f"alpha_{key}",
+        width=172,
+        help="Higher values prefer more similar questions; at 0 the question does not matter.",
+        persist_state="session",
+    )
+    gamma = st.slider(
+        "Diversity (gamma)",
+        0.25,
+        10.0,
+        DEFAULT_GAMMA,
+        0.25,
+        key=f"gamma_{key}",
+        width=172,
+        help="How fast similarity falls with the distance of two action sequences. At high values all different "
+        "sequences count as equally diverse.",
+        persist_state="session",
+    )
+    return replace(config, k=int(k), alpha=alpha, gamma=gamma)
+
+
+def _ask_advanced_options(key: str, config: SelectionConfig) -> SelectionConfig:
+    """Draw the advanced fields; returns the configuration with their values."""
+    return replace(
+        config,
+        distance=st.selectbox(
+            "Distance of two sequences",
+            list(DISTANCES),
+            key=f"distance_{key}",
+            help="longer: edits divided by the longer length; metric: a distance that obeys the triangle inequality.",
+            persist_state="session",
+        ),
+        exchange=st.checkbox(
+            "Exchange picks while that improves the set", value=True, key=f"exchange_{key}", persist_state="session"
+        ),
+        balance=st.slider(
+            "Balance of MMR (1: relevance only)", 0.0, 1.0, 0.5, 0.05, key=f"balance_{key}", persist_state="session"
+        ),
+        seed=int(st.number_input("Random seed", 0, 2**31 - 1, 0, key=f"seed_{key}", persist_state="session")),
+    )
+
+
+def render_pick_reasons(selected: SelectedDemonstrations, library: LoadedLibrary, index: int) -> str:
+    """Render the reasons of the pick with that index as HTML; all texts are escaped."""
+    pick = selected.selection.picks[index]
+    cosine = float(selected.selection.cosines[pick.item])
+    rows = [
+        (
+            "Relevance",
+            f"{cosine:.2f}",
+            _render_bar(cosine),
+            f"its question {_describe_level(cosine, RELEVANCE_LEVELS, 'is unrelated')}",
+        ),
+        ("Novelty", f"{pick.novelty:.2f}", _render_bar(pick.novelty), _describe_novelty(pick, index)),
+        ("Gain", _format_signed(pick.gain), "", _describe_gain(pick)),
+        *_runner_up_rows(pick, library, by_weight=selected.selection.config.mode == "dpp"),
+    ]
+    steps = "".join(f"<li>{escape_html(tool)}</li>" for tool in selected.demonstrations[index].tools)
+    body = "".join(
+        f"<tr><th scope='row'>{name}</th><td class='number'>{number}</td><td>{bar}{description}</td></tr>"
+        for name, number, bar, description in rows
+    )
+    return f"<ol class='actions' aria-label='Its actions'>{steps}</ol><table class='reasons'>{body}</table>"
+
+
+def _describe_novelty(pick: Pick, index: int) -> str:
+    if index == 0:
+        return "it is the first pick"
+    return f"it {_describe_level(pick.novelty, NOVELTY_LEVELS, 'has the same actions as an earlier pick')}"
+
+
+def _describe_gain(pick: Pick) -> str:
+    if pick.is_filler:
+        return "nothing new: selected by relevance alone, since too few demonstrations differ"
+    factor = exp(min(pick.gain, 30))
+    if factor < 1:
+        return f"adding it multiplies the set's determinant by {factor:.2g}"
+    number = f"{factor:,.1f}" if factor < 1e6 else "more than a million"
+    return f"adding it multiplies the set's determinant by {number}"
+
+
+def _runner_up_rows(pick: Pick, library: LoadedLibrary, *, by_weight: bool) -> Iterator[tuple[str, str, str, str]]:
+    if pick.runner_up is None or pick.lead is None:
+        return
+    question = escape_html(library.demonstrations[pick.runner_up].question)
+    if pick.lead < 0 and by_weight and not pick.is_filler:
+        comparison = "would have gained more here; the whole set's determinant is larger this way"
+    elif pick.lead < 0:
+        comparison = "would have gained more here: the DPP would have selected it"
+    elif pick.lead < CLOSE_LEAD:
+        comparison = "nearly a tie"
+    else:
+        comparison = "a clear choice" if pick.lead >= CLEAR_LEAD else "a close choice"
+    yield "Runner-up", "", "", f"“{question}”"
+    yield "Lead", _format_signed(pick.lead), "", comparison
+
+
+def _format_signed(number: float) -> str:
+    return f"{number:+.2f}" if abs(number) != float("inf") else "none"
+
+
+def _describe_level(value: float, levels: tuple[tuple[float, str], ...], lowest: str) -> str:
+    return next((description for bound, description in levels if value >= bound), lowest)
+
+
+def _render_bar(share: float) -> str:
+    width = round(100 * min(max(share, 0.0), 1.0))
+    return f"<span class='bar' aria-hidden='true'><span style='width:{width}%'></span></span>"

@@ -1,0 +1,237 @@
+"""Writes a reading of a question as SPARQL and in plain English."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tools.text_to_sparql.lexicon import (
+    GraphLexicon,
+    GraphPath,
+    PatternLines,
+    PatternWriter,
+    describe_paths,
+    entity_term,
+)
+from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction
+from tools.text_to_sparql.scan import Anchor, RelationMention
+from worlds.lexicon.english import Comparison
+
+ANSWER_VARIABLE = "?answer"
+PathChoice = Mapping[RelationMention, GraphPath]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDraft:
+    """A query with its reading, and the pattern that must match something if the query is to answer."""
+
+    sparql: str
+    reading: str
+    pattern: str
+    cost: float = 0.0
+
+
+@dataclass
+class QueryComposer:
+    """Composes one draft from a question and a choice of a path for each mention."""
+
+    question: ParsedQuestion
+    choice: PathChoice
+    lexicon: GraphLexicon
+    _writer: PatternWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._writer = PatternWriter(self.lexicon.gender_relation)
+
+    def compose(self) -> QueryDraft | None:
+        """The draft; None where this form cannot be asked with these paths."""
+        match self.question.form:
+            case "compare":
+                return self._compose_comparison()
+            case "exceeds":
+                return self._compose_exceeds()
+            case "same":
+                return self._compose_same()
+            case "whether":
+                return self._compose_whether()
+            case "count":
+                return self._compose_count()
+            case _:
+                return self._compose_select()
+
+    # Parts.
+
+    def _branch_paths(self, leg: QuestionBranch) -> tuple[GraphPath, ...]:
+        return tuple(self.choice[mention] for mention in (*leg.chain, *leg.trailing))
+
+    def _start_term(self, leg: QuestionBranch) -> tuple[str, PatternLines, str]:
+        """The term that a leg starts at, the lines that bind it, and what it is called."""
+        if isinstance(leg.start, Anchor):
+            return entity_term(leg.start.entity.id), (), leg.start.entity.label
+        return self._restricted_start(leg.start)
+
+    def _restricted_start(self, value: ValueRestriction) -> tuple[str, PatternLines, str]:
+        holder = self._writer.new_variable("holder")
+        paths = tuple(self.choice[mention] for mention in value.relations)
+        if value.anchor:
+            lines = self._writer.follow_paths(holder, paths, entity_term(value.anchor.entity.id))
+        else:
+            variable = self._writer.new_variable("value")
+            lines = self._writer.follow_paths(holder, paths, variable)
+            lines += self._writer.match_names(variable, (value.text,), paths[-1].hops[-1].value_type)
+        names = " of the ".join(path.phrase for path in reversed(paths))
+        return holder, lines, f"those whose {names} is {value.text}"
+
+    def _branch_lines(self, leg: QuestionBranch, end: str) -> tuple[PatternLines, str]:
+        """The lines from a leg's start to the term `end`, and their reading."""
+        start, before, name = self._start_term(leg)
+        paths = self._branch_paths(leg)
+        return self._writer.follow_paths(start, paths, end, before), describe_paths(paths, name)
+
+    def _proof_lines(self, leg: QuestionBranch, paths: tuple[GraphPath, ...]) -> PatternLines:
+        start, before, _ = self._start_term(leg)
+        return self._writer.follow_paths(start, paths, self._writer.new_variable("v"), before)
+
+    # Forms.
+
+    def _compose_select(self) -> QueryDraft | None:
+        lines: list[str] = []
+        readings = []
+        for leg in self.question.branches:
+            start, before, name = self._start_term(leg)
+            paths = self._branch_paths(leg)
+            if not paths and not before:
+                return None
+            lines += self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before) if paths else ()
+            lines += () if paths else (line.replace(start, ANSWER_VARIABLE) for line in before)
+            readings.append(describe_paths(paths, name))
+        pattern = " ".join(lines)
+        return QueryDraft(
+            f"SELECT DISTINCT {ANSWER_VARIABLE} WHERE {{ {pattern} }}", " that is also ".join(readings), pattern
+        )
+
+    def _compose_count(self) -> QueryDraft | None:
+        if len(self.question.branches) != 1:
+            return None
+        leg = self.question.branches[0]
+        start, before, name = self._start_term(leg)
+        paths = self._branch_paths(leg)
+        words = f"number of {describe_paths(paths, name)}"
+        if not paths or (len(paths) == 1 and not before):
+            counted = ANSWER_VARIABLE if paths else start
+            pattern = " ".join(self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before))
+            return QueryDraft(f"SELECT (COUNT(DISTINCT {counted}) AS ?count) WHERE {{ {pattern} }}", words, pattern)
+        # Each of those who are asked about gets its own count, be it none.
+        holder = "?holder" if len(paths) > 1 else start
+        pattern = " ".join(self._writer.follow_paths(start, paths[:-1], holder, before))
+        last = " ".join(self._writer.follow_paths(holder, paths[-1:], ANSWER_VARIABLE))
+        return QueryDraft(
+            f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) "
+            f"WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
+            f"GROUP BY {holder}",
+            words,
+            pattern,
+        )
+
+    def _compose_comparison(self) -> QueryDraft | None:
+        than = self.question.comparison
+        if than is None or any(isinstance(leg.start, ValueRestriction) for leg in self.question.branches):
+            return None
+        if than.date_span:
+            return self._compose_span_comparison(than)
+        paths = self._branch_paths(self.question.branches[-1])
+        counted = bool(paths) and paths[-1].hops[-1].value_type == "entity"
+        if not paths or (counted and not than.can_count):
+            return None
+        what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
+        if counted:
+            return self._compose_ranking(than, "COUNT(DISTINCT ?value)", f"{'most' if than.most else 'fewest'} {what}")
+        return self._compose_ranking(than, "MIN(?value)", f"{_superlative(than, paths[-1])} {what}")
+
+    def _compose_exceeds(self) -> QueryDraft | None:
+        """Whether the first comes before or after the second."""
+        than, legs = self.question.comparison, self.question.branches
+        if than is None or than.date_span or len(legs) != 2 or not all(self._branch_paths(leg) for leg in legs):
+            return None
+        last = self._branch_paths(legs[0])[-1]
+        if last.hops[-1].value_type == "entity":
+            return None
+        (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
+        pattern = " ".join((*one, *two))
+        words = f"whether {first} is {'after or above' if than.most else 'before or below'} {second}"
+        return QueryDraft(f"ASK {{ {pattern} FILTER(?one {'>' if than.most else '<'} ?two) }}", words, pattern)
+
+    def _compose_span_comparison(self, than: Comparison) -> QueryDraft | None:
+        """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
+        spans = [self.lexicon.direct_paths(name)[:1] for name in than.date_span]
+        if not all(spans):
+            return None
+        proofs: list[str] = []
+        branches, names = [], []
+        for leg in self.question.branches:
+            start, _, name = self._start_term(leg)
+            bridge = self._branch_paths(leg)
+            node = "?of" if bridge else "?item"
+            lines = [f"VALUES ?item {{ {start} }}", *self._writer.follow_paths("?item", bridge, node)]
+            for span, date in zip(spans, ("?from", "?to"), strict=True):
+                lines += self._writer.follow_paths(node, span, date)
+                proofs += self._proof_lines(leg, (*bridge, *span))
+            branches.append("{ " + " ".join(lines) + " }")
+            names.append(name)
+        days = " ".join(f"BIND(YEAR({v}) * 372 + MONTH({v}) * 31 + DAY({v}) AS {v}_day)" for v in ("?from", "?to"))
+        order, end = ("DESC", "longest") if than.most else ("ASC", "shortest")
+        return QueryDraft(
+            f"SELECT ?item WHERE {{ {' UNION '.join(branches)} {days} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
+            f"which of {' and '.join(names)} has the {end} time from {than.date_span[0]} to {than.date_span[1]}",
+            " ".join(proofs),
+        )
+
+    def _compose_ranking(self, than: Comparison, measure: str, what: str) -> QueryDraft:
+        proofs: list[str] = []
+        branches, names = [], []
+        for leg in self.question.branches:
+            start, _, name = self._start_term(leg)
+            follow = " ".join(self._writer.follow_paths("?item", self._branch_paths(leg), "?value"))
+            branches.append(f"{{ VALUES ?item {{ {start} }} {follow} }}")
+            proofs += self._proof_lines(leg, self._branch_paths(leg))
+            names.append(name)
+        order = "DESC" if than.most else "ASC"
+        return QueryDraft(
+            f"SELECT ?item ({measure} AS ?measure) WHERE {{ {' UNION '.join(branches)} }} "
+            f"GROUP BY ?item ORDER BY {order}(?measure) LIMIT 1",
+            f"which of {' and '.join(names)} has the {what}",
+            " ".join(proofs),
+        )
+
+    def _compose_same(self) -> QueryDraft | None:
+        if len(self.question.branches) < 2 or not all(self._branch_paths(leg) for leg in self.question.branches):
+            return None
+        lines: list[str] = []
+        proofs: list[str] = []
+        readings = []
+        for leg in self.question.branches:
+            line, words = self._branch_lines(leg, "?same")
+            lines += line
+            readings.append(words)
+            proofs += self._proof_lines(leg, self._branch_paths(leg))
+        return QueryDraft(
+            f"ASK {{ {' '.join(lines)} }}", f"whether {' and '.join(readings)} share a value", " ".join(proofs)
+        )
+
+    def _compose_whether(self) -> QueryDraft | None:
+        if len(self.question.branches) != 2:
+            return None
+        leg, other = self.question.branches
+        if not self._branch_paths(leg):
+            # "Is A the R of B?": the relation leads from the second to the first.
+            leg, other = other, leg
+        if not self._branch_paths(leg) or self._branch_paths(other) or isinstance(other.start, ValueRestriction):
+            return None
+        if self._branch_paths(leg)[-1].hops[-1].value_type != "entity":
+            return None
+        lines, words = self._branch_lines(leg, entity_term(other.start.entity.id))
+        proof = " ".join(self._proof_lines(leg, self._branch_paths(leg)))
+        return QueryDraft(f"ASK {{ {' '.join(lines)} }}", f"whether {words} is {other.start.entity.label}", proof)
+
+
+def _superlative(than: Comparison, path: GraphPath) -> str:
+    ends = ("earliest", "latest") if path.hops[-1].value_type == "date" else ("smallest", "greatest")
+    return ends[than.most]
