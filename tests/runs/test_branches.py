@@ -71,8 +71,11 @@ class RandomTree:
 
     name = "random tree"
 
+    def __init__(self, depth: int = 3) -> None:
+        self.depth = depth
+
     def solve(self, task: Task) -> ReasonerGenerator:
-        answer = yield from self._grow(Random(task.question), "0", 3)
+        answer = yield from self._grow(Random(task.question), "0", self.depth)
         return FinalAnswer(TraceAnswers(answer))
 
     def _grow(self, chance: Random, node: str, depth: int) -> Generator[Move, Any, str]:

@@ -22,9 +22,11 @@ from llm.types import ChatReply, Message, OutgoingRequest
 from llm.usage import Usage
 from reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task
 from runs.budget import RunLimits
-from runs.recorders import StoreModelCallRecorder, StoreRecorder
+from runs.recorders import MemoryRecorder, StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
+from tests.runs.killed_tree import DEPTH, QUESTION
+from tests.runs.test_branches import Delays, RandomTree
 from tests.servers.model import ModelServer, Reply, Request, Says
 from tools.tool import Observation, ToolContext
 
@@ -272,3 +274,27 @@ def test_any_user_may_rate_the_steps_of_a_run_and_former_ratings_are_kept(scene:
         step = recording.begin_step(session, hers.id, recording.NewStep("hm"), seen=hers.version, by=hers.author_id)
     with pytest.raises(Conflict, match="the trace of a person"), scene.store.begin() as session:
         runs.rate_run_step(session, step.id, 3, by=ada.id)
+
+
+def test_a_tree_killed_at_any_moment_resumes_without_repeating_answered_calls(scene: Scene, tmp_path):
+    deaths, at_once = 12, 8
+    calls = tmp_path / "calls"
+    script = Path(__file__).with_name("killed_tree.py")
+    words = [sys.executable, script, scene.url, scene.trace.id.hex, calls, str(deaths)]
+    subprocess.run(words, check=True, timeout=300)
+    alone = MemoryRecorder()
+    run_reasoner(RandomTree(DEPTH), Delays(0, 0).task(QUESTION), alone, RunControl(RunLimits(steps=None)))
+    record = scene.record()
+    assert record.trace.ending == "answered"
+    assert alone.result is not None
+    assert alone.result.answers is not None
+    assert record.trace.final_answer == alone.result.answers.final_answer
+    assert sorted((s.node or "", s.observation or "") for s in record.steps) == sorted(
+        (s.node or "", s.observation or "") for s in alone.steps
+    )
+    assert all(step.finished_at is not None for step in record.steps)
+    called = Counter(calls.read_text().splitlines())
+    worked = sum(step.tool is not None or str(step.skill).startswith("guess") for step in alone.steps)
+    assert len(called) == worked
+    # Only what was under way at a death is repeated.
+    assert sum(called.values()) - worked <= deaths * at_once

@@ -1,0 +1,102 @@
+"""The prompt of each skill of AtomR, PDRR and GEEK as it is sent, against golden files."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasoners.atomr.agent import AGGREGATE, OPERATE, AggregateRequest, AnsweredQuestion, OperateRequest
+from reasoners.atomr.plan import PLAN, PlanRequest
+from reasoners.geek.skills import (
+    CONCLUDE,
+    DECOMPOSE,
+    EXTRACT,
+    NEEDS_RETRIEVAL,
+    NEXT_ACTION,
+    SELF_ANSWER,
+    DecomposeRequest,
+    ExcavatedFact,
+    ExtractRequest,
+    StateRequest,
+    SubquestionRequest,
+)
+from reasoners.pdrr.skills import (
+    ANSWER_TRIPLES,
+    COMPLETE,
+    RELATIONS,
+    STRUCTURE,
+    TRIPLES,
+    AnswerTriplesRequest,
+    ChosenRelation,
+    CompletedTriple,
+    CompleteRequest,
+    PdrrQuestion,
+    RelationsRequest,
+)
+from reasoners.pdrr.triples import Triple
+from reasoners.registry import REASONERS
+from reasoners.skills.model_responder import build_skill_messages
+from reasoners.skills.shared_skills import (
+    DIRECT_ANSWER,
+    DIRECT_RAG,
+    SELECT_SOURCES,
+    BareQuestion,
+    PassageQuestion,
+    SelectSourcesRequest,
+    SourceChoice,
+)
+from reasoners.skills.skill import Skill, SkillCall
+from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
+
+GOLDEN = Path(__file__).parent / "golden"
+QUESTION = "Who is the mother of the baker of Gullhaven?"
+BAKER = AnswerValue(text="Bo Reed", entity="Q7")
+PASSAGE = SourcePassage(id="4.1", source="text", title="Bo Reed", text="His mother is Ada Reed.")
+TRIPLE = Triple(subject="person#1", relation="mother", object="person#2")
+FACT = ExcavatedFact(number=1, question="Who is the baker?", fact="The baker is Bo Reed.", answers=[BAKER])
+ASKED = {"question": "Who is the mother of Bo Reed?", "planned": "Who is the mother of #1?", "references": {1: [BAKER]}}
+REQUESTS: list[tuple[Skill[Any, Any], Any]] = [
+    (PLAN, PlanRequest(question=QUESTION, sources=["text", "graph"])),
+    (OPERATE, OperateRequest(
+        op="Relate", question="Who is the mother of Bo Reed?",
+        args=[OperandValue(values=[BAKER]), OperandValue(text="mother")], passages=[PASSAGE],
+    )),
+    (AGGREGATE, AggregateRequest(
+        question=QUESTION, answered=[AnsweredQuestion(question="Who is the baker?", answers=[BAKER])]
+    )),
+    (SELECT_SOURCES, SelectSourcesRequest(
+        question=QUESTION, op="Search", sources=[SourceChoice(name="text", description="articles")]
+    )),
+    (DIRECT_RAG, PassageQuestion(question=QUESTION, passages=[PASSAGE])),
+    (DIRECT_ANSWER, BareQuestion(question=QUESTION)),
+    (STRUCTURE, PdrrQuestion(question=QUESTION)),
+    (TRIPLES, PdrrQuestion(question=QUESTION)),
+    (RELATIONS, RelationsRequest(
+        triple=TRIPLE, known=[BAKER], keep=4, relations=[OfferedRelation(id="P25", label="mother", direction="head")]
+    )),
+    (COMPLETE, CompleteRequest(triple=TRIPLE, known=[BAKER], from_subject=True, passages=[PASSAGE])),
+    (ANSWER_TRIPLES, AnswerTriplesRequest(
+        question=QUESTION, answer="person#2", values={"person#1": [BAKER]}, passages=[PASSAGE],
+        triples=[CompletedTriple(
+            triple=TRIPLE, relations=[ChosenRelation(id="P25", direction="head")], facts=["4.1"]
+        )],
+    )),
+    (NEXT_ACTION, StateRequest(question=QUESTION, state=[FACT])),
+    (DECOMPOSE, DecomposeRequest(question=QUESTION, state=[FACT], n=4)),
+    (NEEDS_RETRIEVAL, SubquestionRequest(**ASKED, state=[FACT])),
+    (EXTRACT, ExtractRequest(**ASKED, state=[FACT], pseudo="Cora", passages=[PASSAGE])),
+    (SELF_ANSWER, SubquestionRequest(**ASKED, state=[FACT])),
+    (CONCLUDE, StateRequest(question=QUESTION, state=[FACT])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("skill", "request_"), REQUESTS, ids=[skill.name for skill, _ in REQUESTS])
+def test_a_prompt_is_as_its_golden_file(skill: Skill[Any, Any], request_: Any):
+    messages = build_skill_messages(SkillCall(skill, request_, "here"))
+    prompt = "\n".join(f"--- {message.role}\n{message.text}" for message in messages) + "\n"
+    assert prompt == (GOLDEN / f"{skill.name}.txt").read_text(encoding="utf-8")
+
+
+def test_every_skill_of_these_methods_has_a_golden_file():
+    names = {skill.name for method in ("atomr", "pdrr", "geek") for skill in REASONERS[method].skills}
+    assert names == {skill.name for skill, _ in REQUESTS} == {file.stem for file in GOLDEN.glob("*.txt")}
