@@ -85,7 +85,7 @@ def build_run(  # noqa: PLR0913 - each is a part of the run
     """Build a run that pins library, model, encoder, world, code and tools; `tools` is empty for all tools."""
     library = config.library_version(services)
     offered = services.tool_registry().offered_tools(services.open_world(world), tools)
-    prompts: Mapping[str, str] = {skill.name: skill.reference for skill in config.entry.skills}
+    prompts: Mapping[str, str] = {f"skill:{skill.name}": skill.reference for skill in config.entry.skills}
     if config.entry.needs_model and not prompts:
         prompts = prompt_versions(offered, str(config.options.get("sources", "both")))
     profile = config.model_profile(services)

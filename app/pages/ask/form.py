@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.plain_text import escape_markdown
+from app.widgets.plain_text import escape_markdown, format_sentence
 from db.database import Database
 from db.libraries import list_versions
 from db.trace_configuration import TraceConfiguration
@@ -27,6 +27,7 @@ ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
 ADVANCED_OPTIONS = ("pipeline", "sources", "form", "response", "merge")
 """The options under More."""
 MAX_DEMONSTRATIONS = 8
+MAX_STEP_LIMIT = 100_000
 FIELD_WIDTH = 380
 """Pixels of a field whose options describe themselves."""
 SELECTION_LABELS = {
@@ -261,6 +262,7 @@ def _show_advanced_options(offered: list[ReasonerEntry]) -> tuple[ReasonerEntry,
         width=FIELD_WIDTH,
     )
     entry = REASONERS[name]
+    st.caption(format_sentence(entry.description))
     options: dict[str, Any] = {
         name: st.selectbox(
             name.capitalize(),
@@ -288,7 +290,8 @@ def _option_label(name: str, value: str) -> str:
 
 def _show_limit_fields(entry: ReasonerEntry) -> RunLimits:
     st.caption("Stop after:")
-    steps = st.number_input("Steps", 1, 500, key=f"ask_{step_limit_field(entry.name)}", persist_state="session")
+    step_limit_key = f"ask_{step_limit_field(entry.name)}"
+    steps = st.number_input("Steps", 1, MAX_STEP_LIMIT, key=step_limit_key, persist_state="session")
     seconds = st.number_input("Seconds", 1, 86_400, key="ask_seconds", persist_state="session")
     tokens = money = None
     if entry.needs_model:
