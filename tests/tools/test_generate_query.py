@@ -140,6 +140,13 @@ def test_an_unknown_id_is_an_error(without_encoder: ToolContext) -> None:
     assert outcome.error == "This world does not know Q999; find ids with getWikiDataID."
 
 
+@pytest.mark.parametrize("question", ["When was Ada Reed born?", "Who is Ada Reed?", "When was he born?"])
+def test_a_question_about_an_entity_without_its_id_asks_for_the_id(question: str, without_encoder: ToolContext) -> None:
+    result = get_tool("generateQuery").call(without_encoder, {"question": question, "entity_ids": []})
+    assert result.error is not None
+    assert result.error.endswith("give the ids of the entities it speaks of.")
+
+
 def test_the_error_of_a_question_without_a_relation_lists_relations(with_encoder: ToolContext) -> None:
     outcome = get_tool("generateQuery").call(with_encoder, {"question": "Ada Reed?", "entity_ids": "Q1"})
     assert outcome.error is not None

@@ -103,6 +103,8 @@ class QueryComposer:
             lines += self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before) if paths else ()
             lines += () if paths else (line.replace(start, ANSWER_VARIABLE) for line in before)
             readings.append(describe_paths(paths, name))
+        if not lines:
+            return None
         pattern = " ".join(lines)
         return QueryDraft(
             f"SELECT DISTINCT {ANSWER_VARIABLE} WHERE {{ {pattern} }}", " that is also ".join(readings), pattern
