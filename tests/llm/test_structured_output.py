@@ -169,7 +169,7 @@ def test_another_bad_request_is_not_taken_for_a_server_without_schemas():
         (("response_format",), {SCHEMA_UNSUPPORTED}),
         (("temperature", "response_format"), {TEMPERATURE_UNSUPPORTED, SCHEMA_UNSUPPORTED}),
     ],
-    ids=str,
+    ids=["nothing", "temperature", "schema", "both"],
 )
 def test_only_what_the_server_refuses_is_left_out_and_that_is_remembered(
     refused: tuple[str, ...], limitations: set[str]
