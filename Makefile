@@ -7,10 +7,12 @@ TORCH := 2.13.0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
-export COVERAGE_FILE := $(CURDIR)/.coverage
 
 # A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last.
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+
+# Each process that has this folder on its path notes there what it runs.
+COVERAGE := .room_coverage
 
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,12 +34,11 @@ test-long: $(VENV)/installed-dev ## run the property tests with many more exampl
 	@$(BIN)/python tests/system_packages.py
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest $(WORKERS) -m hypothesis --timeout 3600
 
-coverage: $(VENV)/installed-dev ## run every test and compare each room's branch coverage with its floor
+coverage: $(VENV)/installed-dev ## run every test, compare each room's branch coverage with its floor (FLOORS=--write-floors sets them)
 	@$(BIN)/python tests/system_packages.py
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(WORKERS)
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage json --quiet -o - | $(BIN)/python tests/room_coverage.py
+	$(BIN)/python -m tests.room_coverage start $(COVERAGE)
+	PYTHONPATH=$(CURDIR)/$(COVERAGE) $(BIN)/pytest $(WORKERS)
+	$(BIN)/python -m tests.room_coverage report $(COVERAGE) $(FLOORS)
 
 check: $(VENV)/installed-dev ## format, lint, types, order of imports
 	$(BIN)/ruff format --check .

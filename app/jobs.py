@@ -25,6 +25,7 @@ _ENTRY_POINT = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from app.cli.main import main; main()"
 )
 _PROJECT_ROOT = Path(__file__).resolve().parents[1]
+_MODULE_PATH = os.pathsep.join(filter(None, [str(_PROJECT_ROOT), os.environ.get("PYTHONPATH")]))
 _GRACE_SECONDS = 10.0
 """Seconds that a stopped process has to clean up before it is killed."""
 _UPLOAD_PREFIX = "import-"
@@ -144,7 +145,7 @@ class JobRegistry:
                 start_new_session=True,
                 # The job may outlive a killed server, and still needs the folder.
                 pass_fds=() if scratch is None else (scratch.descriptor,),
-                env={**os.environ, "PYTHONPATH": str(_PROJECT_ROOT), "PYTHONIOENCODING": "utf-8"},
+                env={**os.environ, "PYTHONPATH": _MODULE_PATH, "PYTHONIOENCODING": "utf-8"},
             )
             job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
         Thread(target=job.read_progress, daemon=True).start()
