@@ -20,8 +20,9 @@ import pytest
 
 from db import projects, users
 from db.database import Database
+from db.maintenance import check_database
 from db.models import Project, Question, User
-from db.schema import check_database, upgrade
+from db.schema import upgrade
 
 KINDS = ["sqlite", "postgresql"]
 
@@ -87,6 +88,16 @@ def postgresql_template(postgresql: str) -> str:
     return "migrated"
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a database at the program's schema, to be copied."""
+    file = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    store = Database(f"sqlite:///{file}")
+    upgrade(store)
+    store.close()
+    return file
+
+
 @pytest.fixture(params=KINDS)
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database without any table."""
@@ -102,8 +113,8 @@ def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[D
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database at the program's schema; it must pass its check after the test."""
     if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "showhow.db")
         store = Database(f"sqlite:///{tmp_path / 'showhow.db'}")
-        upgrade(store)
     else:
         address = request.getfixturevalue("postgresql")
         template = request.getfixturevalue("postgresql_template")
