@@ -20,9 +20,8 @@ import pytest
 
 from db import projects, users
 from db.database import Database
-from db.maintenance import check_database
 from db.models import Project, Question, User
-from db.schema import upgrade
+from db.schema import check_database, upgrade
 
 KINDS = ["sqlite", "postgresql"]
 
