@@ -367,10 +367,21 @@ def _show_running(record: TraceRecord, run: BackgroundRun | None) -> None:
             )
 
 
+def format_calls(calls: Mapping[str, Any]) -> str:
+    """The calls of a reasoner with skills, counted beside expected; "" for any other run."""
+    expected = calls.get("model_calls_expected")
+    if expected is None:
+        return ""
+    path = format_seconds(float(calls.get("critical_path", 0.0)))
+    retrievals = format_count(int(calls.get("retrievals", 0)), "retrieval")
+    return f"skills: {calls.get('model_calls', 0):,} calls, {expected:,} expected · {retrievals} · critical path {path}"
+
+
 def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
     duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
-    parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost))
+    calls = format_calls(TraceConfiguration.from_json(trace.configuration).calls)
+    parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost), calls)
     summary = " · ".join(filter(None, parts))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
     if ending == "answered" or ending is None:

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.pages.ask.run_view import build_conclusion, find_evidence_steps
+from app.pages.ask.run_view import build_conclusion, find_evidence_steps, format_calls
 from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 
@@ -56,3 +56,13 @@ def test_the_conclusion_shows_agreement_and_response_and_prefers_links_to_eviden
     assert conclusion["agreement"] == {"words": "The sources disagree.", "sign": "poor"}
     assert conclusion["sources"] == [{"name": "From the text", "value": "Gullhaven"}]
     assert build_conclusion(record(None, [ARTICLE])) is None
+
+
+def test_counted_calls_stand_beside_the_expected_ones():
+    calls = {"model_calls": 14, "model_calls_expected": 13, "retrievals": 1, "critical_path": 2.5}
+    assert format_calls(calls) == "skills: 14 calls, 13 expected · 1 retrieval · critical path 2.50 s"
+
+
+def test_a_run_without_skills_says_nothing_of_them():
+    assert not format_calls({})
+    assert not format_calls({"model_calls": 4, "retrievals": 3, "critical_path": 0.1})
