@@ -155,15 +155,34 @@ class Retriever:
     ) -> RetrievalGenerator:
         searches = query.searches
         reads_each = self._passages_per_source if len(searches) == 1 else 1
+        how = (tool, hits, address, source, reads_each)
         branches = [
             Branch(
                 str(number),
-                self._search_once(query, words, f"{node}/{number}", parent, (tool, hits, address, source, reads_each)),
+                self._search_once(query, words, f"{node}/{number}", parent, how)
+                if source == "web" or head is None or head.entity is None
+                else self._read_article(query, head, words, f"{node}/{number}", parent, how),
             )
-            for number, (_, words) in enumerate(searches)
+            for number, (head, words) in enumerate(searches)
         ]
         results: list[list[SourcePassage]] = yield Parallel(branches)
         return [passage for passages in results for passage in passages]
+
+    def _read_article(  # noqa: PLR0913, PLR0917 - each is a part of the search
+        self,
+        query: RetrievalQuery,
+        head: AnswerValue,
+        words: str,
+        node: str,
+        parent: UUID | None,
+        how: tuple[str, str, str, str, int],
+    ) -> RetrievalGenerator:
+        """Read the article about a known entity; search where there is none of its name."""
+        article = yield from self._call(
+            "read", {"title": head.text, "question": query.question}, f"{node}/article", parent
+        )
+        passages = _read_passages(article, "text")
+        return passages or (yield from self._search_once(query, words, node, parent, how))
 
     def _search_once(
         self,

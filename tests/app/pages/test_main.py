@@ -42,3 +42,11 @@ def test_a_new_page_is_listed_for_users_with_its_role():
         "Tools",
         "Settings",
     ]
+
+
+def test_no_page_hides_a_room():
+    """Streamlit puts the folder of the pages first on the path, so that a page tools.py would hide the room tools."""
+    top = PAGES_FOLDER.parents[1].iterdir()
+    rooms = {path.stem for path in top if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert rooms
+    assert not {script.stem for script in PAGES_FOLDER.glob("*.py")} & rooms
