@@ -385,7 +385,6 @@ def walk_the_graph(uma: Annotator) -> None:
 
 def test_a_person_walks_the_graph_by_clicking_relations_and_entities(page: Page, real: Showhow, tmp_path: Path):
     uma = Annotator(page, real.url, "uma", "2Wiki")
-    open_question(uma, QUESTION)
     uma.choose("Alt+3")
     uma.thought.fill("Which entity is Henri Coudreau?")
     uma.fill("Title", "Henri Coudreau")
