@@ -9,6 +9,7 @@ JSON Lines and CSV are read line by line, as often as they are iterated, and nev
 """
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -233,7 +234,7 @@ def _describe_fields(sample: Sequence[Fields]) -> str:
     return ", ".join(names) + (" and more" if len(sample[0]) > MAX_SHOWN_FIELDS else "")
 
 
-class _Layout:
+class _Layout(ABC):
     """The records of a file, whatever their format."""
 
     is_line_based = True
@@ -241,9 +242,9 @@ class _Layout:
     def __init__(self, file: Path) -> None:
         self.file = file
 
+    @abstractmethod
     def iter_entries(self) -> Iterator[_Entry]:
         """Read the file from its beginning."""
-        raise NotImplementedError
 
     def sample(self) -> list[dict[str, Any]]:
         """The first records that are JSON objects."""

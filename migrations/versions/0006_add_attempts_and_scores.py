@@ -23,7 +23,7 @@ def upgrade() -> None:
     op.add_column("run", sa.Column("questions_hash", sa.Text()))
     op.add_column("run", sa.Column("concurrency", sa.Integer()))
     op.add_column("run", sa.Column("is_paused", sa.Boolean(), nullable=False, server_default=sa.false()))
-    op.create_table(
+    attempt = op.create_table(
         "attempt",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("run_id", sa.Uuid(), nullable=False),
@@ -75,7 +75,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_attempt_unavailable", "attempt", ["run_id", "kind"], sqlite_where=condition, postgresql_where=condition
     )
-    op.create_table(
+    score = op.create_table(
         "score",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("attempt_id", sa.Uuid(), nullable=False),
@@ -92,80 +92,27 @@ def upgrade() -> None:
         sa.UniqueConstraint("attempt_id", "metric", name=op.f("uq_score_attempt_id")),
     )
     op.create_index("ix_score_figures", "score", ["run_id", "metric", "metric_version", "kind", "value", "attempt_id"])
-    _move_verifications(op.get_bind())
+    _move_verifications(op.get_bind(), attempt, score)
 
 
-def _tables() -> tuple[sa.TableClause, ...]:
-    """The tables as this migration sees them: run, question, trace, step, judgement, attempt, score."""
-
-    def table(title: str, /, **columns: Any) -> sa.TableClause:
-        return sa.table(title, *(sa.column(column, kind) for column, kind in columns.items()))
-
-    key, content, time = sa.Uuid(), sa.JSON(none_as_null=True), sa.DateTime(timezone=True)
-    return (
-        table("run", id=key, name=sa.Text(), configuration=content, tools=content),
-        table("question", id=key, kind=sa.Text()),
-        table(
-            "trace",
-            id=key,
-            run_id=key,
-            question_id=key,
-            ending=sa.Text(),
-            cost=content,
-            wall_seconds=sa.Double(),
-        ),
-        table("step", trace_id=key, tool=sa.Text(), error_kind=sa.Text(), removed_at=time),
-        table(
-            "judgement",
-            id=key,
-            trace_id=key,
-            aspect=sa.Text(),
-            value=sa.Text(),
-            judge_id=key,
-            created_at=time,
-            comment=sa.Text(),
-        ),
-        table(
-            "attempt",
-            id=key,
-            run_id=key,
-            question_id=key,
-            position=sa.Integer(),
-            repetition=sa.Integer(),
-            kind=sa.Text(),
-            state=sa.Text(),
-            lease_token=sa.Integer(),
-            trace_id=key,
-            ending=sa.Text(),
-            met_unavailable_source=sa.Boolean(),
-            model_calls=sa.Integer(),
-            input_tokens=sa.Integer(),
-            output_tokens=sa.Integer(),
-            unreported_calls=sa.Integer(),
-            token_bound=sa.Integer(),
-            cost=sa.Double(),
-            cost_bound=sa.Double(),
-            seconds=sa.Double(),
-        ),
-        table(
-            "score",
-            id=key,
-            attempt_id=key,
-            run_id=key,
-            kind=sa.Text(),
-            metric=sa.Text(),
-            metric_version=sa.Integer(),
-            value=sa.Double(),
-            details=content,
-            scored_at=time,
-        ),
-    )
+def _table(title: str, /, **columns: Any) -> sa.TableClause:
+    """A table with those of its columns that this migration reads or writes."""
+    return sa.table(title, *(sa.column(column, kind) for column, kind in columns.items()))
 
 
-def _move_verifications(connection: sa.Connection) -> None:
-    run, _, _, _, judgement, attempt, score = _tables()
+_ID, _JSON, _TIME = sa.Uuid(), sa.JSON(none_as_null=True), sa.DateTime(timezone=True)
+_RUN = _table("run", id=_ID, name=sa.Text(), configuration=_JSON, tools=_JSON)
+_QUESTION = _table("question", id=_ID, kind=sa.Text())
+_TRACE = _table("trace", id=_ID, run_id=_ID, question_id=_ID, ending=sa.Text(), cost=_JSON, wall_seconds=sa.Double())
+_STEP = _table("step", trace_id=_ID, tool=sa.Text(), error_kind=sa.Text(), removed_at=_TIME)
+_JUDGEMENT = _table(
+    "judgement", id=_ID, trace_id=_ID, aspect=sa.Text(), value=sa.Text(), created_at=_TIME, comment=sa.Text()
+)
+
+
+def _move_verifications(connection: sa.Connection, attempt: sa.Table, score: sa.Table) -> None:
     runs = connection.execute(
-        sa.select(run.c.id, run.c.configuration, run.c.tools).where(run.c.name == VERIFICATION_NAME)
+        sa.select(_RUN.c.id, _RUN.c.configuration, _RUN.c.tools).where(_RUN.c.name == VERIFICATION_NAME)
     ).all()
     for run_id, configuration, tools in runs:
         # The list stays in the configuration of these runs, so that their traces are exported as before.
@@ -180,7 +127,7 @@ def _move_verifications(connection: sa.Connection) -> None:
                 moved = [row["attempt_id"] for row in scores]
                 traces = [row["trace_id"] for row in attempts if row["id"] in moved]
                 connection.execute(
-                    judgement.delete().where(judgement.c.trace_id.in_(traces), judgement.c.aspect == SCORE_ASPECT)
+                    _JUDGEMENT.delete().where(_JUDGEMENT.c.trace_id.in_(traces), _JUDGEMENT.c.aspect == SCORE_ASPECT)
                 )
 
 
@@ -188,33 +135,32 @@ def _read_outcomes(
     connection: sa.Connection, run_id: UUID, ids: list[UUID], start: int, tools: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The rows of attempts and scores of these questions; questions that no longer exist have none."""
-    _, question, trace, step, judgement, _, _ = _tables()
-    kinds = dict(connection.execute(sa.select(question.c.id, question.c.kind).where(question.c.id.in_(ids))).all())
+    kinds = dict(connection.execute(sa.select(_QUESTION.c.id, _QUESTION.c.kind).where(_QUESTION.c.id.in_(ids))).all())
     traces = {
         row.question_id: row
         for row in connection.execute(
-            sa.select(trace.c.id, trace.c.question_id, trace.c.ending, trace.c.cost, trace.c.wall_seconds).where(
-                trace.c.run_id == run_id, trace.c.question_id.in_(ids)
+            sa.select(_TRACE.c.id, _TRACE.c.question_id, _TRACE.c.ending, _TRACE.c.cost, _TRACE.c.wall_seconds).where(
+                _TRACE.c.run_id == run_id, _TRACE.c.question_id.in_(ids)
             )
         )
     }
     trace_ids = [row.id for row in traces.values()]
-    is_late = (step.c.error_kind == "time limit") & (step.c.tool != "runQuery")
+    is_late = (_STEP.c.error_kind == "time limit") & (_STEP.c.tool != "runQuery")
     unavailable = set(
         connection.scalars(
-            sa.select(step.c.trace_id).where(
-                step.c.trace_id.in_(trace_ids),
-                step.c.removed_at.is_(None),
-                step.c.tool.in_(list(tools)),
-                (step.c.error_kind == "unavailable") | is_late,
+            sa.select(_STEP.c.trace_id).where(
+                _STEP.c.trace_id.in_(trace_ids),
+                _STEP.c.removed_at.is_(None),
+                _STEP.c.tool.in_(list(tools)),
+                (_STEP.c.error_kind == "unavailable") | is_late,
             )
         )
     )
     values = {
         row.trace_id: row
         for row in connection.execute(
-            sa.select(judgement.c.trace_id, judgement.c.value, judgement.c.created_at).where(
-                judgement.c.trace_id.in_(trace_ids), judgement.c.aspect == SCORE_ASPECT
+            sa.select(_JUDGEMENT.c.trace_id, _JUDGEMENT.c.value, _JUDGEMENT.c.created_at).where(
+                _JUDGEMENT.c.trace_id.in_(trace_ids), _JUDGEMENT.c.aspect == SCORE_ASPECT
             )
         )
     }
@@ -266,9 +212,12 @@ def _usage_values(cost: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def downgrade() -> None:
     connection = op.get_bind()
-    run, _, _, _, judgement, attempt, score = _tables()
+    attempt = _table(
+        "attempt", id=_ID, run_id=_ID, question_id=_ID, position=sa.Integer(), repetition=sa.Integer(), trace_id=_ID
+    )
+    score = _table("score", attempt_id=_ID, metric=sa.Text(), value=sa.Double(), scored_at=_TIME)
     for run_id, configuration in connection.execute(
-        sa.select(run.c.id, run.c.configuration).where(run.c.name == VERIFICATION_NAME)
+        sa.select(_RUN.c.id, _RUN.c.configuration).where(_RUN.c.name == VERIFICATION_NAME)
     ).all():
         questions = connection.scalars(
             sa.select(attempt.c.question_id)
@@ -276,7 +225,7 @@ def downgrade() -> None:
             .order_by(attempt.c.position)
         )
         listed = {**configuration, "questions": [str(question) for question in questions]}
-        connection.execute(run.update().where(run.c.id == run_id).values(configuration=listed))
+        connection.execute(_RUN.update().where(_RUN.c.id == run_id).values(configuration=listed))
     scores = connection.execute(
         sa.select(attempt.c.trace_id, score.c.value, score.c.scored_at)
         .join(attempt, attempt.c.id == score.c.attempt_id)
@@ -294,7 +243,7 @@ def downgrade() -> None:
         for row in scores
     ]
     if rows:
-        connection.execute(judgement.insert(), rows)
+        connection.execute(_JUDGEMENT.insert(), rows)
     op.drop_table("score")
     op.drop_table("attempt")
     op.drop_column("run", "is_paused")
