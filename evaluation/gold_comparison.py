@@ -10,7 +10,7 @@ know has no verdict.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from db.models import Step
@@ -27,7 +27,7 @@ from reasoners.atomr.agent import OperateRequest
 from reasoners.atomr.plan import PLAN, PlanArgument, PlanNode, PlanReply, list_dependencies
 from reasoners.geek.skills import ExcavatedFact, ExtractRequest, known_references
 from reasoners.pdrr.skills import TRIPLES, TriplesReply
-from reasoners.pdrr.triples import schedule_triples
+from reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, schedule_triples
 from reasoners.skills.skill import Responder, SkillSteps
 from reasoners.skills.values import AnswerValue, OperandValue, distinct_values, format_values
 from runs.services import Services
@@ -182,20 +182,28 @@ def _compare_triples(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
     decomposed = steps.reply(TRIPLES.reference)
     if decomposed is None:
         return
-    bound: dict[str, GoldAnswers] = {}
-    for entry in schedule_triples(TriplesReply.model_validate(decomposed[1]).triples):
+    completed: dict[int, tuple[ScheduledTriple, list[AnswerValue]]] = {}
+    scheduled = schedule_triples(TriplesReply.model_validate(decomposed[1]).triples)
+    for entry in scheduled:
         asked = entry.triple
         gold_triple = gold.triples[entry.number] if entry.number < len(gold.triples) else asked
         # Where only the relation differs from that of the gold triple, the relation is the mistake.
         is_same_place = (gold_triple.subject, gold_triple.object) == (asked.subject, asked.object)
-        gold.bind_unknowns(gold_triple if is_same_place else asked, bound, from_subject=entry.from_subject)
+        earlier = [
+            completed[source.number] for source in list_ancestors(entry, scheduled) if source.number in completed
+        ]
+        gold_entry = replace(entry, triple=gold_triple) if is_same_place else entry
+        pairs = gold.complete_triple(gold_entry, join_values(earlier))
+        if pairs is not None:
+            completed[entry.number] = (entry, pairs)
+        expected = {} if pairs is None else join_values([*earlier, (entry, pairs)])
         step = steps.spans.get(f"triple/{entry.number + 1}")
         values = steps.result(step).get("values", {})
         for unknown in asked.unknowns[::-1]:
             if step is not None and unknown in values:
-                answers, expected = _read_answers(values[unknown]), bound.get(unknown)
+                answers, gold_answers = _read_answers(values[unknown]), expected.get(unknown)
                 is_pruned = "chains" in steps.result(step)
-                yield step, answers, _select_kept(answers, expected) if is_pruned and expected else expected
+                yield step, answers, _select_kept(answers, gold_answers) if is_pruned and gold_answers else gold_answers
                 break
 
 

@@ -28,7 +28,15 @@ from fiction.universe.items import ITEM_KINDS, PROPERTY_IDS
 from fiction.universe.relations import PARTNER, RELATIONS
 from fiction.universe.universe import ALL_SOURCES, Universe
 from reasoners.pdrr.skills import CandidateFact, OfferedFact, PruneTriplesRequest
-from reasoners.pdrr.triples import ScheduledTriple, Triple, fits_end, is_unknown, schedule_triples
+from reasoners.pdrr.triples import (
+    ScheduledTriple,
+    Triple,
+    is_unknown,
+    join_values,
+    name_owners,
+    schedule_triples,
+    select_joined,
+)
 from reasoners.skills.set_operations import Operation, OperationUndefined, combine_answers
 from reasoners.skills.values import AnswerValue, OperandValue, distinct_values
 
@@ -231,36 +239,21 @@ class GoldReasoning:
         answers = operation.apply(universe or self.things.universe, numbers)
         return [self.to_value(kind, number, key) for key, kind, number in answers]
 
-    def bind_unknowns(
-        self, triple: Triple, bound: dict[str, list[AnswerValue] | None], *, from_subject: bool
+    def complete_triple(
+        self, entry: ScheduledTriple, values: Mapping[str, Sequence[AnswerValue]]
     ) -> list[AnswerValue] | None:
-        """Bind the unknowns of a triple to the values that the facts of the universe connect.
+        """The values of the other end that the facts of the universe tell, with their owners; None if it has no such.
 
-        Returns the values of the other end with the known value that each belongs to; None if that is unknown.
+        The known end is named, or has the given values.
         """
-        known_end, other_end = (triple.subject, triple.object) if from_subject else (triple.object, triple.subject)
-        known = bound.get(known_end) if is_unknown(known_end) else self.name_thing(known_end)
-        try:
-            pairs = (
-                None
-                if known is None
-                else self.apply(*self.find_completion(triple.relation, known, from_subject=from_subject))
-            )
-        except UnknownOperation:
-            pairs = None
-        if known is None or pairs is None:
-            bound |= dict.fromkeys(triple.unknowns)
+        known = values.get(entry.known_end) if is_unknown(entry.known_end) else self.name_thing(entry.known_end)
+        if known is None:
             return None
-        pairs = [value if value.of else value.model_copy(update={"of": known[0].key}) for value in pairs]
-        before = bound.get(other_end) if is_unknown(other_end) else None
-        keys = {value.key for value in before} if before is not None else None
-        pairs = [value for value in pairs if fits_end(value.text, other_end) and (keys is None or value.key in keys)]
-        if is_unknown(other_end):
-            bound[other_end] = distinct_values(pairs)
-        if is_unknown(known_end):
-            owners = {value.of for value in pairs}
-            bound[known_end] = [value for value in bound[known_end] or () if value.key in owners]
-        return pairs
+        try:
+            completion = self.find_completion(entry.triple.relation, known, from_subject=entry.from_subject)
+            return name_owners(self.apply(*completion), known)
+        except UnknownOperation:
+            return None
 
     def name_thing(self, name: str) -> list[AnswerValue] | None:
         """The thing of the universe, or the day, that has this name; None if there is none, or several things."""
@@ -312,26 +305,16 @@ class GoldTriples:
 
         A triple without facts, such as the day of death of the living, continues nothing and rules nothing out.
         """
-        scheduled = schedule_triples(self._gold.triples)
-        bound: dict[str, list[AnswerValue] | None] = {}
-        pairs: dict[ScheduledTriple, set[tuple[str, str]]] = {}
-        for entry in scheduled:
-            narrowed = dict(bound)
-            values = self._gold.bind_unknowns(entry.triple, narrowed, from_subject=entry.from_subject)
-            if values:
-                bound = narrowed
-                pairs[entry] = {(value.of or "", value.key) for value in values}
-        changed = True
-        while changed:
-            changed = False
-            for end in dict.fromkeys(end for entry in pairs for end in entry.triple.unknowns):
-                users = [entry for entry in pairs if end in entry.triple.unknowns]
-                live = set.intersection(*({pair[_position(end, entry)] for pair in pairs[entry]} for entry in users))
-                for entry in users:
-                    remaining = {pair for pair in pairs[entry] if pair[_position(end, entry)] in live}
-                    changed |= len(remaining) < len(pairs[entry])
-                    pairs[entry] = remaining
-        return {entry.triple: entry_pairs for entry, entry_pairs in pairs.items()}
+        completed: list[tuple[ScheduledTriple, list[AnswerValue]]] = []
+        for entry in schedule_triples(self._gold.triples):
+            pairs = self._gold.complete_triple(entry, join_values(completed))
+            if pairs and all(join_values([*completed, (entry, pairs)]).values()):
+                completed.append((entry, pairs))
+        values = join_values(completed)
+        return {
+            entry.triple: {(pair.of or "", pair.key) for pair in select_joined(entry, pairs, values)}
+            for entry, pairs in completed
+        }
 
     def answer(self, kept: Sequence[Sequence[CandidateFact]]) -> list[AnswerValue] | None:
         """The answers that follow from the facts that are kept of each triple; None if they do not suffice."""
@@ -398,10 +381,6 @@ def combine_operands(leaf: ReasoningNode, operands: Sequence[Sequence[AnswerValu
         return combine_answers(cast(Operation, leaf.relation), operands)
     except OperationUndefined:
         return []
-
-
-def _position(end: str, entry: ScheduledTriple) -> int:
-    return 0 if entry.known_end == end else 1
 
 
 def _is_stated(leaf: ReasoningNode, value: AnswerValue, facts: Collection[frozenset[str]]) -> bool:

@@ -47,7 +47,7 @@ from reasoners.baselines.graph_skills import (
 from reasoners.baselines.single_call import vote_over_sets
 from reasoners.baselines.skills import COT_ANSWER, REASON_SENTENCE, SELF_ASK
 from reasoners.geek.skills import CONCLUDE
-from reasoners.pdrr.skills import BEST_CHAIN, PRUNE_TRIPLES, RELATIONS, TRIPLES, TriplesReply
+from reasoners.pdrr.skills import ANSWER_TRIPLES, BEST_CHAIN, PRUNE_TRIPLES, RELATIONS, TRIPLES, TriplesReply
 from reasoners.pdrr.triples import ScheduledTriple, Triple, is_unknown, schedule_triples
 from reasoners.skills.skill import SkillSteps, read_reply
 from reasoners.skills.values import AnswersReply, ReasonedReply, fill_references, format_values
@@ -133,7 +133,7 @@ def build_pdrr_form(steps: SkillSteps) -> MethodForm | None:
         return None
     reply = TriplesReply.model_validate(decomposed[1])
     columns, column_of = _split_into_columns(schedule_triples(reply.triples))
-    values = _final_values(steps, len(reply.triples))
+    values = _final_values(steps)
     shared = [unknown for unknown, numbers in column_of.items() if len(numbers) > 1]
     groups = [
         CardGroup(
@@ -177,15 +177,14 @@ def _split_into_columns(
     return columns, column_of
 
 
-def _final_values(steps: SkillSteps, count: int) -> dict[str, str]:
-    """The values of the unknowns as the triple that was completed last left them."""
-    spans = [steps.spans.get(f"triple/{number}") for number in range(1, count + 1)]
-    finished = [span for span in spans if span is not None and span.finished_at is not None]
-    return {
-        end: format_values(read_values(values))
-        for span in sorted(finished, key=lambda span: span.finished_at or span.started_at)
-        for end, values in steps.result(span).get("values", {}).items()
-    }
+def _final_values(steps: SkillSteps) -> dict[str, str]:
+    """The values of the unknowns with which all triples hold; until then as the triple completed last left them."""
+    if answered := steps.calls.get(ANSWER_TRIPLES.reference):
+        completed: list[Mapping[str, Any]] = [answered[-1].arguments]
+    else:
+        spans = [span for place, span in steps.spans.items() if place.startswith("triple/") and span.finished_at]
+        completed = [steps.result(span) for span in sorted(spans, key=lambda span: span.finished_at or span.started_at)]
+    return {end: format_values(read_values(values)) for data in completed for end, values in data["values"].items()}
 
 
 def _build_triple_card(steps: SkillSteps, number: int, triple: Triple) -> FormCard:

@@ -46,6 +46,9 @@ from reasoners.pdrr.triples import (
     Triple,
     fits_end,
     is_unknown,
+    join_values,
+    list_ancestors,
+    name_owners,
     schedule_independently,
     schedule_triples,
 )
@@ -162,6 +165,7 @@ class _TripleRun:
         self._options = options
         self._task = task
         self._finder = finder
+        self._scheduled: Sequence[ScheduledTriple] = ()
         self._values: dict[str, list[AnswerValue]] = {}
         self._facts: dict[int, TripleFacts] = {}
         self._expected_calls = 3
@@ -202,6 +206,7 @@ class _TripleRun:
         if (yield from fit_to_budget(self._task, fan, "budget/triples", None)) < len(scheduled):
             raise self._refuse_for_budget()
         self._finder.reserved_calls = len(scheduled) + 1
+        self._scheduled = scheduled
         yield Parallel(
             [
                 Branch(str(entry.number), self._complete(entry, keep), frozenset(map(str, entry.after)))
@@ -210,6 +215,7 @@ class _TripleRun:
         )
         if self._finder.unread:
             raise self._refuse_for_budget()
+        self._values = self._join(scheduled)
 
     def _refuse_for_budget(self) -> QuestionRefused:
         return QuestionRefused(
@@ -217,38 +223,31 @@ class _TripleRun:
         )
 
     def _complete(self, entry: ScheduledTriple, keep: int) -> Generator[Move, Any, None]:
-        """Complete one triple in a span of its own, and join its values with those that its unknowns have."""
+        """Complete one triple in a span of its own."""
         place, span = yield from self._open(entry)
+        # Only what it waited for is joined here, so that what is looked up and shown does not depend on who is faster.
+        sources = list_ancestors(entry, self._scheduled)
         if is_unknown(entry.known_end):
-            known = distinct_values(self._values.get(entry.known_end, ()))
+            known = self._join(sources)[entry.known_end]
         else:
             known = yield from self._finder.know(entry.known_end, place, span)
         if self._options.mode == "set":
             facts = yield from self._finder.find_for_set(entry, known, keep, place, span)
         else:
             facts = yield from self._finder.find_for_value(entry, known[0], keep, place, span)
+        facts.pairs = name_owners(facts.pairs, known)
         self._facts[entry.number] = facts
-        self._join(facts, entry)
-        values = {end: self._values[end] for end in entry.triple.unknowns if end in self._values}
-        yield _close(span, entry, facts, values)
+        values = self._join([*sources, entry])
+        yield _close(span, entry, facts, {end: values[end] for end in entry.triple.unknowns})
 
     def _open(self, entry: ScheduledTriple) -> Generator[Move, Any, tuple[str, UUID]]:
         place = f"triple/{entry.number + 1}"
         opened = yield Action(str(entry.triple), node=place, skill=SPAN_SKILL, open=True, reuse=True)
         return place, opened.step_id
 
-    def _join(self, facts: TripleFacts, entry: ScheduledTriple) -> None:
-        """Keep the values of both ends that the facts connect."""
-        known_end, other_end = entry.known_end, entry.other_end
-        pairs = [value for value in facts.pairs if fits_end(value.text, other_end)]
-        if is_unknown(other_end):
-            if other_end in self._values:
-                bound = {value.key for value in self._values[other_end]}
-                pairs = [value for value in pairs if value.key in bound]
-            self._values[other_end] = distinct_values(pairs)
-        if is_unknown(known_end):
-            owners = {value.of for value in pairs}
-            self._values[known_end] = [value for value in self._values.get(known_end, ()) if value.key in owners]
+    def _join(self, entries: Sequence[ScheduledTriple]) -> dict[str, list[AnswerValue]]:
+        """The values of the unknowns of completed triples."""
+        return join_values([(entry, self._facts[entry.number].pairs) for entry in entries])
 
     def _follow_chains(self, plan: TriplesReply) -> Generator[Move, Any, None]:
         """Complete the triples one after the other, of each chain with few facts; set what the chains have of them."""

@@ -1,14 +1,15 @@
 """Triples with numbered unknowns such as person#1, and the order in which they can be completed."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict
 
 from llm.structured_output import ReplyText
 from reasoners.answers.normalization import answers_equal
 from reasoners.skills.set_operations import OperationUndefined, compare_values
+from reasoners.skills.values import AnswerValue, distinct_values
 
 MAX_TRIPLES = 20
 _UNKNOWN = re.compile(r"[^#]+#\d+")
@@ -47,12 +48,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledTriple:
-    """A triple with the end that is known when its turn comes, and the triples that must be completed before."""
+    """A triple with the end that is known when its turn comes."""
 
     number: int
     triple: Triple
     from_subject: bool
-    after: frozenset[int]
+    after: frozenset[int] = frozenset()
+    """The triples that give the known end its values."""
 
     @property
     def known_end(self) -> str:
@@ -92,29 +94,84 @@ def fits_end(value: str, end: str) -> bool:
 def schedule_triples(triples: Sequence[Triple]) -> list[ScheduledTriple]:
     """The triples that can be completed, in an order in which each begins at a known end.
 
-    Triples that share an unknown are completed one after the other, since each narrows its values; others do not wait.
+    A triple waits for those that give its known end values; what it shares with others is joined afterwards.
     """
     scheduled: list[ScheduledTriple] = []
-    users: dict[str, list[int]] = {}
+    sources: dict[str, list[int]] = {}
     remaining = list(enumerate(triples))
     while remaining:
-        ready = next(((number, triple) for number, triple in remaining if _known_end(triple, users) is not None), None)
+        ready = next(
+            ((number, triple) for number, triple in remaining if _known_end(triple, sources) is not None), None
+        )
         if ready is None:
             break
         number, triple = ready
         remaining.remove(ready)
-        from_subject = _known_end(triple, users) == "subject"
-        after = frozenset(user for unknown in triple.unknowns for user in users.get(unknown, ()))
-        scheduled.append(ScheduledTriple(number, triple, from_subject, after))
-        for unknown in triple.unknowns:
-            users.setdefault(unknown, []).append(number)
+        from_subject = _known_end(triple, sources) == "subject"
+        entry = ScheduledTriple(number, triple, from_subject)
+        scheduled.append(replace(entry, after=frozenset(sources.get(entry.known_end, ()))))
+        if is_unknown(entry.other_end):
+            sources.setdefault(entry.other_end, []).append(number)
     return scheduled
+
+
+def list_ancestors(entry: ScheduledTriple, scheduled: Sequence[ScheduledTriple]) -> list[ScheduledTriple]:
+    """The triples whose values lead to the known end of this one, in the order of the schedule."""
+    numbers = set(entry.after)
+    for earlier in reversed(scheduled):
+        if earlier.number in numbers:
+            numbers |= earlier.after
+    return [earlier for earlier in scheduled if earlier.number in numbers]
+
+
+def name_owners(pairs: Sequence[AnswerValue], known: Sequence[AnswerValue]) -> list[AnswerValue]:
+    """The values with the key of the known value that each belongs to; of several it may stay unnamed."""
+    keys = {name: value.key for value in known for name in (value.text, value.key)}
+    only = known[0].key if len(known) == 1 else None
+    return [pair.model_copy(update={"of": keys.get(pair.of or "", only)}) for pair in pairs]
+
+
+def join_values(
+    completed: Sequence[tuple[ScheduledTriple, Sequence[AnswerValue]]],
+) -> dict[str, list[AnswerValue]]:
+    """The values of each unknown for which all these triples can hold; where unknowns form a circle, perhaps more.
+
+    Each triple comes with the values of its other end, with their owners at the known end. Values that a triple
+    excludes are left out until nothing changes, so the order of the triples does not matter.
+    """
+    values: dict[str, list[AnswerValue]] = {}
+    size = None
+    while size != (size := sum(map(len, values.values()), len(values))):
+        for entry, pairs in completed:
+            kept = select_joined(entry, pairs, values)
+            if is_unknown(entry.other_end):
+                values[entry.other_end] = distinct_values(kept)
+            owners = {pair.of for pair in kept}
+            if entry.known_end in values and None not in owners:
+                values[entry.known_end] = [value for value in values[entry.known_end] if value.key in owners]
+    return values
+
+
+def select_joined(
+    entry: ScheduledTriple, pairs: Sequence[AnswerValue], values: Mapping[str, Sequence[AnswerValue]]
+) -> list[AnswerValue]:
+    """The values of a triple's other end that fit it, and whose both ends are among these values."""
+    known, other = (
+        {value.key for value in values[end]} if end in values else None for end in (entry.known_end, entry.other_end)
+    )
+    return [
+        pair
+        for pair in pairs
+        if fits_end(pair.text, entry.other_end)
+        and (known is None or pair.of is None or pair.of in known)
+        and (other is None or pair.key in other)
+    ]
 
 
 def schedule_independently(triples: Sequence[Triple]) -> list[ScheduledTriple] | Triple:
     """The triples each from an end that the question names; else the first triple without such an end."""
     scheduled = [
-        ScheduledTriple(number, triple, end == "subject", frozenset())
+        ScheduledTriple(number, triple, end == "subject")
         for number, triple in enumerate(triples)
         if (end := _known_end(triple, {})) is not None
     ]
@@ -124,7 +181,7 @@ def schedule_independently(triples: Sequence[Triple]) -> list[ScheduledTriple] |
     return next(triple for number, triple in enumerate(triples) if number not in numbers)
 
 
-def _known_end(triple: Triple, bound: dict[str, list[int]]) -> str | None:
+def _known_end(triple: Triple, bound: Mapping[str, Sequence[int]]) -> str | None:
     """The end to begin at: a known subject first; a condition cannot be looked up."""
     if not is_unknown(triple.subject) or triple.subject in bound:
         return "subject"
