@@ -10,7 +10,7 @@ from typing import Any
 from db.models import Step
 from reasoners.retrieval import SOURCE_TOOLS
 from reasoners.skills.skill import SkillSteps, read_reply
-from reasoners.skills.values import AnswersReply, AnswerValue, format_values
+from reasoners.skills.values import AnswersReply, AnswerValue, Quotation, format_values
 
 MAX_LISTED = 12
 """Pruned relations or facts that a card names; of the others it has the number."""
@@ -107,7 +107,17 @@ def build_span_card(steps: SkillSteps, span: Step | None, key: str, title: str, 
     answer = "" if not data or data.get("unknown") else format_values(read_values(data.get("answers", ())))
     defaults = {"state": "unknown" if data.get("unknown") else state, "answer": answer}
     marks = (*parts.pop("marks", ()), *author_marks(call))
-    return FormCard(key, (TitlePart(title),), position, marks=marks, changeable=changeable, **(defaults | parts))
+    lines = (*parts.pop("lines", ()), *list_quotations(call))
+    fields = {"marks": marks, "lines": lines, "changeable": changeable, **defaults, **parts}
+    return FormCard(key, (TitlePart(title),), position, **fields)
+
+
+def list_quotations(call: Step | None) -> Iterator[CardLine]:
+    """The words of passages that a call's reply quotes, with the steps that returned them."""
+    reply = None if call is None else read_reply(call)
+    for entry in (reply or {}).get("quotes", ()):
+        quote = Quotation.model_validate(entry)
+        yield CardLine("quoted", f"“{quote.text}”", steps=(int(quote.id.partition(".")[0]),))
 
 
 def build_call_card(step: Step, key: str, title: str, reply: AnswersReply | None, line: CardLine | None) -> FormCard:
@@ -120,7 +130,7 @@ def build_call_card(step: Step, key: str, title: str, reply: AnswersReply | None
         marks=author_marks(step),
         answer="" if reply is None or reply.unknown else str(reply),
         state="working" if step.finished_at is None else "unknown" if is_unknown_answer else "done",
-        lines=() if line is None else (line,),
+        lines=(*(() if line is None else (line,)), *list_quotations(step)),
         changeable=None if step.finished_at is None else step.position,
     )
 

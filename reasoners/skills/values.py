@@ -10,6 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from db.recording import TraceAnswers
 from llm.structured_output import ReplyText
 from reasoners.answers.extraction import NO_ANSWER, join_answers
+from tools.read import find_quote
+
+MAX_SHOWN_CHARACTERS = 80
+"""The words of a wrong quotation that its error repeats."""
 
 
 class AnswerValue(BaseModel):
@@ -80,6 +84,17 @@ class GraphFact(BaseModel):
         return SourcePassage(id=self.id, source="graph", title=self.known.text, text=text)
 
 
+class Quotation(BaseModel):
+    """Words of a passage."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: ReplyText
+    """The id of the passage."""
+    text: ReplyText
+    """The words, as the passage has them."""
+
+
 class AnswersReply(BaseModel):
     """Answers that rest on passages; `unknown` if the passages do not tell."""
 
@@ -90,6 +105,8 @@ class AnswersReply(BaseModel):
     """The ids of the passages that state the answers."""
     unknown: bool = False
     """Whether the passages do not tell the answers."""
+    quotes: list[Quotation] = Field(default_factory=list)
+    """Words of the passages that state the answers, if any are quoted; they are looked up."""
 
     def __str__(self) -> str:
         return "unknown" if self.unknown else format_values(self.answers)
@@ -106,16 +123,26 @@ class ReasonedReply(AnswersReply, _Reasons):
 
 
 def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
-    """What is wrong with answers as one sentence: an unknown id of a passage, or an answer that is also unknown."""
-    ids = {passage.id for passage in passages}
-    unknown_ids = [id_ for id_ in reply.support if id_ not in ids]
+    """What is wrong with answers as one sentence: unknown passages, words that they do not have, no clear answer."""
+    texts = {passage.id: passage.text for passage in passages}
+    unknown_ids = [id_ for id_ in [*reply.support, *(quote.id for quote in reply.quotes)] if id_ not in texts]
     if unknown_ids:
         return f"There is no passage {unknown_ids[0]}; name ids of the passages that were given."
+    misquoted = next((quote for quote in reply.quotes if find_quote(quote.text, [texts[quote.id]]) is None), None)
+    if misquoted is not None:
+        return (
+            f"Passage {misquoted.id} does not have the words {_shorten(misquoted.text)!r}; quote it word for word, at "
+            "least a few words, or leave the quotation out."
+        )
     if reply.unknown and reply.answers:
         return "The reply has answers and says that they are unknown; give one of the two."
     if any(not answer.text.strip() for answer in reply.answers):
         return "An answer is empty; leave it out, or say that it is unknown."
     return None
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
 
 def distinct_values(values: Iterable[AnswerValue]) -> list[AnswerValue]:

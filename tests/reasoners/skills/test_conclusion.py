@@ -1,8 +1,18 @@
 """The final answer: its text, its citations, and the source that it rests on."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage, conclude, conclude_from_passages
+from reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    Quotation,
+    SourcePassage,
+    check_answers,
+    conclude,
+    conclude_from_passages,
+)
 
 ADA, BO = AnswerValue(text="Ada Reed", entity="Q1"), AnswerValue(text="Bo Reed", of="Q1")
 
@@ -50,3 +60,34 @@ def test_a_reply_rests_on_the_passages_that_it_names() -> None:
     ]
     conclusion = conclude_from_passages(AnswersReply(answers=[ADA], support=["4.3"]), passages)
     assert (conclusion.answers.answer_graph, conclusion.details["cited"]) == ("Ada Reed", [4])
+
+
+WORDS = ["Ada", "Reed", "was", "born", "near", "Gullhaven", "since", "March", "1931.", "His", "mother"]
+sentences = st.lists(st.sampled_from(WORDS), min_size=6, max_size=14)
+
+
+def reply_quoting(text: str) -> AnswersReply:
+    return AnswersReply(answers=[ADA], support=["4.1"], quotes=[Quotation(id="4.1", text=text)])
+
+
+@given(sentences, st.data())
+def test_words_of_a_passage_are_its_quotation_whatever_the_spaces(words: list[str], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(words) - 5))
+    quoted = words[start : data.draw(st.integers(start + 5, len(words)))]
+    passage = SourcePassage(id="4.1", source="text", title="Ada Reed", text=" ".join(words))
+    spaces = data.draw(st.sampled_from([" ", "  ", "\n"]))
+    assert check_answers(reply_quoting(spaces.join(quoted)), [passage]) is None
+    turned = quoted[::-1]
+    occurs = any(words[place : place + len(turned)] == turned for place in range(len(words)))
+    assert (check_answers(reply_quoting(" ".join(turned)), [passage]) is None) == occurs
+
+
+def test_a_quotation_of_no_passage_and_of_another_wording_is_one_sentence() -> None:
+    passage = SourcePassage(id="4.1", source="text", title="Bo Reed", text="His mother is Ada Reed, a baker.")
+    problem = check_answers(reply_quoting("mother is Cora Reed"), [passage])
+    assert problem == (
+        "Passage 4.1 does not have the words 'mother is Cora Reed'; quote it word for word, at least a few words, or "
+        "leave the quotation out."
+    )
+    elsewhere = AnswersReply(answers=[ADA], quotes=[Quotation(id="4.2", text="mother is Ada Reed")])
+    assert check_answers(elsewhere, [passage]) == ("There is no passage 4.2; name ids of the passages that were given.")
