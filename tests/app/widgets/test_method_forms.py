@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.widgets.form_cards import FormCard, MethodForm
+from app.widgets.form_cards import CardLine, FormCard, MethodForm
 from app.widgets.method_forms import FORMS, build_method_form
 from db.models import SPAN_SKILL, Question, Step
 from db.recording import NewStep, StepResult, build_step
@@ -206,6 +206,17 @@ def test_what_a_person_wrote_is_marked(ground: Ground):
     assert form is not None
     assert [line.text for line in form.summary] == ["written by ada"]
     assert [card.changeable for card in cards_of(form) if "written by ada" in card.marks] == [operate.position]
+
+
+def test_the_words_that_a_reply_quotes_are_on_its_card(ground: Ground):
+    recorder = watch(ground, "atomr", question_of(ground, "composition"))
+    call = next(step for step in recorder.steps if step.skill == "operate/1")
+    reply = {**(read_reply(call) or {}), "quotes": [{"id": "4.1", "text": "mother | Ada Reed"}]}
+    call.data = {**(call.data or {}), "reply": reply}
+    form = build_method_form("atomr", recorder.steps)
+    assert form is not None
+    lines = [line for card in cards_of(form) for line in card.lines if line.label == "quoted"]
+    assert lines == [CardLine("quoted", "“mother | Ada Reed”", steps=(4,))]
 
 
 def test_stored_replies_of_another_form_leave_the_steps_and_a_sentence(ground: Ground):
