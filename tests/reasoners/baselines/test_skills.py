@@ -28,7 +28,13 @@ PASSAGE = SourcePassage(id="4.1", source="text", title="Sea Star", text="Its cap
 
 @pytest.mark.parametrize("skill", [COT_ANSWER, COT_RAG, IN_CONTEXT], ids=lambda skill: skill.name)
 def test_the_schema_has_the_reasons_before_the_answers(skill: Skill[BaseModel, BaseModel]) -> None:
-    assert list(to_strict_schema(skill.reply_type)["properties"]) == ["reasons", "answers", "support", "unknown", "quotes"]
+    assert list(to_strict_schema(skill.reply_type)["properties"]) == [
+        "reasons",
+        "answers",
+        "support",
+        "unknown",
+        "quotes",
+    ]
 
 
 def test_the_schema_has_the_intermediate_answer_before_the_next_follow_up() -> None:
