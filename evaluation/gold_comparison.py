@@ -116,7 +116,7 @@ ComparedParts = Iterator[tuple[Step, Sequence[AnswerValue], GoldAnswers]]
 
 
 def _compare_nodes(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
-    planned = steps.reply(PLAN.reference)
+    planned = steps.reply(PLAN.name)
     if planned is None:
         return
     nodes = PlanReply.model_validate(planned[1]).by_id
@@ -179,7 +179,7 @@ def _order_by_dependence(nodes: Mapping[int, PlanNode]) -> list[int]:
 
 
 def _compare_triples(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
-    decomposed = steps.reply(TRIPLES.reference)
+    decomposed = steps.reply(TRIPLES.name)
     if decomposed is None:
         return
     completed: dict[int, tuple[ScheduledTriple, list[AnswerValue]]] = {}

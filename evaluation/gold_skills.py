@@ -78,6 +78,9 @@ class OracleResponder(BaselineOracle):
             value = GRAPH_WALK_REPLIES[call.skill.name](self._gold, call.request)
         else:
             value = _REPLIES[call.skill.name](self, call.request)
+        if not isinstance(value, call.skill.reply_type):
+            # Gold replies quote nothing, so those of skills that may quote are answers like all others.
+            value = call.skill.reply_type.model_validate(value.model_dump())
         return SkillReply(value.model_dump_json(exclude_none=True), value)
 
     def plan(self, _request: PlanRequest) -> PlanReply:

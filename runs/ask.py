@@ -22,7 +22,7 @@ from llm.errors import ChatError
 from reasoners.base import ReasonerError, Task
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import UnknownReasoner, find_reasoner
-from reasoners.skills.skill import RejectedReply, Responder, check_written_reply, written_step_data
+from reasoners.skills.skill import RejectedReply, Responder, check_written_reply, skill_name, written_step_data
 from runs.budget import RunLimits
 from runs.preparation import RunConfig, build_bare_task, build_run, check_pins, prepare_task
 from runs.process import current_worker_id, is_worker_alive
@@ -252,9 +252,7 @@ def list_awaited_steps(record: TraceRecord) -> list[Step]:
         return []
     names = TraceConfiguration.from_json(record.trace.configuration).person_skills
     return [
-        step
-        for step in record.steps
-        if step.finished_at is None and step.tool is None and (step.skill or "").partition("/")[0] in names
+        step for step in record.steps if step.finished_at is None and step.tool is None and skill_name(step) in names
     ]
 
 

@@ -49,7 +49,7 @@ from reasoners.baselines.skills import COT_ANSWER, REASON_SENTENCE, SELF_ASK
 from reasoners.geek.skills import CONCLUDE
 from reasoners.pdrr.skills import ANSWER_TRIPLES, BEST_CHAIN, PRUNE_TRIPLES, RELATIONS, TRIPLES, TriplesReply
 from reasoners.pdrr.triples import ScheduledTriple, Triple, is_unknown, schedule_triples
-from reasoners.skills.skill import SkillSteps, read_reply
+from reasoners.skills.skill import SkillSteps, read_reply, skill_name
 from reasoners.skills.values import AnswersReply, ReasonedReply, fill_references, format_values
 
 MAX_KEPT = 20
@@ -82,7 +82,7 @@ HOW_MARKS = {
 
 def build_atomr_form(steps: SkillSteps) -> MethodForm | None:
     """The tree of questions with operators, filled references, answers, sources and citations."""
-    planned = steps.reply(PLAN.reference)
+    planned = steps.reply(PLAN.name)
     if planned is None:
         return None
     nodes = PlanReply.model_validate(planned[1]).by_id
@@ -128,7 +128,7 @@ def _build_node_card(steps: SkillSteps, node: PlanNode, depth: int) -> FormCard:
 
 def build_pdrr_form(steps: SkillSteps) -> MethodForm | None:
     """The triples with their unknowns as chips; independent ones in columns, with what they have in common."""
-    decomposed = steps.reply(TRIPLES.reference)
+    decomposed = steps.reply(TRIPLES.name)
     if decomposed is None:
         return None
     reply = TriplesReply.model_validate(decomposed[1])
@@ -152,7 +152,7 @@ def build_pdrr_form(steps: SkillSteps) -> MethodForm | None:
             CardLine("asked for", f"{reply.answer} = {asked_for}" if asked_for is not None else reply.answer),
             *(
                 CardLine("best chain", step.observation or "not chosen yet")
-                for step in steps.calls.get(BEST_CHAIN.reference, ())
+                for step in steps.calls.get(BEST_CHAIN.name, ())
             ),
             *(CardLine("triples", mark) for mark in author_marks(decomposed[0])),
         ),
@@ -179,7 +179,7 @@ def _split_into_columns(
 
 def _final_values(steps: SkillSteps) -> dict[str, str]:
     """The values of the unknowns with which all triples hold; until then as the triple completed last left them."""
-    if answered := steps.calls.get(ANSWER_TRIPLES.reference):
+    if answered := steps.calls.get(ANSWER_TRIPLES.name):
         completed: list[Mapping[str, Any]] = [answered[-1].arguments]
     else:
         spans = [span for place, span in steps.spans.items() if place.startswith("triple/") and span.finished_at]
@@ -218,12 +218,12 @@ def _scored_lines(step: Step) -> Iterator[CardLine]:
     """What a call has chosen with its scores, then in grey what it was offered and did not choose."""
     reply, asked = read_reply(step) or {}, step.arguments
     offered: dict[Any, str] = {}
-    if step.skill == RELATIONS.reference:
+    if skill_name(step) == RELATIONS.name:
         offered = {(entry["id"], entry["direction"]): entry["label"] for entry in asked["relations"]}
         for choice in reply["relations"]:
             label = offered.pop((choice["id"], choice["direction"]), choice["id"])
             yield CardLine("relation", f"{label} ({choice['id']} as {choice['direction']}), score {choice['score']:g}")
-    elif step.skill == PRUNE_TRIPLES.reference:
+    elif skill_name(step) == PRUNE_TRIPLES.name:
         known = asked["known"]["text"]
         offered = {fact["number"]: f"{known}: {fact['relation']} {fact['other']['text']}" for fact in asked["facts"]}
         for choice in reply["facts"]:
@@ -245,7 +245,7 @@ def build_geek_form(steps: SkillSteps) -> MethodForm | None:
     ends = [lane for lane in lanes if not any(other.startswith(f"{lane}.") for other in lanes)]
     conclusions = {
         (step.node or "").split("/")[0]: AnswersReply.model_validate(reply)
-        for step in steps.calls.get(CONCLUDE.reference, ())
+        for step in steps.calls.get(CONCLUDE.name, ())
         if (reply := read_reply(step)) is not None
     }
     groups = []
@@ -299,7 +299,7 @@ def build_self_ask_form(steps: SkillSteps) -> MethodForm | None:
         )
         for place, span in steps.spans.items()
     ]
-    last = next((read_reply(step) for step in reversed(steps.calls.get(SELF_ASK.reference, ()))), None)
+    last = next((read_reply(step) for step in reversed(steps.calls.get(SELF_ASK.name, ()))), None)
     if last is not None and last.get("final"):
         cards.append(build_final_card("final", "Final answer", AnswersReply.model_validate(last["final"])))
     legend = "Each follow-up is looked up; its intermediate answer leads to the next one, or to the final answer."
@@ -310,7 +310,7 @@ def build_ircot_form(steps: SkillSteps) -> MethodForm | None:
     """The sentences of the reasoning, each with the titles that were retrieved before it."""
     cards = []
     known: set[str] = set()
-    for number, step in enumerate(steps.calls.get(REASON_SENTENCE.reference, ()), 1):
+    for number, step in enumerate(steps.calls.get(REASON_SENTENCE.name, ()), 1):
         reply = read_reply(step) or {}
         titles = list(dict.fromkeys(passage["title"] for passage in step.arguments.get("passages", ())))
         retrieved = CardLine("read before", ", ".join(title for title in titles if title not in known) or "nothing new")
@@ -324,7 +324,7 @@ def build_ircot_form(steps: SkillSteps) -> MethodForm | None:
 
 def build_cot_sc_form(steps: SkillSteps) -> MethodForm | None:
     """The samples with their answers, and the votes."""
-    calls = steps.calls.get(COT_ANSWER.reference, ())
+    calls = steps.calls.get(COT_ANSWER.name, ())
     replies = [(step, read_reply(step)) for step in calls]
     samples = [(step, None if reply is None else ReasonedReply.model_validate(reply)) for step, reply in replies]
     cards = [
@@ -348,7 +348,7 @@ def build_walk_form(steps: SkillSteps) -> MethodForm | None:
     verdicts = {
         (step.node or "").rpartition("/")[0]: step
         for skill in (ENOUGH, REASON_WALK)
-        for step in steps.calls.get(skill.reference, ())
+        for step in steps.calls.get(skill.name, ())
     }
     hops = [(place, span) for place, span in steps.spans.items() if re.fullmatch(r"hop/\d+", place)]
     groups = []
@@ -357,7 +357,7 @@ def build_walk_form(steps: SkillSteps) -> MethodForm | None:
         if place in verdicts:
             cards.append(_build_verdict_card(verdicts[place]))
         groups.append(CardGroup(f"Hop {place.rpartition('/')[2]}", tuple(cards)))
-    if groups and (answered := steps.reply(ANSWER_WALK.reference)) is not None:
+    if groups and (answered := steps.reply(ANSWER_WALK.name)) is not None:
         step, reply = answered
         card = build_call_card(step, "answer", "The answer", ReasonedReply.model_validate(reply), None)
         groups[-1] = replace(groups[-1], cards=(*groups[-1].cards, card))
@@ -413,7 +413,7 @@ def _list_fact_lines(trail: Step, facts: Sequence[WeighedFact], sample: Mapping[
 def _build_verdict_card(step: Step) -> FormCard:
     """The card of the call that ends a hop: whether the facts suffice, or their answers."""
     reply = read_reply(step)
-    verdict = WalkVerdict.model_validate(reply) if reply is not None and step.skill == REASON_WALK.reference else None
+    verdict = WalkVerdict.model_validate(reply) if reply is not None and skill_name(step) == REASON_WALK.name else None
     card = build_call_card(step, step.node or "", "Do the facts suffice?", None, None)
     answer = (str(verdict) if verdict is not None else step.observation) or ""
     reasons = (CardLine("because", verdict.reasons),) if verdict is not None and verdict.reasons else ()
@@ -422,7 +422,7 @@ def _build_verdict_card(step: Step) -> FormCard:
 
 def _list_objectives(steps: SkillSteps) -> Iterator[CardLine]:
     """What the walk has shown of each objective so far."""
-    replies = [reply for step in steps.calls.get(MEMORY.reference, ()) if (reply := read_reply(step)) is not None]
+    replies = [reply for step in steps.calls.get(MEMORY.name, ()) if (reply := read_reply(step)) is not None]
     for entry in MemoryReply.model_validate(replies[-1]).objectives if replies else ():
         yield CardLine("objective", f"{entry.objective} {entry.finding or '(open)'}", grey=not entry.done)
 

@@ -50,6 +50,7 @@ from reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     OperandValue,
+    QuotingReply,
     SourcePassage,
     check_answers,
     conclude,
@@ -98,15 +99,15 @@ def _check_operation(request: OperateRequest, reply: AnswersReply) -> str | None
     return check_answers(reply, request.passages)
 
 
-OPERATE: Skill[OperateRequest, AnswersReply] = Skill(
+OPERATE: Skill[OperateRequest, QuotingReply] = Skill(
     name="operate",
-    version=1,
+    version=2,
     description="I carry out the operation on what was retrieved.",
     package="reasoners.atomr",
     request_type=OperateRequest,
-    reply_type=AnswersReply,
+    reply_type=QuotingReply,
     check=_check_operation,
-    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
+    fallback=Fallback("unknown", lambda _request: QuotingReply(answers=[], unknown=True)),
 )
 
 

@@ -10,7 +10,14 @@ from reasoners.base import Branch, Move, NoUsableReply, Parallel, QuestionRefuse
 from reasoners.retrieval import SOURCE_TOOLS, list_sources
 from reasoners.skills.shared_skills import BareQuestion, PassageQuestion
 from reasoners.skills.skill import Skill, SkillCall, SkillResult
-from reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, SourcePassage, check_answers
+from reasoners.skills.values import (
+    AnswersReply,
+    AnswerValue,
+    ReasonedQuotingReply,
+    ReasonedReply,
+    SourcePassage,
+    check_answers,
+)
 
 ALL_SOURCES = "all"
 SOURCE_OPTIONS = {
@@ -125,22 +132,22 @@ COT_ANSWER: Skill[BareQuestion, ReasonedReply] = Skill(
     ReasonedReply,
     lambda _request, reply: check_answers(reply, ()),
 )
-COT_RAG: Skill[PassageQuestion, ReasonedReply] = Skill(
+COT_RAG: Skill[PassageQuestion, ReasonedQuotingReply] = Skill(
     "cot_rag",
-    1,
+    2,
     "I reason from what was retrieved.",
     _PACKAGE,
     PassageQuestion,
-    ReasonedReply,
+    ReasonedQuotingReply,
     lambda request, reply: check_answers(reply, request.passages),
 )
-IN_CONTEXT: Skill[ArticlesQuestion, ReasonedReply] = Skill(
+IN_CONTEXT: Skill[ArticlesQuestion, ReasonedQuotingReply] = Skill(
     "in_context",
-    1,
+    2,
     "I reason from all articles.",
     _PACKAGE,
     ArticlesQuestion,
-    ReasonedReply,
+    ReasonedQuotingReply,
     lambda request, reply: check_answers(reply, request.passages),
 )
 SELF_ASK: Skill[SelfAskRequest, SelfAskReply] = Skill(

@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 from llm.structured_output import ReplyText
 from reasoners.skills.skill import Fallback, Skill
 from reasoners.skills.values import (
-    AnswersReply,
     AnswerValue,
+    QuotingReply,
     ReasonedReply,
     SourcePassage,
     check_answers,
@@ -138,7 +138,7 @@ class ExtractRequest(SubquestionRequest):
     passages: list[SourcePassage]
 
 
-class FactReply(AnswersReply):
+class FactReply(QuotingReply):
     """A fact in one sentence with its answers."""
 
     fact: ReplyText = ""
@@ -195,7 +195,7 @@ NEEDS_RETRIEVAL: Skill[SubquestionRequest, NeedsRetrievalReply] = Skill(
 )
 EXTRACT: Skill[ExtractRequest, FactReply] = Skill(
     "extract",
-    1,
+    2,
     "I take the fact from what was retrieved.",
     _PACKAGE,
     ExtractRequest,
@@ -205,7 +205,7 @@ EXTRACT: Skill[ExtractRequest, FactReply] = Skill(
 )
 SELF_ANSWER: Skill[SubquestionRequest, FactReply] = Skill(
     "self_answer",
-    1,
+    2,
     "I conclude it from the facts so far.",
     _PACKAGE,
     SubquestionRequest,

@@ -8,10 +8,10 @@ from llm.structured_output import ReplyText
 from reasoners.pdrr.triples import Triple, check_triples, is_unknown, parse_condition
 from reasoners.skills.skill import Fallback, Skill
 from reasoners.skills.values import (
-    AnswersReply,
     AnswerValue,
     OfferedRelation,
-    ReasonedReply,
+    QuotingReply,
+    ReasonedQuotingReply,
     SourcePassage,
     check_answers,
 )
@@ -259,15 +259,15 @@ RELATIONS: Skill[RelationsRequest, RelationsReply] = Skill(
     _check_relations,
     Fallback("no relation", lambda _request: RelationsReply(relations=[])),
 )
-COMPLETE: Skill[CompleteRequest, AnswersReply] = Skill(
+COMPLETE: Skill[CompleteRequest, QuotingReply] = Skill(
     "complete",
-    1,
+    2,
     "I complete the triple from texts.",
     _PACKAGE,
     CompleteRequest,
-    AnswersReply,
+    QuotingReply,
     lambda request, reply: check_answers(reply, request.passages),
-    Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
+    Fallback("unknown", lambda _request: QuotingReply(answers=[], unknown=True)),
 )
 PRUNE_TRIPLES: Skill[PruneTriplesRequest, PruneTriplesReply] = Skill(
     "prune_triples",
@@ -289,13 +289,13 @@ BEST_CHAIN: Skill[BestChainRequest, BestChainReply] = Skill(
     _check_best_chain,
     Fallback("all chains", lambda _request: BestChainReply(reasons="No usable reply.", chain=None)),
 )
-ANSWER_TRIPLES: Skill[AnswerTriplesRequest, ReasonedReply] = Skill(
+ANSWER_TRIPLES: Skill[AnswerTriplesRequest, ReasonedQuotingReply] = Skill(
     "answer_triples",
-    2,
+    3,
     "I answer from the completed triples.",
     _PACKAGE,
     AnswerTriplesRequest,
-    ReasonedReply,
+    ReasonedQuotingReply,
     lambda request, reply: check_answers(reply, request.passages),
-    Fallback("unknown", lambda _request: ReasonedReply(reasons="", answers=[], unknown=True)),
+    Fallback("unknown", lambda _request: ReasonedQuotingReply(reasons="", answers=[], unknown=True)),
 )

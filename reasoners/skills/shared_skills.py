@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from llm.structured_output import ReplyText
 from reasoners.skills.skill import Fallback, Skill
-from reasoners.skills.values import AnswersReply, OperandValue, SourcePassage, check_answers
+from reasoners.skills.values import AnswersReply, OperandValue, QuotingReply, SourcePassage, check_answers
 
 
 class SourceChoice(BaseModel):
@@ -71,15 +71,15 @@ def _check_passage_answers(request: PassageQuestion, reply: AnswersReply) -> str
     return check_answers(reply, request.passages)
 
 
-DIRECT_RAG: Skill[PassageQuestion, AnswersReply] = Skill(
+DIRECT_RAG: Skill[PassageQuestion, QuotingReply] = Skill(
     name="direct_rag",
-    version=1,
+    version=2,
     description="I answer from what was retrieved.",
     package="reasoners.skills",
     request_type=PassageQuestion,
-    reply_type=AnswersReply,
+    reply_type=QuotingReply,
     check=_check_passage_answers,
-    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
+    fallback=Fallback("unknown", lambda _request: QuotingReply(answers=[], unknown=True)),
 )
 
 

@@ -227,10 +227,7 @@ def list_shots(
     skill: Skill[RequestT, ReplyT], demonstrations: Sequence[TraceRecord]
 ) -> tuple[Shot[RequestT, ReplyT], ...]:
     """The first call of the skill in each demonstration that has one."""
-    steps = (
-        next((step for step in record.steps if (step.skill or "").partition("/")[0] == skill.name), None)
-        for record in demonstrations
-    )
+    steps = (next((step for step in record.steps if skill_name(step) == skill.name), None) for record in demonstrations)
     shots = (read_shot(skill, step) for step in steps if step is not None)
     return tuple(shot for shot in shots if shot is not None)
 
@@ -260,19 +257,24 @@ def read_reply(step: Step) -> Mapping[str, Any] | None:
     return reply if isinstance(reply, dict) else None
 
 
+def skill_name(step: Step) -> str:
+    """The name of the skill that a step calls, whatever its version; "" for other steps."""
+    return (step.skill or "").partition("/")[0]
+
+
 class SkillSteps:
     """The steps of a run with skills, by place, parent and skill."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.spans = {step.node or "": step for step in steps if step.skill == SPAN_SKILL}
         self.calls: dict[str, list[Step]] = {}
-        """The calls of each skill, by its name and version."""
+        """The calls of each skill, by its name, whatever its version."""
         self._children: dict[UUID, list[Step]] = {}
         for step in steps:
             if step.parent_id is not None:
                 self._children.setdefault(step.parent_id, []).append(step)
             if step.skill not in (None, SPAN_SKILL) and step.tool is None:
-                self.calls.setdefault(str(step.skill), []).append(step)
+                self.calls.setdefault(skill_name(step), []).append(step)
 
     def reply(self, skill: str) -> tuple[Step, Mapping[str, Any]] | None:
         """The first call of a skill that has a reply, and the reply."""

@@ -105,11 +105,16 @@ class AnswersReply(BaseModel):
     """The ids of the passages that state the answers."""
     unknown: bool = False
     """Whether the passages do not tell the answers."""
-    quotes: list[Quotation] = Field(default_factory=list)
-    """Words of the passages that state the answers, if any are quoted; they are looked up."""
 
     def __str__(self) -> str:
         return "unknown" if self.unknown else format_values(self.answers)
+
+
+class QuotingReply(AnswersReply):
+    """Answers that may quote the passages on which they rest."""
+
+    quotes: list[Quotation] = Field(default_factory=list)
+    """Words of the passages that state the answers, if any are quoted; they are looked up."""
 
 
 class _Reasons(BaseModel):
@@ -122,13 +127,18 @@ class ReasonedReply(AnswersReply, _Reasons):
     """Reasons, then the answers that follow from them."""
 
 
+class ReasonedQuotingReply(QuotingReply, ReasonedReply):
+    """Reasons, then the answers that follow from them, which may quote passages."""
+
+
 def check_answers(reply: AnswersReply, passages: Sequence[SourcePassage]) -> str | None:
     """What is wrong with answers as one sentence: unknown passages, words that they do not have, no clear answer."""
     texts = {passage.id: passage.text for passage in passages}
-    unknown_ids = [id_ for id_ in [*reply.support, *(quote.id for quote in reply.quotes)] if id_ not in texts]
+    quotes = reply.quotes if isinstance(reply, QuotingReply) else []
+    unknown_ids = [id_ for id_ in [*reply.support, *(quote.id for quote in quotes)] if id_ not in texts]
     if unknown_ids:
         return f"There is no passage {unknown_ids[0]}; name ids of the passages that were given."
-    misquoted = next((quote for quote in reply.quotes if find_quote(quote.text, [texts[quote.id]]) is None), None)
+    misquoted = next((quote for quote in quotes if find_quote(quote.text, [texts[quote.id]]) is None), None)
     if misquoted is not None:
         return (
             f"Passage {misquoted.id} does not have the words {_shorten(misquoted.text)!r}; quote it word for word, at "

@@ -187,8 +187,7 @@ class UnknownQuestion(OracleResponder):
 
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
         if call.node.startswith("0/open"):
-            unknown = ReasonedReply(reasons="", answers=[], unknown=True)
-            return SkillReply(unknown.model_dump_json(), unknown)
+            return SkillReply(ReasonedReply(reasons="", answers=[], unknown=True).model_dump_json())
         return super().reply(call, rejections)
 
 

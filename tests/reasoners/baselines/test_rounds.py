@@ -121,7 +121,7 @@ def test_ircot_searches_by_each_sentence_and_a_reader_answers_from_what_was_gath
     assert [step.skill for step in done.steps if step.tool is None] == [
         "reason_sentence/1",
         "reason_sentence/1",
-        "cot_rag/1",
+        "cot_rag/2",
     ]
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 3
     assert read_request(done.requests[2])["passages"] == read_request(done.requests[1])["passages"]

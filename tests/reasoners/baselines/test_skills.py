@@ -28,13 +28,9 @@ PASSAGE = SourcePassage(id="4.1", source="text", title="Sea Star", text="Its cap
 
 @pytest.mark.parametrize("skill", [COT_ANSWER, COT_RAG, IN_CONTEXT], ids=lambda skill: skill.name)
 def test_the_schema_has_the_reasons_before_the_answers(skill: Skill[BaseModel, BaseModel]) -> None:
-    assert list(to_strict_schema(skill.reply_type)["properties"]) == [
-        "reasons",
-        "answers",
-        "support",
-        "unknown",
-        "quotes",
-    ]
+    quotes = [] if skill is COT_ANSWER else ["quotes"]
+    names = list(to_strict_schema(skill.reply_type)["properties"])
+    assert names == ["reasons", "answers", "support", "unknown", *quotes]
 
 
 def test_the_schema_has_the_intermediate_answer_before_the_next_follow_up() -> None:
@@ -72,4 +68,4 @@ def test_a_prompt_is_as_its_golden_file(
 
 def test_the_schema_has_the_rationales_before_the_answers() -> None:
     names = list(to_strict_schema(DRAFT_RATIONALES.reply_type)["properties"])
-    assert names == ["rationales", "answers", "support", "unknown", "quotes"]
+    assert names == ["rationales", "answers", "support", "unknown"]

@@ -8,6 +8,7 @@ from reasoners.skills.values import (
     AnswersReply,
     AnswerValue,
     Quotation,
+    QuotingReply,
     SourcePassage,
     check_answers,
     conclude,
@@ -66,8 +67,8 @@ WORDS = ["Ada", "Reed", "was", "born", "near", "Gullhaven", "since", "March", "1
 sentences = st.lists(st.sampled_from(WORDS), min_size=6, max_size=14)
 
 
-def reply_quoting(text: str) -> AnswersReply:
-    return AnswersReply(answers=[ADA], support=["4.1"], quotes=[Quotation(id="4.1", text=text)])
+def reply_quoting(text: str) -> QuotingReply:
+    return QuotingReply(answers=[ADA], support=["4.1"], quotes=[Quotation(id="4.1", text=text)])
 
 
 @given(sentences, st.data())
@@ -89,5 +90,5 @@ def test_a_quotation_of_no_passage_and_of_another_wording_is_one_sentence() -> N
         "Passage 4.1 does not have the words 'mother is Cora Reed'; quote it word for word, at least a few words, or "
         "leave the quotation out."
     )
-    elsewhere = AnswersReply(answers=[ADA], quotes=[Quotation(id="4.2", text="mother is Ada Reed")])
+    elsewhere = QuotingReply(answers=[ADA], quotes=[Quotation(id="4.2", text="mother is Ada Reed")])
     assert check_answers(elsewhere, [passage]) == ("There is no passage 4.2; name ids of the passages that were given.")
