@@ -365,6 +365,26 @@ def count_unavailable(session: Session, run_id: UUID, metric: str) -> dict[str |
     return dict(rows.all())
 
 
+class NamedScore(NamedTuple):
+    """A score of a run's attempt, with the question that was asked."""
+
+    attempt_id: UUID
+    question_id: UUID
+    value: float
+    details: dict[str, Any]
+
+
+def list_scores(session: Session, run_id: UUID, metric: str, version: int) -> list[NamedScore]:
+    """List the run's scores by this version of the metric, in the order of the attempts."""
+    rows = session.execute(
+        select(Score.attempt_id, Attempt.question_id, Score.value, Score.details)
+        .join(Attempt, Attempt.id == Score.attempt_id)
+        .where(Score.run_id == run_id, Score.metric == metric, Score.metric_version == version)
+        .order_by(Attempt.position, Attempt.repetition)
+    )
+    return [NamedScore(*row) for row in rows]
+
+
 def list_trace_scores(session: Session, trace_id: UUID) -> list[Score]:
     """List the scores of the answer of a run's trace by metric; none for a trace that belongs to no attempt."""
     scores = select(Score).join(Attempt, Attempt.id == Score.attempt_id).where(Attempt.trace_id == trace_id)

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -168,6 +168,22 @@ def list_unused_replies(session: Session, trace_id: UUID) -> list[ModelCall]:
     return [
         call for call in calls if not failures or (call.answered_at is not None and call.answered_at > max(failures))
     ]
+
+
+def list_answered_calls(session: Session, purpose: str) -> list[ModelCall]:
+    """List the answered calls of no trace with this purpose, in the order they were sent."""
+    calls = _calls_of_no_trace(purpose, "answered").order_by(ModelCall.created_at, ModelCall.id)
+    return list(session.scalars(calls))
+
+
+def mark_calls_lost(session: Session, purpose: str) -> None:
+    """Mark the open calls of no trace with this purpose as lost; no process may wait for their replies any more."""
+    for call in session.scalars(_calls_of_no_trace(purpose, "open")):
+        call.state = "lost"
+
+
+def _calls_of_no_trace(purpose: str, state: str) -> Select[ModelCall]:
+    return select(ModelCall).where(ModelCall.trace_id.is_(None), ModelCall.state == state, ModelCall.purpose == purpose)
 
 
 def model_call_of_step(session: Session, step_id: UUID) -> ModelCall | None:

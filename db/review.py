@@ -1,19 +1,21 @@
-"""Reviews: list submitted traces, approve or return one."""
+"""Reviews and judgements: approve or return submitted traces, and people's labels of the answers of runs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, select, tuple_
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, exists, func, null, select, tuple_
+from sqlalchemy.orm import Session, aliased
 
-from db.database import Conflict
+from db.database import Conflict, RowNotFound
 from db.libraries import MODELS, PEOPLE
-from db.models import Edit, Judgement, Question, Step, Trace, User
+from db.models import Attempt, Edit, Judgement, Question, Score, Step, Trace, User
 from db.projects import update_completed_count
 from db.traces import lock_trace
 from db.types import id_after
-from db.users import ADMIN, REVIEWER, is_only_person, require_role
+from db.users import ADMIN, REVIEWER, is_only_person, register_user, require_role
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +169,96 @@ def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, co
     session.flush()
     update_completed_count(session, trace.question_id)
     return trace
+
+
+class AnswerToJudge(NamedTuple):
+    """An answer of a run that a judge has not judged; `other` is that of the run it is compared with."""
+
+    attempt_id: UUID
+    lease_token: int
+    question: str
+    answer: str
+    references: list[str]
+    """The texts of the gold answers."""
+    other: str | None
+
+
+def list_answers_to_judge(
+    session: Session, run_id: UUID, metric: str, version: int, against: UUID | None = None
+) -> list[AnswerToJudge]:
+    """List the run's answers without a score by this metric; with `against`, those that this run has answered too."""
+    scored = exists().where(Score.attempt_id == Attempt.id, Score.metric == metric, Score.metric_version == version)
+    other, other_trace = aliased(Attempt), aliased(Trace)
+    query = (
+        select(
+            Attempt.id,
+            Attempt.lease_token,
+            Question.text,
+            Trace.final_answer,
+            Question.gold_answers,
+            other_trace.final_answer if against is not None else null(),
+        )
+        .join(Trace, Trace.id == Attempt.trace_id)
+        .join(Question, Question.id == Attempt.question_id)
+        .where(Attempt.run_id == run_id, Attempt.ending == "answered", ~scored)
+        .order_by(Attempt.position, Attempt.repetition)
+    )
+    if against is not None:
+        query = query.join(
+            other,
+            (other.run_id == against)
+            & (other.question_id == Attempt.question_id)
+            & (other.repetition == Attempt.repetition)
+            & (other.ending == "answered"),
+        ).join(other_trace, other_trace.id == other.trace_id)
+    return [
+        AnswerToJudge(attempt, token, question, answer or "", [gold["text"] for gold in golds], other_answer)
+        for attempt, token, question, answer, golds, other_answer in session.execute(query)
+    ]
+
+
+def add_labels(session: Session, run_id: UUID, labels: Iterable[tuple[str, str, str, str]]) -> int:
+    """Store labels (question, aspect, value, person) of a run's answers, and return how many are new.
+
+    A person's label of an answer replaces the one that they gave before. RowNotFound for a question that the run has
+    not answered.
+    """
+    traces: dict[str, list[UUID]] = {}
+    for text, trace_id in session.execute(
+        select(Question.text, Trace.id)
+        .join(Attempt, Attempt.question_id == Question.id)
+        .join(Trace, Trace.id == Attempt.trace_id)
+        .where(Attempt.run_id == run_id, Attempt.ending == "answered")
+    ):
+        traces.setdefault(text, []).append(trace_id)
+    added = 0
+    for question, aspect, value, person in labels:
+        if question not in traces:
+            raise RowNotFound(f"the run has not answered {question!r}; name questions as they were asked")
+        judge = register_user(session, person)
+        for trace_id in traces[question]:
+            stored = session.scalars(
+                select(Judgement).where(
+                    Judgement.trace_id == trace_id, Judgement.aspect == aspect, Judgement.judge_id == judge.id
+                )
+            ).one_or_none()
+            if stored is None:
+                session.add(Judgement(trace_id=trace_id, aspect=aspect, value=value, judge_id=judge.id))
+                added += 1
+            else:
+                stored.value = value
+    session.flush()
+    return added
+
+
+def list_labels(session: Session, run_id: UUID, aspect: str) -> dict[UUID, list[str]]:
+    """The labels that people gave the run's answers, by attempt."""
+    labels: dict[UUID, list[str]] = {}
+    for attempt_id, value in session.execute(
+        select(Attempt.id, Judgement.value)
+        .join(Judgement, Judgement.trace_id == Attempt.trace_id)
+        .where(Attempt.run_id == run_id, Judgement.aspect == aspect, Judgement.judge_id.is_not(None))
+        .order_by(Judgement.created_at, Judgement.id)
+    ):
+        labels.setdefault(attempt_id, []).append(value)
+    return labels

@@ -306,6 +306,18 @@ def correct_share(judged_right: int, judged: int, judge: JudgeQuality, confidenc
     return Estimate(share, error, Interval(max(share - margin, 0.0), min(share + margin, 1.0)))
 
 
+def prediction_powered_mean(judged: Sequence[float], errors: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The mean of the judge's values plus the mean of its `errors` (true minus judged) where the truth is known.
+
+    Both need at least 2 values; the interval is normal and cut to 0 to 1.
+    """
+    mean, correction = mean_with_error(judged), mean_with_error(errors)
+    value = mean.value + correction.value
+    error = sqrt(mean.standard_error**2 + correction.standard_error**2)
+    margin = float(stats.norm.ppf((1 + confidence) / 2)) * error
+    return Estimate(value, error, Interval(max(value - margin, 0.0), min(value + margin, 1.0)))
+
+
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
     """Cohen's kappa of two people's labels of the same things; they must use more than one label between them."""
     pairs = list(zip(first, second, strict=True))

@@ -5,14 +5,11 @@ they are used, so a verification that was killed continues without losing a ques
 twice for a reply.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 from uuid import UUID
-
-from filelock import FileLock, Timeout
 
 from db import attempts, runs, verifications
 from db.attempts import MetricScore
@@ -30,7 +27,7 @@ from llm.usage import Usage
 from runs.ask import record_model_calls
 from runs.budget import RunLimits
 from runs.preparation import RunConfig, build_run, check_pins, find_pin_conflict, prepare_task
-from runs.process import current_worker_id
+from runs.process import current_worker_id, hold_run_lock
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
@@ -162,7 +159,8 @@ def run_verification(
     it is stopped or reaches a limit, or the model's server fails, it can be continued later: such questions have not
     failed.
     """
-    with _hold_run_lock(services, run_id):
+    busy = "another process is running this verification; wait for it, or stop it"
+    with hold_run_lock(services.settings.home, str(run_id), busy):
         with services.database.read() as session:
             run = verifications.find_verification(session, run_id)
             questions = attempts.list_asked_questions(session, run_id)
@@ -209,19 +207,6 @@ def score_missing_answers(services: Services, run_id: UUID) -> None:
 
 def _score_by(answer: str, gold: Sequence[GoldAnswer], metrics: Iterable[Metric]) -> list[MetricScore]:
     return [MetricScore(metric.name, metric.version, score_answer(answer, gold, metric)) for metric in metrics]
-
-
-@contextmanager
-def _hold_run_lock(services: Services, run_id: UUID) -> Iterator[None]:
-    folder = services.settings.home / "runs"
-    folder.mkdir(parents=True, exist_ok=True)
-    # The operating system releases the lock when the process ends, even if it is killed.
-    lock = FileLock(folder / f"{run_id}.lock")
-    try:
-        with lock.acquire(timeout=0):
-            yield
-    except Timeout:
-        raise Conflict("another process is running this verification; wait for it, or stop it") from None
 
 
 class _VerificationWorker:

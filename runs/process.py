@@ -2,10 +2,14 @@
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 
 import psutil
+from filelock import FileLock, Timeout
 
 from db import runs
 from db.database import Conflict
@@ -95,3 +99,17 @@ def _end_run(services: Services, trace: UnfinishedTrace) -> bool:
 
 def _shorten(question: str) -> str:
     return question if len(question) <= _SHOWN_CHARACTERS else f"{question[:_SHOWN_CHARACTERS]}…"
+
+
+@contextmanager
+def hold_run_lock(home: Path, name: str, busy: str) -> Iterator[None]:
+    """Let one process of this home work under a name; Conflict with the sentence `busy` while another one does."""
+    folder = home / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    # The operating system releases the lock when the process ends, even if it is killed.
+    lock = FileLock(folder / f"{name}.lock")
+    try:
+        with lock.acquire(timeout=0):
+            yield
+    except Timeout:
+        raise Conflict(busy) from None

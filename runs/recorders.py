@@ -270,7 +270,7 @@ class StoreModelCallRecorder:
         with self._lock:
             if self._unused_replies is None:
                 self._unused_replies = self._load_unused_replies()
-            replies = self._unused_replies.get(_to_model_request(request).hash)
+            replies = self._unused_replies.get(to_model_request(request).hash)
             return replies.popleft() if replies else None
 
     def _load_unused_replies(self) -> dict[str, deque[ChatReply]]:
@@ -279,12 +279,12 @@ class StoreModelCallRecorder:
             for call in list_unused_replies(session, self._steps.trace_id):
                 # The reply that decided a step is used, even if the tool of the step was interrupted.
                 if call.step_id is None or call.purpose.startswith(STEP_PURPOSE_PREFIXES):
-                    replies.setdefault(call.request_hash, deque()).append(_to_chat_reply(call))
+                    replies.setdefault(call.request_hash, deque()).append(to_chat_reply(call))
         return replies
 
     def begin(self, request: OutgoingRequest, most: Usage) -> UUID:
         """Store the request without secrets, and the most that it can use; return the id of its ModelCall."""
-        stored = _to_model_request(request)
+        stored = to_model_request(request)
         # Any other request decides the next step, and is linked to it when that step begins.
         step_id = _current_step_id.get() if request.purpose.startswith(STEP_PURPOSE_PREFIXES) else None
         with self._database.begin() as session:
@@ -296,30 +296,23 @@ class StoreModelCallRecorder:
 
     def complete(self, handle: UUID, reply: ChatReply) -> None:
         """Store the reply; Conflict if the run was ended or resumed meanwhile, so that the reply is not used."""
-        calls = [asdict(call) for call in reply.calls]
-        content: dict[str, Any] = {"text": reply.text, "calls": calls, "stopped": str(reply.stopped)}
-        if reply.thoughts:
-            content["thoughts"] = reply.thoughts
-        if reply.logprobs is not None:
-            content["logprobs"] = [[token.start, token.end, token.logprob] for token in reply.logprobs]
-        stored = _to_model_reply(make_storable(content), reply.usage)
         with self._database.begin() as session:
-            complete_model_call(session, handle, stored)
+            complete_model_call(session, handle, to_model_reply(reply))
 
     def fail(self, handle: UUID, error: BaseException) -> None:
         """Store why there is no reply."""
-        usage = error.usage if isinstance(error, ChatError) else None
-        reason = make_storable(str(error) or type(error).__name__)
         with self._database.begin() as session:
-            fail_model_call(session, handle, reason, _to_model_reply(None, usage) if usage else None)
+            fail_model_call(session, handle, *to_failure(error))
 
 
-def _to_model_request(request: OutgoingRequest) -> ModelRequest:
+def to_model_request(request: OutgoingRequest) -> ModelRequest:
+    """A request of a client as the ledger stores it."""
     messages, parameters = make_storable(request.messages), make_storable(request.parameters)
     return ModelRequest(request.purpose, request.model, messages, parameters)
 
 
-def _to_chat_reply(call: ModelCall) -> ChatReply:
+def to_chat_reply(call: ModelCall) -> ChatReply:
+    """The reply that the ledger stores of a call, as the client gave it."""
     content: dict[str, Any] = call.reply or {}
     calls = tuple(ModelToolCall(**stored) for stored in content["calls"])
     tokens = content.get("logprobs")
@@ -333,8 +326,23 @@ def _to_chat_reply(call: ModelCall) -> ChatReply:
     )
 
 
-def _to_model_reply(content: dict[str, Any] | None, usage: Usage) -> ModelReply:
-    return ModelReply(content, usage.to_json(), usage.cost, usage.seconds)
+def to_model_reply(reply: ChatReply) -> ModelReply:
+    """A reply of a client as the ledger stores it."""
+    calls = [asdict(call) for call in reply.calls]
+    content: dict[str, Any] = {"text": reply.text, "calls": calls, "stopped": str(reply.stopped)}
+    if reply.thoughts:
+        content["thoughts"] = reply.thoughts
+    if reply.logprobs is not None:
+        content["logprobs"] = [[token.start, token.end, token.logprob] for token in reply.logprobs]
+    usage = reply.usage
+    return ModelReply(make_storable(content), usage.to_json(), usage.cost, usage.seconds)
+
+
+def to_failure(error: BaseException) -> tuple[str, ModelReply | None]:
+    """Why a request has no reply, and what it used nevertheless, as the ledger stores it."""
+    usage = error.usage if isinstance(error, ChatError) else None
+    used = ModelReply(None, usage.to_json(), usage.cost, usage.seconds) if usage else None
+    return make_storable(str(error) or type(error).__name__), used
 
 
 ResultT = TypeVar("ResultT")

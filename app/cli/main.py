@@ -50,6 +50,7 @@ VERBS = {
     "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
     "models": Verb("app.cli.models:app", "List the profiles of language models, and test their servers."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
+    "judge": Verb("app.cli.judge:judge", "A model judges the answers of a verification, beside people's labels."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
     "score": Verb("app.cli.score:score", "Score a file of predictions by a metric of its data set."),
     "users": Verb("app.cli.users:app", "List people and change their roles."),
