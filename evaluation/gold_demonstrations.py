@@ -7,8 +7,7 @@ from typing import Any
 from db.models import Project, Trace
 from db.trace_record import TraceRecord
 from db.types import utc_now
-from evaluation.datasets.plain import parse_question
-from evaluation.datasets.record import QuestionRecord
+from evaluation.datasets.record import QuestionRecord, parse_question
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import GoldWorld, build_question, make_gold_trace

@@ -40,8 +40,7 @@ from llm.errors import ChatError
 from llm.structured_output import ReplyText
 from llm.types import ChatReply, OutgoingRequest
 from llm.usage import Usage
-from reasoners.skills.model_responder import ModelResponder
-from reasoners.skills.skill import Skill, SkillCall, answer_skill_call
+from reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
 from runs.process import hold_run_lock
 from runs.recorders import to_chat_reply, to_failure, to_model_reply, to_model_request
 from runs.services import Services

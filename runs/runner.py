@@ -35,8 +35,7 @@ from reasoners.base import (
     Task,
     to_step_result,
 )
-from reasoners.skills.model_responder import ModelResponder
-from reasoners.skills.skill import SkillCall, SkillResult, answer_skill_call, skill_step_data
+from reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
 from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
 from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step, working_on_step
 from runs.workers import CancellableWorkers, PersonAwaited, RunStopped, Strand, list_successors, next_move

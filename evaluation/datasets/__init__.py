@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
-from evaluation.datasets.plain import CSV, JSONL
 from evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
-from evaluation.datasets.record import QuestionFormat, QuestionRecord
+from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord
 from evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINACH
 from evaluation.datasets.text_answers import ATOMR, BLENDQA, CRAG, HOTPOTQA, MUSIQUE, PHANTOMWIKI, STRATEGYQA, TWO_WIKI
 from worlds.importers.files import MalformedFile

@@ -16,13 +16,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets.plain import CSV, JSONL, TEXT_NAMES, parse_cells
 from evaluation.datasets.record import (
+    CSV,
+    JSONL,
+    TEXT_NAMES,
     Fields,
     QuestionFormat,
     QuestionRecord,
     UnreadableRecord,
     describe_type,
+    parse_cells,
     parse_record,
 )
 from worlds.folder import WorldError

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from evaluation.metrics.answer_f1 import ANSWER_F1, score_against_gold
 from evaluation.metrics.answer_sets import ANSWER_SET_METRICS
 from evaluation.metrics.hits import HIT_METRICS
 from evaluation.metrics.metric import (
+    ANSWER_F1,
     Case,
     Components,
     DatasetMetric,
@@ -20,6 +20,7 @@ from evaluation.metrics.metric import (
     first_field,
     list_gold_texts,
     require_text,
+    score_against_gold,
 )
 from evaluation.metrics.multihop import MULTIHOP_METRICS, OFFICIAL_F1, normalize_words
 from evaluation.metrics.text_answers import CRAG_METRICS, STRATEGYQA_METRICS

@@ -36,9 +36,8 @@ from reasoners.baselines.skills import (
 from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, check_option, check_positive, check_temperature, choice
 from reasoners.prompting.run_state import count_message_tokens
 from reasoners.retrieval import RetrievalQuery, Retriever
-from reasoners.skills.model_responder import build_skill_messages
 from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion
-from reasoners.skills.skill import Skill, SkillCall, SkillResult
+from reasoners.skills.skill import Skill, SkillCall, SkillResult, build_skill_messages
 from reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswersReply,

@@ -28,8 +28,7 @@ from fiction.universe.options import GenerationOptions
 from reasoners.base import Task
 from reasoners.geek.skills import DecomposeRequest, ExcavatedFact, StateRequest
 from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.model_responder import ModelResponder, build_skill_messages
-from reasoners.skills.skill import Responder, Skill, SkillCall
+from reasoners.skills.skill import ModelResponder, Responder, Skill, SkillCall, build_skill_messages
 from reasoners.skills.values import AnswerValue
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.metrics import METRICS, Metric, format_means, mean, score_against_gold, score_answer, score_by_metric
-from evaluation.metrics.answer_f1 import split_answers
-from evaluation.metrics.metric import Case
+from evaluation.metrics.metric import Case, split_answers
 from evaluation.metrics.multihop import exact_match, hotpotqa_f1, normalize_words, score_by_atomr
 from evaluation.scoring import QuestionScore, summarize_scores
 from tests.cli_help import option_help

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from evaluation.gold_skills import OracleResponder
-from reasoners.skills.model_responder import build_skill_messages
-from reasoners.skills.skill import Skill, SkillCall
+from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
 from tests.servers.model import Fails, Reply, Request, Says
 
 

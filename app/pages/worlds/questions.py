@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
+from app.pages.worlds.explorer import console_key
 from app.pages.worlds.import_questions import show_question_import
-from app.pages.worlds.query_console import console_key
 from app.pages.worlds.world_choice import SelectedWorld
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
@@ -20,7 +20,7 @@ from db.database import StoreError
 from db.models import Project, User
 from db.trace_record import TraceRecord
 from db.users import ADMIN
-from evaluation.datasets.plain import parse_question
+from evaluation.datasets.record import parse_question
 from evaluation.gold_demonstrations import make_world_gold_trace
 from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary, format_needs

@@ -13,7 +13,7 @@ from llm.types import ModelProfile
 from reasoners.base import Reasoner, Task
 from reasoners.baselines.rounds import React, build_cot_sc_react, build_react_cot_sc
 from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.model_responder import ModelResponder
+from reasoners.skills.skill import ModelResponder
 from runs.budget import RunLimits
 from runs.runner import RunControl, run_reasoner
 from tests.evaluation.test_gold_skills import skill_of

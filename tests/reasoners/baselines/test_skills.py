@@ -17,9 +17,8 @@ from reasoners.baselines.chain_of_knowledge import (
 from reasoners.baselines.graph_skills import ANSWER_WALK, ENOUGH, REASON_WALK, REFLECT
 from reasoners.baselines.probtree import QUESTION_TREE
 from reasoners.baselines.skills import COT_ANSWER, COT_RAG, IN_CONTEXT, REASON_SENTENCE, SELF_ASK
-from reasoners.skills.model_responder import build_skill_messages
 from reasoners.skills.shared_skills import BareQuestion
-from reasoners.skills.skill import Skill, SkillCall
+from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
 from reasoners.skills.values import SourcePassage
 from tests.reasoners.baselines.scripted_runs import QUESTION
 

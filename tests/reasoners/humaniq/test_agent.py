@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from db.models import Step
-from evaluation.metrics.answer_f1 import split_answers
+from evaluation.metrics.metric import split_answers
 from reasoners.base import Task
 from reasoners.humaniq.agent import (
     MAX_CONSECUTIVE_REJECTIONS,

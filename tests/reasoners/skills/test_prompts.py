@@ -42,7 +42,6 @@ from reasoners.pdrr.skills import (
 )
 from reasoners.pdrr.triples import Triple
 from reasoners.registry import REASONERS
-from reasoners.skills.model_responder import build_skill_messages
 from reasoners.skills.shared_skills import (
     DIRECT_ANSWER,
     DIRECT_RAG,
@@ -52,7 +51,7 @@ from reasoners.skills.shared_skills import (
     SelectSourcesRequest,
     SourceChoice,
 )
-from reasoners.skills.skill import Skill, SkillCall
+from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
 from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from reasoners.skills.model_responder import build_skill_messages
 from reasoners.skills.skill import (
     Fallback,
     Skill,
@@ -14,6 +13,7 @@ from reasoners.skills.skill import (
     SkillCall,
     SkillReply,
     answer_skill_call,
+    build_skill_messages,
     read_skill_step,
     skill_step_data,
 )
