@@ -268,7 +268,7 @@ def test_questions_that_the_server_failed_are_asked_again_until_the_time_limit(t
     monkeypatch.setattr(shared_model, "_FIRST_PAUSE", 0.2)
     home = Home(tmp_path / "home", 8)
     failing = Fails(503, "restarting")
-    words = ("verify", "--project", PROJECT, "--at-once", 4, "--seconds", 5, "--most-seconds", 90, "--json")
+    words = ("verify", "--project", PROJECT, "--at-once", 4, "--seconds", 9, "--most-seconds", 120, "--json")
     # More requests fail than four questions send within their time limit.
     with ModelServer(lambda request: failing if request.place < 24 else pupil(request)) as server:
         out, err = home.run(*words, server=server)
