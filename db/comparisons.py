@@ -135,6 +135,14 @@ def list_run_scores(session: Session, run_ids: Sequence[UUID]) -> list[RunScores
     return [RunScores(*row) for row in rows]
 
 
+def count_ended_attempts(session: Session, run_ids: Sequence[UUID]) -> list[tuple[UUID, int]]:
+    """Count the ended attempts of each of these runs."""
+    rows = select(Attempt.run_id, func.count()).where(Attempt.run_id.in_(run_ids), Attempt.state == "ended")
+    return [
+        (run_id, count) for run_id, count in session.execute(rows.group_by(Attempt.run_id).order_by(Attempt.run_id))
+    ]
+
+
 def _attempt_score() -> ColumnElement[float | None]:
     """The score of an attempt: 0 without an answer, unknown for an answer without a score."""
     # A score is also stored for an empty answer of an imported log.

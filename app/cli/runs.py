@@ -1,4 +1,4 @@
-"""`showhow compare RUN RUN ...` and `showhow runs list | export | import`: runs side by side, and as evaluation logs."""
+"""`showhow compare RUN ...` and `showhow runs list | export | import`: runs side by side, and as evaluation logs."""
 
 import io
 import sys
