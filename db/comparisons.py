@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
 from db.attempts import CORRECT_SCORE
+from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run, Score, Trace
 from db.verifications import VERIFICATION_NAME
 
@@ -24,6 +25,7 @@ CLUSTER_FIELDS = ("universe", "instance", "article", "template")
 """Fields of a question's details whose equal values make questions depend on one another, the widest one first."""
 VERDICTS = ("gain", "loss", "both wrong", "both right", "failed", "refused", "missing")
 """gain: the run is right and the baseline wrong; failed and refused: in one of the two; missing: one has no score."""
+_BATCH_SIZE = 500
 ORDERS = ("gains", "losses", "asked")
 """The largest gain first, the largest loss first, or as in the project."""
 
@@ -105,6 +107,13 @@ class AttemptRow(NamedTuple):
     gold: list[dict[str, Any]]
 
 
+class ScoredAttempt(NamedTuple):
+    """An attempt with its scores by all metrics."""
+
+    attempt: Attempt
+    scores: list[Score]
+
+
 class AnswerSources(NamedTuple):
     """An answer with those of the single sources, for its confidence."""
 
@@ -122,6 +131,28 @@ def list_comparable_runs(session: Session, project_id: UUID | None = None) -> li
         select(Run).where(Run.name.in_(COMPARABLE_RUN_NAMES)).order_by(Run.started_at.desc(), Run.id.desc())
     )
     return [run for run in runs if project_id is None or run.configuration.get("project_id") == str(project_id)]
+
+
+def find_comparable_run(session: Session, run_id: UUID) -> Run:
+    """Find a run over many questions by its id."""
+    run = session.get(Run, run_id)
+    if run is None or run.name not in COMPARABLE_RUN_NAMES:
+        raise RowNotFound(f"there is no run {run_id}; `showhow runs list` lists those that can be compared")
+    return run
+
+
+def iterate_scored_attempts(session: Session, run_id: UUID) -> Iterator[ScoredAttempt]:
+    """Load the attempts of a run in order, few in memory at a time."""
+    ids = list(session.scalars(select(Attempt.id).where(Attempt.run_id == run_id).order_by(Attempt.position)))
+    for start in range(0, len(ids), _BATCH_SIZE):
+        batch = ids[start : start + _BATCH_SIZE]
+        scores: dict[UUID, list[Score]] = {}
+        for score in session.scalars(select(Score).where(Score.attempt_id.in_(batch)).order_by(Score.metric)):
+            scores.setdefault(score.attempt_id, []).append(score)
+        attempts = session.scalars(select(Attempt).where(Attempt.id.in_(batch)).order_by(Attempt.position)).all()
+        for attempt in attempts:
+            yield ScoredAttempt(attempt, scores.get(attempt.id, []))
+        session.expunge_all()
 
 
 def list_run_scores(session: Session, run_ids: Sequence[UUID]) -> list[RunScores]:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from db import attempts, comparisons
 from db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
-from db.database import Conflict, Database, RowNotFound
+from db.database import Conflict, Database
 from db.models import UNFINISHED_ENDINGS, Run
 from db.trace_configuration import TraceConfiguration
 from evaluation.metrics import METRICS
@@ -163,9 +163,7 @@ def compare_runs(
     if not 2 <= len(ids) <= MAX_COMPARED_RUNS or baseline_id not in ids:
         raise Conflict(f"choose 2 to {MAX_COMPARED_RUNS} different runs, one of them as the baseline")
     with database.read() as session:
-        stored = {run.id: run for run in comparisons.list_comparable_runs(session)}
-        if missing := [run_id for run_id in ids if run_id not in stored]:
-            raise RowNotFound(f"there is no run {missing[0]}; `showhow runs list` lists those that can be compared")
+        stored = {run_id: comparisons.find_comparable_run(session, run_id) for run_id in ids}
         questions = {run_id: comparisons.load_question_figures(session, run_id, metric) for run_id in ids}
         fields = comparisons.load_cluster_fields(session, ids)
         groups = {run_id: attempts.group_attempts(session, run_id) for run_id in ids}

@@ -28,9 +28,11 @@ from evaluation.comparison import (
     list_run_rows,
     metric_label,
 )
+from evaluation.inspect_runs import import_inspect_log, write_inspect_log
 from evaluation.scoring import label_runs, load_figures
 from evaluation.statistics import Estimate
 from evaluation.value_format import TABLE_WRITERS, format_money
+from fewshot_library.formats.format import FormatError
 
 TEXT, LATEX = "text", "latex"
 FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
@@ -176,3 +178,62 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
         f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {row['label']}" for row in rows
     ]
     emit(rows, "\n".join(lines) or "no runs yet; `showhow verify` makes one", as_json=as_json)
+
+
+LOG_FORMATS = ("inspect",)
+"""The formats of logs of runs."""
+LogFormatOption = Annotated[str, typer.Option("--format", help=", ".join(LOG_FORMATS))]
+MAX_PRINTED_REMARKS = 5
+
+
+@app.command("export")
+def export_run(
+    run: Annotated[str, typer.Argument(help="The id of a run, or its beginning.")],
+    file: Annotated[Path, typer.Argument(help="The log to write: .eval for the packed form, else JSON.")],
+    *,
+    format_name: LogFormatOption = "inspect",
+    force: ForceOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run as a log of Inspect; what the format cannot hold is listed on stderr."""
+    _check_log_format(format_name)
+    database = services().database
+    (run_id,) = _find_runs(database, [run])
+    with open_atomically(file, force=force) as stream:
+        losses = write_inspect_log(database, run_id, stream, packed=file.suffix == ".eval")
+    for line in losses.summary_lines():
+        print_progress(line)
+    value = {"written": losses.written, "lost": dict(losses.lost)}
+    emit(value, f"{losses.written:,} samples written to {file}", as_json=as_json)
+
+
+@app.command("import")
+def import_run(
+    file: Annotated[Path, typer.Argument(help="A log of Inspect, .json or .eval.")],
+    *,
+    project: Annotated[str, typer.Option("--project", help="The project that has its questions, or gets them.")],
+    format_name: LogFormatOption = "inspect",
+    as_json: AsJson = False,
+) -> None:
+    """Read a log of Inspect as a run of a project, with its answers and scores; nothing if it is malformed."""
+    _check_log_format(format_name)
+    try:
+        report = import_inspect_log(services(), file, project)
+    except FormatError as error:
+        raise CommandError(f"{error}; nothing was imported") from error
+    for what, count in sorted(report.losses.items()):
+        print_progress(f"not imported: {what} ({count:,})")
+    for refusal in report.refused:
+        print_progress(f"refused: {refusal.place}: {refusal.reason}")
+    for remark in report.remarks[:MAX_PRINTED_REMARKS]:
+        print_progress(f"note: {remark.place}: {remark.text}")
+    if len(report.remarks) > MAX_PRINTED_REMARKS:
+        print_progress(f"and {len(report.remarks) - MAX_PRINTED_REMARKS:,} more notes; --json has all")
+    scores = ", ".join(f"{count:,} by {metric}" for metric, count in sorted(report.scores.items())) or "none"
+    text = f"run {report.run_id}: {report.answers:,} answers, {report.new_questions:,} new questions; scores: {scores}"
+    emit(report.to_json(), text, as_json=as_json)
+
+
+def _check_log_format(name: str) -> None:
+    if name not in LOG_FORMATS:
+        raise CommandError(f"there is no format {name!r} of runs; use {', '.join(LOG_FORMATS)}")
