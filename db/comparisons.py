@@ -61,7 +61,7 @@ class RunScores(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionFilter:
+class ComparisonFilter:
     """Which questions are listed; None and "" choose all."""
 
     verdict: str | None = None
@@ -248,7 +248,7 @@ def list_question_values(session: Session, run_id: UUID, name: str) -> list[str]
 
 
 def count_compared_questions(
-    session: Session, run_ids: tuple[UUID, UUID], metric: MetricVersion, chosen: QuestionFilter
+    session: Session, run_ids: tuple[UUID, UUID], metric: MetricVersion, chosen: ComparisonFilter
 ) -> int:
     """Count the questions of a run and its baseline that pass the filter."""
     run, baseline = (_select_figures(run_id, metric).subquery() for run_id in run_ids)
@@ -260,7 +260,7 @@ def list_compared_questions(  # noqa: PLR0913, PLR0917 - a page of a list has an
     session: Session,
     run_ids: tuple[UUID, UUID],
     metric: MetricVersion,
-    chosen: QuestionFilter = QuestionFilter(),
+    chosen: ComparisonFilter = ComparisonFilter(),
     order: str = "gains",
     limit: int = 25,
     offset: int = 0,
@@ -299,7 +299,7 @@ def _join_runs(columns: Select[Any], run: Subquery, baseline: Subquery) -> Selec
     )
 
 
-def _conditions(run: Subquery, baseline: Subquery, chosen: QuestionFilter) -> list[ColumnElement[bool]]:
+def _conditions(run: Subquery, baseline: Subquery, chosen: ComparisonFilter) -> list[ColumnElement[bool]]:
     has_both = and_(run.c.is_right.is_not(None), baseline.c.is_right.is_not(None))
     verdicts: dict[str | None, ColumnElement[bool]] = {
         "gain": and_(run.c.is_right == 1, baseline.c.is_right == 0),

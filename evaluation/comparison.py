@@ -31,7 +31,7 @@ from evaluation.statistics import (
     mcnemar_exact,
     wilson_interval,
 )
-from evaluation.value_format import escape_latex, format_latex_table
+from evaluation.value_format import escape_latex, format_latex_table, format_p_value
 from llm.usage import Usage
 
 MAX_COMPARED_RUNS = 8
@@ -408,7 +408,7 @@ def format_comparison_latex(comparison: RunComparison) -> str:
             cells = [
                 _latex_estimate(paired.difference.value, paired.difference),
                 counts,
-                f"{difference.adjusted_p:.3g}",
+                format_p_value(difference.adjusted_p).replace("<", "$<$"),
             ]
         score = "--" if run.score is None else _latex_estimate(run.score, run.error)
         cost = "--" if run.cost is None else f"{run.cost:.4f}"

@@ -43,6 +43,11 @@ def format_money(cost: float | None) -> str:
     return f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
+def format_p_value(p_value: float) -> str:
+    """Format a p value with three decimals; below 0.001 only that."""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
 def format_count(count: int, noun: str) -> str:
     """Format a count with its noun: 1 token, 2,000 tokens."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -135,6 +140,7 @@ def format_latex_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]]
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{caption}}}",
+        r"\footnotesize\setlength{\tabcolsep}{3pt}",
         rf"\begin{{tabular}}{{{''.join(columns.values())}}}",
         r"\toprule",
         " & ".join(columns) + r" \\",
@@ -142,7 +148,7 @@ def format_latex_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]]
         *(" & ".join(row) + r" \\" for row in rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *([rf"\par\smallskip{{\footnotesize {note}\par}}"] if note else []),
+        *([rf"\par\smallskip {note}\par"] if note else []),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"

@@ -31,7 +31,7 @@ from evaluation.comparison import (
 from evaluation.inspect_runs import import_inspect_log, write_inspect_log
 from evaluation.scoring import label_runs, load_figures
 from evaluation.statistics import Estimate
-from evaluation.value_format import TABLE_WRITERS, format_money
+from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value
 from fewshot_library.formats.format import FormatError
 
 TEXT, LATEX = "text", "latex"
@@ -145,8 +145,8 @@ def _lines(comparison: RunComparison) -> Iterator[str]:
             f"  {_format_estimate(paired.difference.value, paired.difference, sign='+')} from "
             f"{comparison.labels[comparison.baseline_id]}, {difference.clusters:,} {by}; {paired.gains:,} gains, "
             f"{paired.losses:,} losses, {paired.ties:,} ties, {paired.missing:,} missing "
-            f"({paired.with_missing_as_zero:+.3f} with them as 0); McNemar p {difference.p_value:.3g}, "
-            f"Holm {difference.adjusted_p:.3g}"
+            f"({paired.with_missing_as_zero:+.3f} with them as 0); McNemar p {format_p_value(difference.p_value)}, "
+            f"Holm {format_p_value(difference.adjusted_p)}"
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid5
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -209,8 +210,11 @@ def _read_member(archive: ZipFile, stream: BinaryIO, member: ZipInfo) -> bytes:
     stream.seek(member.header_offset)
     name_length, extra_length = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
     stream.seek(name_length + extra_length, 1)
-    data = stream.read(member.compress_size)
-    return bytes(pa.Codec("zstd").decompress(data, decompressed_size=member.file_size, asbytes=True))
+    packed = stream.read(member.compress_size)
+    data = bytes(pa.Codec("zstd").decompress(packed, decompressed_size=member.file_size, asbytes=True))
+    if crc32(data) != member.CRC:
+        raise BadZipFile(f"the check sum of {member.filename} is wrong")
+    return data
 
 
 def encode_message(message: TraceMessage) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from evaluation.scoring import (
     load_confidence_curve,
 )
 from evaluation.statistics import Estimate, pareto_front
-from evaluation.value_format import TABLE_WRITERS, format_money, format_seconds
+from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value, format_seconds
 from runs.services import Services
 
 DEFAULT_RUNS = 4
@@ -220,11 +220,6 @@ def _difference_row(run: RunFigures, difference: RunDifference) -> list[TableCel
         *(TableCell(f"{count:,}", number=True) for count in (difference.right_gains, difference.right_losses)),
         TableCell(f"[{paired.bootstrap.low:+.3f}, {paired.bootstrap.high:+.3f}]", number=True),
     ]
-
-
-def format_p_value(p_value: float) -> str:
-    """A p value with three decimals; below 0.001 only that."""
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _choose_run(run: str) -> None:

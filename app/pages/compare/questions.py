@@ -13,7 +13,7 @@ from app.widgets.page_layout import escape_html, escape_markdown
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from db import comparisons
-from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, QuestionFilter
+from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
 from db.database import Database
 from db.models import SPAN_SKILL, Step
 from db.traces import load_trace
@@ -110,7 +110,7 @@ def choose_parameter(label: str, name: str, options: Mapping[str, str], width: i
     return st.selectbox(label, list(options), format_func=options.__getitem__, key=key, on_change=change, width=width)
 
 
-def _choose_filter(database: Database, comparison: RunComparison) -> tuple[QuestionFilter, str]:
+def _choose_filter(database: Database, comparison: RunComparison) -> tuple[ComparisonFilter, str]:
     verdicts = {ALL: "All answers"} | {name: VERDICT_TITLES[name] for name in VERDICTS}
     values: dict[str, str | None] = {"verdict": choose_parameter("Answers", "verdict", verdicts, 210)}
     for name, title in (("kind", "Kind"), ("hops", "Hops"), ("sources", "Sources")):
@@ -127,7 +127,7 @@ def _choose_filter(database: Database, comparison: RunComparison) -> tuple[Quest
     text = st.text_input("Search", key="compare_text", on_change=change, width=170, placeholder="words of the question")
     order = choose_parameter("Order", "order", {name: ORDER_TITLES[name] for name in ORDERS}, 140)
     chosen = {name: None if value == ALL else value for name, value in values.items()}
-    return QuestionFilter(**chosen, text=text.strip()), order
+    return ComparisonFilter(**chosen, text=text.strip()), order
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
