@@ -15,9 +15,11 @@ from app.services import services
 from db import comparisons
 from db.comparisons import MetricVersion
 from db.database import Database
+from db.models import Run
 from db.projects import find_project
 from evaluation.comparison import (
     ANSWER_COLUMNS,
+    MAX_COMPARED_RUNS,
     OWN_CLUSTER,
     RUN_COLUMNS,
     RunComparison,
@@ -44,9 +46,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def compare(  # noqa: PLR0913 - every option of the verb is one parameter
-    runs: Annotated[list[str], typer.Argument(help="Ids of 2 to 8 runs, or their beginnings.")],
+    runs: Annotated[list[str] | None, typer.Argument(help="Ids of 2 to 8 runs, or their beginnings.")] = None,
     *,
-    baseline: Annotated[str | None, typer.Option(help="The run to compare with; default: the first one.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="Without RUNS: the latest runs of this project over the same questions.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The run to compare with; default: the first, or the oldest of a project.")
+    ] = None,
     metric: Annotated[
         str | None, typer.Option(help="NAME or NAME:VERSION; default: the first that most runs are scored by.")
     ] = None,
@@ -64,7 +71,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
     if rows and format_name not in TABLE_WRITERS:
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
     database = services().database
-    ids = _find_runs(database, runs)
+    ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
     baseline_id = ids[0] if baseline is None else _find_runs(database, [baseline])[0]
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
     for warning in comparison.warnings:
@@ -98,6 +105,23 @@ def _write(write: Callable[[BinaryIO], Any], out: Path | None, *, force: bool) -
         binary.flush()
     else:
         sys.stdout.write(buffer.getvalue().decode())
+
+
+def _list_latest_runs(database: Database, project: str | None) -> list[UUID]:
+    """The runs over the questions of the project's latest run, the oldest first, and the latest ones if too many."""
+    if project is None:
+        raise CommandError("name the ids of at least two runs, or a project with --project")
+    runs = _load_runs(database, project)
+    alike = [run.id for run in runs if run.questions_hash == runs[0].questions_hash]
+    return alike[:MAX_COMPARED_RUNS][::-1]
+
+
+def _load_runs(database: Database, project: str | None) -> list[Run]:
+    with database.read() as session:
+        stored = None if project is None else find_project(session, project)
+        if project is not None and stored is None:
+            raise CommandError(f"there is no project {project!r}; `showhow project list` lists them")
+        return comparisons.list_comparable_runs(session, None if stored is None else stored.id)
 
 
 def _find_runs(database: Database, texts: Sequence[str]) -> list[UUID]:
@@ -162,11 +186,7 @@ app = typer.Typer(no_args_is_help=True, help="List runs, and exchange them as ev
 def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None:
     """List the runs that can be compared, the latest first."""
     database = services().database
-    with database.read() as session:
-        stored = None if project is None else find_project(session, project)
-        if project is not None and stored is None:
-            raise CommandError(f"there is no project {project!r}; `showhow project list` lists them")
-        runs = comparisons.list_comparable_runs(session, None if stored is None else stored.id)
+    runs = _load_runs(database, project)
     labels = label_runs(runs)
     rows = []
     for run in runs:
