@@ -172,6 +172,16 @@ def end_attempt_of_trace(session: Session, trace: Trace) -> None:
     session.flush()
 
 
+def end_attempt_with_trace(session: Session, run_id: UUID, question_id: UUID, repetition: int, trace: Trace) -> Attempt:
+    """Give a trace that has ended elsewhere to its attempt, and end that."""
+    is_attempt = (Attempt.run_id == run_id, Attempt.question_id == question_id, Attempt.repetition == repetition)
+    attempt = session.scalars(select(Attempt).where(*is_attempt)).one()
+    attempt.trace_id = trace.id
+    session.flush()
+    end_attempt_of_trace(session, trace)
+    return attempt
+
+
 def _add_lost_calls(session: Session, attempt: Attempt) -> None:
     """Count the calls whose replies were lost with a process: each may have used as much as it can."""
     calls = select(ModelCall.usage).where(ModelCall.trace_id == attempt.trace_id, ModelCall.state == "lost")

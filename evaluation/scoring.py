@@ -10,21 +10,28 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from db import attempts, verifications
+from db import attempts, comparisons, verifications
 from db.attempts import AttemptGroup, ScoreGroup
+from db.comparisons import AnswerSources, MetricVersion
 from db.database import Database
 from db.models import UNFINISHED_ENDINGS, Run
 from db.runs import RunOutcome
-from db.trace_configuration import TraceConfiguration
+from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import CORRECTNESS_METRIC
 from evaluation.metrics import METRICS, mean, score_by_metric
-from evaluation.statistics import detectable_difference, pass_at_k, pass_hat_k
+from evaluation.statistics import RiskCoverage, detectable_difference, pass_at_k, pass_hat_k, risk_coverage
 from evaluation.value_format import format_money
 from llm.usage import Usage
+from reasoners.answers.normalization import answers_equal, group_equal_answers
 
 REFUSED = "refused"
 EXPECTED_SHARE, EXPECTED_CORRELATION = 0.8, 0.5
 """The share of right answers, and the correlation of two runs over the same questions, that a power is computed for."""
+REPETITIONS, SOURCES = "repetitions", "sources"
+CONFIDENCE_DESCRIPTIONS = {
+    REPETITIONS: "the share of the repetitions of a question that agree",
+    SOURCES: "the share of the three sources (texts, graph, model) that agree with the answer",
+}
 VerificationReport = dict[str, Any]
 
 
@@ -301,3 +308,76 @@ def format_usage(report: Mapping[str, Any]) -> str:
     is_bounded = bound is not None and (cost is None or bound > cost)
     amount = f"at most {format_money(bound)}" if is_bounded else "cost unknown" if cost is None else format_money(cost)
     return f"model {model or 'not recorded'}: {report['model_calls']:,} calls, {counts}{unreported}, {amount}"
+
+
+def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:
+    """Name each run by its reasoner, library, model and skills; equal names also by options, or by the start time."""
+    names = {run.id: _describe_run(run) for run in runs}
+    for describe in (_describe_options, lambda run: f"{run.started_at:%Y-%m-%d %H:%M:%S}", lambda run: str(run.id)):
+        counts = Counter(names.values())
+        names |= {
+            run.id: f"{names[run.id]}, {describe(run)}" for run in runs if counts[names[run.id]] > 1 and describe(run)
+        }
+    return names
+
+
+def _describe_run(run: Run) -> str:
+    configuration = TraceConfiguration.from_json(run.configuration)
+    skills = None if configuration.skills == MODEL_SKILLS else configuration.skills
+    name = run.configuration.get("imported_as") or run.reasoner
+    return ", ".join(str(part) for part in (name, configuration.library, run.model, skills) if part)
+
+
+def _describe_options(run: Run) -> str:
+    repetitions = TraceConfiguration.from_json(run.configuration).repetitions
+    values = {**run.options, **({"repetitions": repetitions} if repetitions > 1 else {})}
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceCurve:
+    """The risk-coverage curve of a run's questions by the confidence at hand."""
+
+    run_id: UUID
+    basis: str
+    """REPETITIONS or SOURCES: a key of CONFIDENCE_DESCRIPTIONS."""
+    questions: int
+    curve: RiskCoverage
+
+
+def load_confidence_curve(database: Database, run_id: UUID, metric: MetricVersion) -> ConfidenceCurve | None:
+    """The curve over the questions that the run answered; None if nothing says how confident its answers are."""
+    by_question: dict[UUID, list[AnswerSources]] = defaultdict(list)
+    with database.read() as session:
+        for row in comparisons.list_answer_sources(session, run_id, metric):
+            by_question[row.question_id].append(row)
+    if any(len(rows) > 1 for rows in by_question.values()):
+        basis, measured = REPETITIONS, [_agreement_of_repetitions(rows) for rows in by_question.values()]
+    else:
+        answers = [rows[0] for rows in by_question.values()]
+        has_sources = any(row.text or row.graph or row.model for row in answers)
+        basis, measured = SOURCES, [_agreement_of_sources(row) for row in answers] if has_sources else []
+    pairs = [pair for pair in measured if pair is not None]
+    if not pairs:
+        return None
+    confidences, is_right = zip(*pairs, strict=True)
+    return ConfidenceCurve(run_id, basis, len(pairs), risk_coverage(confidences, is_right))
+
+
+def _agreement_of_repetitions(rows: Sequence[AnswerSources]) -> tuple[float, bool] | None:
+    """The share of the most frequent answer, and whether it is right; None if there is no scored answer."""
+    answers = {str(place): row.answer for place, row in enumerate(rows) if row.answer}
+    if not answers:
+        return None
+    largest = max(group_equal_answers(answers), key=len)
+    score = rows[int(largest[0])].score
+    return None if score is None else (len(largest) / len(rows), score >= attempts.CORRECT_SCORE)
+
+
+def _agreement_of_sources(row: AnswerSources) -> tuple[float, bool] | None:
+    """The share of the sources that give the final answer, and whether it is right; None without a scored answer."""
+    if not row.answer or row.score is None:
+        return None
+    sources = {"text": row.text, "graph": row.graph, "model": row.model}
+    agreeing = [name for name, answer in sources.items() if answer and answers_equal(answer, row.answer)]
+    return len(agreeing) / len(sources), row.score >= attempts.CORRECT_SCORE

@@ -9,12 +9,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
 from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 from scipy import stats
 
+QuestionKey = TypeVar("QuestionKey", bound=Hashable)
 DRAWS = 10_000
 """Bootstrap samples."""
+CLUSTERS_OF_A_KIND = 20
+"""Equal clusters on average from which on a bootstrap draws their counts, which takes a time without regard to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +77,20 @@ def cluster_bootstrap(
         members[cluster].append(value)
     if len(members) < 2:
         raise ValueError("a bootstrap needs at least 2 independent values")
-    totals = np.array([sum(group) for group in members.values()])
-    sizes = np.array([len(group) for group in members.values()])
     generator = np.random.default_rng(seed)
-    # One sample at a time, since all of them together would need memory for draws times clusters.
-    samples = (generator.integers(len(totals), size=len(totals)) for _ in range(draws))
-    means = [totals[sample].sum() / sizes[sample].sum() for sample in samples]
+    alike = Counter((sum(group), len(group)) for group in members.values())
+    totals, sizes = (np.array(column) for column in zip(*alike, strict=True))
+    # A sample of clusters counts how often it draws each kind of equal ones; without equal ones, drawing is faster.
+    if len(alike) * CLUSTERS_OF_A_KIND <= len(members):
+        shares = np.array(list(alike.values())) / len(members)
+        samples = (generator.multinomial(len(members), shares) for _ in range(draws))
+        means = [counts @ totals / (counts @ sizes) for counts in samples]
+    else:
+        kinds = np.repeat(np.arange(len(alike)), list(alike.values()))
+        totals, sizes = totals[kinds], sizes[kinds]
+        # One sample at a time, since all of them together would need memory for draws times clusters.
+        drawn = (generator.integers(len(totals), size=len(totals)) for _ in range(draws))
+        means = [totals[sample].sum() / sizes[sample].sum() for sample in drawn]
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
 
@@ -108,9 +120,9 @@ class PairedDifference:
 
 
 def compare_paired(
-    scores: Mapping[str, float],
-    baseline: Mapping[str, float],
-    clusters: Mapping[str, Hashable] | None = None,
+    scores: Mapping[QuestionKey, float],
+    baseline: Mapping[QuestionKey, float],
+    clusters: Mapping[QuestionKey, Hashable] | None = None,
     *,
     draws: int = DRAWS,
     seed: int = 0,
@@ -119,7 +131,7 @@ def compare_paired(
     shared = [question for question in scores if question in baseline]
     every = scores.keys() | baseline.keys()
     differences = [scores[question] - baseline[question] for question in shared]
-    groups = [question if clusters is None else clusters[question] for question in shared]
+    groups: list[Hashable] = [question if clusters is None else clusters[question] for question in shared]
     return PairedDifference(
         difference=cluster_mean(differences, groups),
         bootstrap=cluster_bootstrap(differences, groups, draws=draws, seed=seed),
@@ -175,6 +187,20 @@ def detectable_difference(
 def _effect_variance(share: float, correlation: float, power: float, confidence: float) -> float:
     quantiles = float(stats.norm.ppf((1 + confidence) / 2) + stats.norm.ppf(power))
     return quantiles**2 * 2 * share * (1 - share) * (1 - correlation)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """The places of the points (cost, score) that no other point beats, by rising cost.
+
+    A point is beaten by one that costs no more and scores no less, and is better in one of them; equal points stay.
+    """
+    best = {cost: max(score for other, score in points if other <= cost) for cost, _ in points}
+    front = [
+        place
+        for place, (cost, score) in enumerate(points)
+        if score == best[cost] and not any(other < cost and score == rival for other, rival in points)
+    ]
+    return sorted(front, key=lambda place: (points[place][0], place))
 
 
 def pass_at_k(repeats: int, right: int, k: int) -> float:

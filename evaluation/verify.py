@@ -18,11 +18,12 @@ from db.model_calls import list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Attempt, Library, Project, Question, Run, Trace
 from db.projects import find_project
 from db.runs import RunOutcome
-from db.trace_configuration import TraceConfiguration
+from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import VERIFICATION_NAME
 from evaluation.metrics import METRICS, GoldAnswer, Metric, score_answer
 from evaluation.scoring import usage_of_group
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
+from evaluation.skill_sources import parse_skill_source
 from llm.usage import Usage
 from runs.ask import record_model_calls
 from runs.budget import RunLimits
@@ -55,7 +56,8 @@ class VerificationPlan:
         """The plan as the run's configuration stores it."""
         repetitions = {} if self.repetitions == 1 else {"repetitions": self.repetitions}
         limits = {"most": self.question_limit, "limits": self.limits.to_json()}
-        return {**self.run_config.to_json(), **limits, **repetitions}
+        skills = {} if self.run_config.skills == MODEL_SKILLS else {"skills": self.run_config.skills}
+        return {**self.run_config.to_json(), **limits, **repetitions, **skills}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def start_verification(services: Services, plan: VerificationPlan) -> Run:
         for run in verifications.list_verifications(session, project.id):
             is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
             recorded = TraceConfiguration.from_json(run.configuration)
-            is_same &= recorded.repetitions == plan.repetitions
+            is_same &= (recorded.repetitions, recorded.skills) == (plan.repetitions, plan.run_config.skills)
             has_same_profile = profile is None or recorded.profile is None or recorded.profile["name"] == profile.name
             if is_same and has_same_profile and find_pin_conflict(services, run) is None:
                 return run
@@ -220,7 +222,9 @@ class _VerificationWorker:
         self._run_config = RunConfig.from_stored(TraceConfiguration.from_json(run.configuration))
         self._limits = RunLimits(**{"steps": None, "seconds": None, **run.configuration["limits"]})
         config = self._run_config
-        model = services.chat_client(config.profile) if config.entry.needs_model else None
+        model = services.chat_client(config.profile) if config.needs_model else None
+        skill_source = parse_skill_source(config.skills)
+        self._make_responder = None if skill_source is None else skill_source.open(services, run.world)
         self.shared_model = SharedModel(
             model, options.limits, stop, used=self._earlier_usage(), on_note=options.on_note
         )
@@ -262,7 +266,9 @@ class _VerificationWorker:
             return None
         attempt, trace, question, project = self._take(attempt_id)
         task = prepare_task(self._services, question, project, self._run_config).task
-        if task.context.chat is not None:
+        if self._make_responder is not None:
+            task = replace(task, responder=self._make_responder(question), context=replace(task.context, chat=None))
+        elif task.context.chat is not None:
             chat = self.shared_model.guard(question.text)
             task = replace(task, context=replace(task.context, chat=chat))
         recorder = StoreRecorder(self._services.database, trace)

@@ -125,10 +125,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     chat = parts.chat_client(config.profile) if config.entry.needs_model and uses_model else None
     shared = SharedModel(chat, TotalLimits(most_money, most_tokens, most_seconds), stop, on_note=print_progress)
     limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-    try:
-        make_responder = None if skill_source is None else skill_source.open(parts, question_project.world)
-    except UnknownSkillSource as error:
-        raise CommandError(str(error)) from error
+    make_responder = None if skill_source is None else skill_source.open(parts, question_project.world)
     prepare = partial(_prepare_task, parts, question_project, config, shared, make_responder)
     answer = partial(_answer_question, prepare, config, RunControl(limits, stop), shared)
     with fail_on_interrupt("The evaluation was stopped; its results are not stored."):

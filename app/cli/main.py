@@ -23,6 +23,7 @@ USER_ERRORS = (
     "tools.errors:ToolError",
     "settings:SettingsError",
     "evaluation.metrics.metric:MetricError",
+    "evaluation.skill_sources:UnknownSkillSource",
 )
 """The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
 
@@ -52,6 +53,8 @@ VERBS = {
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "judge": Verb("app.cli.judge:judge", "A model judges the answers of a verification, beside people's labels."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
+    "compare": Verb("app.cli.runs:compare", "Compare runs over the same questions, with intervals and tests."),
+    "runs": Verb("app.cli.runs:app", "List runs, and exchange them as evaluation logs."),
     "score": Verb("app.cli.score:score", "Score a file of predictions by a metric of its data set."),
     "users": Verb("app.cli.users:app", "List people and change their roles."),
     "licences": Verb("app.cli.licences:licences", "List the licences of the installed packages."),

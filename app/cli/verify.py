@@ -2,6 +2,7 @@
 
 import getpass
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Event
 from typing import Annotated
 from uuid import UUID
@@ -35,7 +36,7 @@ from app.services import services
 from db import runs, verifications
 from db.models import Run
 from db.projects import find_project
-from db.trace_configuration import TraceConfiguration
+from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from evaluation.metrics import METRICS, format_means
 from evaluation.repairs import freeze_repairs, list_failures
 from evaluation.scoring import (
@@ -46,6 +47,7 @@ from evaluation.scoring import (
     load_verification_report,
 )
 from evaluation.shared_model import TotalLimits
+from evaluation.skill_sources import SKILL_CHOICES, parse_skill_source
 from evaluation.verify import (
     ExecutionOptions,
     VerificationPlan,
@@ -67,6 +69,9 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     mode: SelectionOption = None,
     option: ReasonerSettingsOption = None,
     profile: ProfileOption = None,
+    skills: Annotated[
+        str, typer.Option(help=f"What replies to the skills of a reasoner: {SKILL_CHOICES}.")
+    ] = MODEL_SKILLS,
     limit: Annotated[int | None, typer.Option(min=1, help="Sample size, drawn evenly from all questions.")] = None,
     steps: StepLimitOption = None,
     tokens: TokenLimitOption = None,
@@ -119,7 +124,9 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     elif project is None:
         raise typer.BadParameter("name a project with --project, or a verification with --again")
     else:
-        config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
+        uses_model = parse_skill_source(skills) is None
+        config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
+        config = replace(config, skills=skills)
         limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
         run = start_verification(parts, VerificationPlan(project, config, limit, limits, repetitions))
     totals = TotalLimits(most_money, most_tokens, most_seconds)

@@ -98,6 +98,12 @@ PAGES = (
         },
     ),
     PageEntry(
+        "compare",
+        "Compare",
+        ":material/compare_arrows:",
+        shortcuts={"Alt+N, Alt+P": "Open the traces of the next or the previous question"},
+    ),
+    PageEntry(
         "worlds",
         "Worlds",
         ":material/public:",

@@ -1,7 +1,11 @@
-"""A table whose cells can be buttons, and a bar chart with its numbers in one; texts are plain, never markup."""
+"""A table whose cells can be buttons, a bar chart with its numbers in one, and a chart of scores over costs.
+
+Texts are plain, never markup.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -73,3 +77,64 @@ def show_bar_chart(  # noqa: PLR0913 - the labels of a chart
             st.vega_lite_chart(chart, width=440 if wide else 250)
             rows = [[TableCell(value), TableCell(f"{count:,}", number=True)] for value, count in counts.items()]
             show_table((unit, counted), rows, key=f"table_{key}", label=title)
+
+
+DECADE = 10.0
+RUN_COLOUR = {
+    "field": "run",
+    "type": "nominal",
+    "scale": {"scheme": "tableau10"},
+    "legend": {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 420},
+}
+"""The encoding of the runs of a chart by colour."""
+
+
+def run_chart_height(runs: int) -> int:
+    """The pixels of a chart of runs, whose legend has a line for each below it."""
+    return 320 + 22 * runs
+
+
+def cost_chart_spec(
+    points: Sequence[Mapping[str, Any]], front: Sequence[Mapping[str, Any]], cost_title: str, score_title: str
+) -> dict[str, Any]:
+    """The chart in Vega-Lite of points {id, run, score, low, high, cost, cost_low, cost_high}, a line through `front`.
+
+    The axis of the cost is logarithmic where all costs are above 0 and span a decade. A click selects the id as "run".
+    """
+    costs = [point["cost"] for point in points]
+    is_log = bool(costs) and min(costs) > 0 and max(costs) / min(costs) >= DECADE
+    x_scale = {"type": "log"} if is_log else {"zero": False, "padding": 20}
+    x = {"field": "cost", "type": "quantitative", "scale": x_scale, "title": cost_title}
+    y = {"field": "score", "type": "quantitative", "title": score_title, "scale": {"domain": [0, 1]}}
+    tooltip = [{"field": "run"}, {"field": "score", "format": ".3f"}, {"field": "cost", "format": ".4g"}]
+    rule = {"type": "rule", "opacity": 0.55, "strokeWidth": 1.5}
+    return {
+        "height": run_chart_height(len(points)),
+        "data": {"values": list(points)},
+        "params": [{"name": "run", "select": {"type": "point", "fields": ["id"]}, "views": ["points"]}],
+        "layer": [
+            {
+                "data": {"values": list(front)},
+                "mark": {"type": "line", "interpolate": "step-after", "color": "#888", "strokeDash": [5, 3]},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "mark": rule,
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": RUN_COLOUR},
+            },
+            {
+                "mark": rule,
+                "encoding": {
+                    "x": {**x, "field": "cost_low"},
+                    "x2": {"field": "cost_high"},
+                    "y": y,
+                    "color": RUN_COLOUR,
+                },
+            },
+            {
+                "name": "points",
+                "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "cursor": "pointer"},
+                "encoding": {"x": x, "y": y, "color": RUN_COLOUR, "tooltip": tooltip},
+            },
+        ],
+    }

@@ -1,9 +1,15 @@
-"""Inspect's evaluation logs as JSON: a log is a run, and each sample is a trace."""
+"""Inspect's evaluation logs, as JSON or packed: a log is a run, and each sample is a trace."""
 
-from collections.abc import Iterator
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid5
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zlib import crc32
+
+import pyarrow as pa
 
 from db.models import Run
 from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
@@ -22,8 +28,18 @@ from fewshot_library.formats.json_documents import (
 )
 
 ATTACHMENT_PREFIX = "attachment://"
-# Inspect's other log format, .eval, is a zip archive with a compression that Python does not support yet.
 ZIP_SIGNATURE = b"PK\x03\x04"
+ZIP_ZSTANDARD = 93
+"""The compression of packed logs, which Python's zip archives do not support yet."""
+LOCAL_HEADER = struct.Struct("<26xHH")
+"""What precedes the data of a zip's member, besides its name and its extra field, whose lengths it ends with."""
+HEADER_MEMBERS = ("header.json", "_journal/start.json")
+"""The head of a packed log; an unfinished one has only the second."""
+SAMPLE_FOLDER = "samples/"
+LETTER_SCORES = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Inspect's words for scores: correct, partial, incorrect, no answer."""
+MAX_MEMBER_BYTES = 512 * 1024 * 1024
+"""The size of a member of a packed log that is read."""
 # Fields that repeat other fields, or have details that no trace has; left out with a remark.
 IGNORED_FIELDS = ("events", "store", "timelines", "events_data")
 
@@ -71,8 +87,12 @@ def _decode_log(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     log = validate_shape(_InspectLog, raw)
     if not log.samples:
         raise MalformedRecord("it has no samples, and so no traces")
+    yield from _decode_samples(log, log.samples, origin)
+
+
+def _decode_samples(log: _InspectLog, samples: Iterable[Any], origin: RecordOrigin) -> Iterator[ReadResult]:
     run = _decode_run(log)
-    for number, sample in enumerate(log.samples, start=1):
+    for number, sample in enumerate(samples, start=1):
         sample_origin = RecordOrigin(origin.format, origin.file, f"sample {number}")
         yield from decode_record(sample, lambda value, at: _decode_sample(value, log, run, at), sample_origin)
 
@@ -158,14 +178,119 @@ _read_json = document_reader("inspect", _decode_log)
 
 def _read_log(path: Path) -> Iterator[ReadResult]:
     with open_bytes(path) as stream:
-        if stream.read(len(ZIP_SIGNATURE)) == ZIP_SIGNATURE:
-            raise FormatError(f"{path} is a packed log; make it JSON with `inspect log convert --to json`")
-    return _read_json(path)
+        is_packed = stream.read(len(ZIP_SIGNATURE)) == ZIP_SIGNATURE
+    return _read_packed(path) if is_packed else _read_json(path)
+
+
+def _read_packed(path: Path) -> Iterator[ReadResult]:
+    """Read a zip with the head of a log and a file for each sample; one sample is in memory at a time."""
+    try:
+        with open_bytes(path) as stream, ZipFile(stream) as archive:
+            members = {member.filename: member for member in archive.infolist()}
+            head = next((members[name] for name in HEADER_MEMBERS if name in members), None)
+            samples = [member for name, member in members.items() if name.startswith(SAMPLE_FOLDER)]
+            if head is None or not samples:
+                raise FormatError(f"{path} has no {'samples' if head else 'header.json'}, so it is no log of Inspect")
+            origin = RecordOrigin("inspect", path.stem, "header.json")
+            log = validate_shape(_InspectLog, json.loads(_read_member(archive, stream, head)))
+            values = (json.loads(_read_member(archive, stream, member)) for member in samples)
+            yield from _decode_samples(log, values, origin)
+    except MalformedRecord as error:
+        raise FormatError(f"{path}, header.json: {error}") from error
+    # RuntimeError: a member with a password; ArrowException: damaged data.
+    except (BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error, pa.ArrowException) as error:
+        raise FormatError(f"{path} is damaged ({error}); export it again") from error
+
+
+def _read_member(archive: ZipFile, stream: BinaryIO, member: ZipInfo) -> bytes:
+    if member.file_size > MAX_MEMBER_BYTES:
+        raise BadZipFile(f"{member.filename} has {member.file_size:,} bytes, more than {MAX_MEMBER_BYTES:,}")
+    if member.compress_type != ZIP_ZSTANDARD:
+        return archive.read(member)
+    stream.seek(member.header_offset)
+    name_length, extra_length = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
+    stream.seek(name_length + extra_length, 1)
+    packed = stream.read(member.compress_size)
+    data = bytes(pa.Codec("zstd").decompress(packed, decompressed_size=member.file_size, asbytes=True))
+    if crc32(data) != member.CRC:
+        raise BadZipFile(f"the check sum of {member.filename} is wrong")
+    return data
+
+
+def encode_message(message: TraceMessage) -> dict[str, Any]:
+    """Convert a message to that of a log."""
+    encoded: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.reasoning:
+        text = [{"type": "text", "text": message.content}] if message.content else []
+        encoded["content"] = [{"type": "reasoning", "reasoning": message.reasoning}, *text]
+    if message.role == "assistant":
+        encoded["source"] = "generate"
+    if message.calls:
+        encoded["tool_calls"] = [
+            {"id": call.id, "function": call.name, "arguments": call.arguments, "type": "function"}
+            for call in message.calls
+        ]
+    if message.call_id is not None:
+        encoded |= {"tool_call_id": message.call_id, "function": message.name}
+    if message.failed:
+        encoded["error"] = {"type": "unknown", "message": message.content}
+    return encoded
+
+
+def write_log(head: Mapping[str, Any], samples: Iterator[dict[str, Any]], stream: BinaryIO, *, packed: bool) -> None:
+    """Write a log of this head, as JSON or packed; one sample is in memory at a time."""
+    (_write_packed if packed else _write_json)(head, samples, stream)
+
+
+def _write_json(head: Mapping[str, Any], samples: Iterator[dict[str, Any]], stream: BinaryIO) -> None:
+    stream.write(_dump(head)[:-1] + b', "samples": [')
+    stream.writelines((b",\n" if number else b"\n") + _dump(sample) for number, sample in enumerate(samples))
+    stream.write(b"\n]}\n")
+
+
+def _write_packed(head: Mapping[str, Any], samples: Iterator[dict[str, Any]], stream: BinaryIO) -> None:
+    summaries = []
+    with ZipFile(stream, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("_journal/start.json", _dump({name: head[name] for name in ("version", "eval", "plan")}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
+            summary = {name: sample[name] for name in ("id", "epoch", "input", "target", "scores", "model_usage")}
+            summaries.append(summary | {"completed": True})
+        archive.writestr("summaries.json", _dump(summaries))
+        archive.writestr("header.json", _dump(head))
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def read_score(name: str, value: Any) -> Iterator[tuple[str, float | None]]:
+    """The numbers of a score, which may have several by name or in order; None for a value that is no number."""
+    match value:
+        case dict():
+            yield from ((f"{name}.{key}", _to_number(part)) for key, part in value.items())
+        case list():
+            yield from ((f"{name}.{place}", _to_number(part)) for place, part in enumerate(value, start=1))
+        case _:
+            yield name, _to_number(value)
+
+
+def _to_number(value: Any) -> float | None:
+    if isinstance(value, bool | int | float):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    if value.lower() in LETTER_SCORES:
+        return LETTER_SCORES[value.lower()]
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
 INSPECT = TraceFormat(
     "inspect",
-    "Inspect's evaluation logs (.json)",
+    "Inspect's evaluation logs (.json, .eval)",
     lambda head: head.has_keys("eval.task", "version") or head.start.startswith(ZIP_SIGNATURE),
     _read_log,
 )

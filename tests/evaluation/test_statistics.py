@@ -29,6 +29,7 @@ from evaluation.statistics import (
     mcnemar_exact,
     mean_with_error,
     measure_judge,
+    pareto_front,
     pass_at_k,
     pass_hat_k,
     required_questions,
@@ -94,6 +95,30 @@ def test_the_bootstrap_resamples_whole_clusters_and_repeats_with_its_seed():
     assert ends(tripled) == pytest.approx(ends(own))
     with pytest.raises(ValueError, match="at least 2"):
         cluster_bootstrap([0.5, 0.6], ["a", "a"])
+
+
+def test_the_bootstrap_of_many_equal_clusters_draws_their_counts():
+    generator = np.random.default_rng(4)
+    # Clusters of one and of two values, so that the mean is a ratio; 400 clusters of six kinds.
+    groups = [[float(generator.integers(3))] * int(generator.integers(1, 3)) for _ in range(400)]
+    values = [value for group in groups for value in group]
+    clusters = [number for number, group in enumerate(groups) for _ in group]
+    own = cluster_bootstrap(values, clusters, draws=4_000, seed=5)
+    samples = generator.integers(len(groups), size=(4_000, len(groups)))
+    totals, sizes = np.array([sum(group) for group in groups]), np.array([len(group) for group in groups])
+    plain = np.quantile(totals[samples].sum(axis=1) / sizes[samples].sum(axis=1), [0.025, 0.975])
+    assert ends(own) == pytest.approx(tuple(plain), abs=0.01)
+    assert cluster_bootstrap(values, clusters, draws=4_000, seed=5) == own
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9))
+def test_the_pareto_front_has_the_points_that_no_other_beats(points):
+    def is_beaten(cost, score):
+        return any(other <= cost and rival >= score and (other, rival) != (cost, score) for other, rival in points)
+
+    front = pareto_front(points)
+    assert set(front) == {place for place, point in enumerate(points) if not is_beaten(*point)}
+    assert [points[place][0] for place in front] == sorted(points[place][0] for place in front)
 
 
 def test_two_methods_are_compared_on_the_questions_that_both_have():

@@ -82,7 +82,16 @@ def test_a_malformed_sample_is_refused_with_its_place(tmp_path, change, place, r
     assert reason in refused[0].reason
 
 
-def test_the_error_of_a_zip_log_says_how_to_convert_it(tmp_path):
+def test_a_packed_log_has_the_same_traces():
+    packed = RECORDED.with_suffix(".eval")
+    assert detect_format(packed).name == "inspect"
+    traces = [
+        [told(record) for record in read_traces(file) if isinstance(record, TraceRecord)] for file in (packed, RECORDED)
+    ]
+    assert traces[0] == traces[1]
+
+
+def test_a_packed_log_that_is_cut_off_is_damaged(tmp_path):
     (tmp_path / "x.eval").write_bytes(b"PK\x03\x04" + b"\x00" * 50)
-    with pytest.raises(FormatError, match="inspect log convert --to json"):
-        read_traces(tmp_path / "x.eval")
+    with pytest.raises(FormatError, match="is damaged"):
+        list(read_traces(tmp_path / "x.eval"))

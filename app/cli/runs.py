@@ -1,0 +1,259 @@
+"""`showhow compare RUN ...` and `showhow runs list | export | import`: runs side by side, and as evaluation logs."""
+
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+from uuid import UUID
+
+import typer
+
+from app.cli.output import CommandError, emit, open_atomically
+from app.progress import print_progress
+from app.services import services
+from db import comparisons
+from db.comparisons import MetricVersion
+from db.database import Database
+from db.models import Run
+from db.projects import find_project
+from evaluation.comparison import (
+    ANSWER_COLUMNS,
+    MAX_COMPARED_RUNS,
+    OWN_CLUSTER,
+    RUN_COLUMNS,
+    RunComparison,
+    compare_runs,
+    format_comparison_latex,
+    iterate_answer_rows,
+    list_metrics,
+    list_run_rows,
+    metric_label,
+)
+from evaluation.inspect_runs import import_inspect_log, write_inspect_log
+from evaluation.scoring import label_runs, load_figures
+from evaluation.statistics import Estimate
+from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value
+from fewshot_library.formats.format import FormatError
+
+TEXT, LATEX = "text", "latex"
+FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
+
+ProjectOption = Annotated[str | None, typer.Option("--project", help="Only runs of this project.")]
+OutputOption = Annotated[Path | None, typer.Option("--out", help="Write to this file; default: standard output.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def compare(  # noqa: PLR0913 - every option of the verb is one parameter
+    runs: Annotated[list[str] | None, typer.Argument(help="Ids of 2 to 8 runs, or their beginnings.")] = None,
+    *,
+    project: Annotated[
+        str | None, typer.Option(help="Without RUNS: the latest runs of this project over the same questions.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The run to compare with; default: the first, or the oldest of a project.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="NAME or NAME:VERSION; default: the first that most runs are scored by.")
+    ] = None,
+    rows: Annotated[bool, typer.Option("--rows", help="Write every answer instead of the table of runs.")] = False,
+    format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = TEXT,
+    out: OutputOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Compare runs over the same questions with a baseline: figures, paired differences and their uncertainty.
+
+    Intervals are of 95 %. A run that does not compare is named on stderr with the reason.
+    """
+    if format_name not in FORMATS:
+        raise CommandError(f"there is no format {format_name!r}; use {', '.join(FORMATS)}")
+    if rows and format_name not in TABLE_WRITERS:
+        raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
+    database = services().database
+    ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
+    baseline_id = ids[0] if baseline is None else _find_runs(database, [baseline])[0]
+    comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
+    for warning in comparison.warnings:
+        print_progress(warning.sentence)
+    if rows:
+        _write(lambda stream: _write_answers(database, comparison, format_name, stream), out, force=force)
+    elif format_name in TABLE_WRITERS:
+        table = list_run_rows(comparison)
+        _write(lambda stream: TABLE_WRITERS[format_name](RUN_COLUMNS, table, stream), out, force=force)
+    else:
+        text = format_comparison_latex(comparison) if format_name == LATEX else "\n".join(_lines(comparison)) + "\n"
+        _write(lambda stream: stream.write(text.encode()), out, force=force)
+
+
+def _write_answers(database: Database, comparison: RunComparison, format_name: str, stream: BinaryIO) -> None:
+    TABLE_WRITERS[format_name](ANSWER_COLUMNS, iterate_answer_rows(database, comparison), stream)
+
+
+def _write(write: Callable[[BinaryIO], Any], out: Path | None, *, force: bool) -> None:
+    """Write to the file, which appears when it is complete, or to standard output."""
+    if out is not None:
+        with open_atomically(out, force=force) as stream:
+            write(stream)
+        return
+    # Parquet is written with jumps back, which standard output may not allow.
+    buffer = io.BytesIO()
+    write(buffer)
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is not None:
+        binary.write(buffer.getvalue())
+        binary.flush()
+    else:
+        sys.stdout.write(buffer.getvalue().decode())
+
+
+def _list_latest_runs(database: Database, project: str | None) -> list[UUID]:
+    """The runs over the questions of the project's latest run, the oldest first, and the latest ones if too many."""
+    if project is None:
+        raise CommandError("name the ids of at least two runs, or a project with --project")
+    runs = _load_runs(database, project)
+    alike = [run.id for run in runs if run.questions_hash == runs[0].questions_hash]
+    return alike[:MAX_COMPARED_RUNS][::-1]
+
+
+def _load_runs(database: Database, project: str | None) -> list[Run]:
+    with database.read() as session:
+        stored = None if project is None else find_project(session, project)
+        if project is not None and stored is None:
+            raise CommandError(f"there is no project {project!r}; `showhow project list` lists them")
+        return comparisons.list_comparable_runs(session, None if stored is None else stored.id)
+
+
+def _find_runs(database: Database, texts: Sequence[str]) -> list[UUID]:
+    """The ids of the runs that these ids or their beginnings name."""
+    with database.read() as session:
+        known = [run.id for run in comparisons.list_comparable_runs(session)]
+    named = []
+    for text in texts:
+        plain = text.lower().replace("-", "")
+        matching = [run_id for run_id in known if plain and run_id.hex.startswith(plain)]
+        if len(matching) != 1:
+            reason = "begins the ids of several runs" if matching else "is not the id of a run"
+            raise CommandError(f"{text!r} {reason}; `showhow runs list` lists them")
+        named += matching
+    return named
+
+
+def _find_metric(database: Database, run_ids: Sequence[UUID], text: str | None) -> MetricVersion:
+    metrics = list_metrics(database, run_ids)
+    if not metrics:
+        raise CommandError("none of these runs has a scored answer; finish them, or choose other runs")
+    if text is None:
+        return metrics[0]
+    name, _, version = text.partition(":")
+    matching = [metric for metric in metrics if metric.name == name and version in ("", str(metric.version))]
+    if not matching:
+        names = ", ".join(f"{metric.name}:{metric.version}" for metric in metrics)
+        raise CommandError(f"no answer of these runs is scored by {text!r}; they have {names}")
+    return matching[0]
+
+
+def _lines(comparison: RunComparison) -> Iterator[str]:
+    label = f"{metric_label(comparison.metric.name)} (version {comparison.metric.version})"
+    for run in comparison.figures:
+        counts = f"{run.answered:,} answered, {run.refused:,} refused, {run.failed:,} failed"
+        score = "-" if run.score is None else _format_estimate(run.score, run.error)
+        cost = f"{run.calls:.1f} calls, {run.seconds:.2f} s, {format_money(run.cost)} an answer"
+        yield f"{run.label}\n  {label} {score} over {run.scored:,} questions; {counts}; {cost}"
+        difference = comparison.differences.get(run.run_id)
+        if difference is None:
+            continue
+        paired = difference.paired
+        by = "questions" if comparison.cluster_field == OWN_CLUSTER else f"clusters by {comparison.cluster_field}"
+        yield (
+            f"  {_format_estimate(paired.difference.value, paired.difference, sign='+')} from "
+            f"{comparison.labels[comparison.baseline_id]}, {difference.clusters:,} {by}; {paired.gains:,} gains, "
+            f"{paired.losses:,} losses, {paired.ties:,} ties, {paired.missing:,} missing "
+            f"({paired.with_missing_as_zero:+.3f} with them as 0); McNemar p {format_p_value(difference.p_value)}, "
+            f"Holm {format_p_value(difference.adjusted_p)}"
+        )
+
+
+def _format_estimate(value: float, estimate: Estimate | None, sign: str = "") -> str:
+    interval = estimate and f" [{estimate.interval.low:{sign}.3f}, {estimate.interval.high:{sign}.3f}]"
+    return f"{value:{sign}.3f}{interval or ''}"
+
+
+app = typer.Typer(no_args_is_help=True, help="List runs, and exchange them as evaluation logs.")
+
+
+@app.command("list")
+def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None:
+    """List the runs that can be compared, the latest first."""
+    database = services().database
+    runs = _load_runs(database, project)
+    labels = label_runs(runs)
+    rows = []
+    for run in runs:
+        figures = load_figures(database, run.id)
+        counts = {name: figures[name] for name in ("questions", "answered", "refused", "failed", "left")}
+        started = run.started_at.isoformat(timespec="seconds")
+        rows.append({"id": str(run.id), "label": labels[run.id], "started_at": started, "world": run.world, **counts})
+    lines = [
+        f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {row['label']}" for row in rows
+    ]
+    emit(rows, "\n".join(lines) or "no runs yet; `showhow verify` makes one", as_json=as_json)
+
+
+LOG_FORMATS = ("inspect",)
+"""The formats of logs of runs."""
+LogFormatOption = Annotated[str, typer.Option("--format", help=", ".join(LOG_FORMATS))]
+MAX_PRINTED_REMARKS = 5
+
+
+@app.command("export")
+def export_run(
+    run: Annotated[str, typer.Argument(help="The id of a run, or its beginning.")],
+    file: Annotated[Path, typer.Argument(help="The log to write: .eval for the packed form, else JSON.")],
+    *,
+    format_name: LogFormatOption = "inspect",
+    force: ForceOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run as a log of Inspect; what the format cannot hold is listed on stderr."""
+    _check_log_format(format_name)
+    database = services().database
+    (run_id,) = _find_runs(database, [run])
+    with open_atomically(file, force=force) as stream:
+        losses = write_inspect_log(database, run_id, stream, packed=file.suffix == ".eval")
+    for line in losses.summary_lines():
+        print_progress(line)
+    value = {"written": losses.written, "lost": dict(losses.lost)}
+    emit(value, f"{losses.written:,} samples written to {file}", as_json=as_json)
+
+
+@app.command("import")
+def import_run(
+    file: Annotated[Path, typer.Argument(help="A log of Inspect, .json or .eval.")],
+    *,
+    project: Annotated[str, typer.Option("--project", help="The project that has its questions, or gets them.")],
+    format_name: LogFormatOption = "inspect",
+    as_json: AsJson = False,
+) -> None:
+    """Read a log of Inspect as a run of a project, with its answers and scores; nothing if it is malformed."""
+    _check_log_format(format_name)
+    try:
+        report = import_inspect_log(services(), file, project)
+    except FormatError as error:
+        raise CommandError(f"{error}; nothing was imported") from error
+    for what, count in sorted(report.losses.items()):
+        print_progress(f"not imported: {what} ({count:,})")
+    for refusal in report.refused:
+        print_progress(f"refused: {refusal.place}: {refusal.reason}")
+    for remark in report.remarks[:MAX_PRINTED_REMARKS]:
+        print_progress(f"note: {remark.place}: {remark.text}")
+    if len(report.remarks) > MAX_PRINTED_REMARKS:
+        print_progress(f"and {len(report.remarks) - MAX_PRINTED_REMARKS:,} more notes; --json has all")
+    scores = ", ".join(f"{count:,} by {metric}" for metric, count in sorted(report.scores.items())) or "none"
+    text = f"run {report.run_id}: {report.answers:,} answers, {report.new_questions:,} new questions; scores: {scores}"
+    emit(report.to_json(), text, as_json=as_json)
+
+
+def _check_log_format(name: str) -> None:
+    if name not in LOG_FORMATS:
+        raise CommandError(f"there is no format {name!r} of runs; use {', '.join(LOG_FORMATS)}")

@@ -1,0 +1,123 @@
+"""`showhow compare` and `showhow runs`: the walk of the README as written, and what goes wrong."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from db.database import Database
+from db.schema import upgrade
+from tests.app.cli.in_process import run_in_process
+from tests.fixtures.compared_runs import ComparedRuns, make_questions
+
+README = Path(__file__).resolve().parents[3] / "README.md"
+PROGRAM = ".venv/bin/showhow "
+
+
+def walk_commands() -> list[str]:
+    """The commands of the walk, in order."""
+    section = README.read_text(encoding="utf-8").split("## From a data set to a table for a paper\n", 1)[1]
+    lines = section.split("\n## ")[0].splitlines()
+    return [line.strip() for line in lines if line.startswith(f"    {PROGRAM}")]
+
+
+def test_the_walk_of_the_readme_runs_as_written(tmp_path: Path):
+    commands = walk_commands()
+    assert len(commands) == 11
+    outputs: dict[str, str] = {}
+    for command in commands:
+        words, _, target = command.removeprefix(PROGRAM).partition(" > ")
+        done = run_in_process(tmp_path, *shlex.split(words))
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        outputs[words] = done.stdout
+        if target:
+            (tmp_path / target).write_text(done.stdout, encoding="utf-8")
+    text = outputs["compare --project Walk"]
+    assert "atomr, oracle\n  F1 (version 2) 1.000 [1.000, 1.000] over 12 questions" in text
+    assert text.count("from atomr, oracle, ") == 2
+    runs = pd.read_csv(tmp_path / "runs.csv")
+    assert list(runs["run"]) == ["atomr, oracle", "atomr, faulty:0.2:7:wrong", "pdrr, reader"]
+    answers = pd.read_parquet(tmp_path / "answers.parquet")
+    # The table follows from the answers.
+    answers["score"] = answers["score"].where(answers["ending"] == "answered", 0.0)
+    assert list(runs["score"]) == pytest.approx([answers[answers["run"] == run]["score"].mean() for run in runs["run"]])
+    assert runs["difference"][1] == pytest.approx(runs["score"][1] - runs["score"][0])
+    assert (tmp_path / "table.tex").read_text().count(r" \\") == 4
+    if (program := shutil.which("pdflatex")) is not None:
+        document = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{table}\end{document}"
+        (tmp_path / "paper.tex").write_text(document)
+        latex = [program, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+        assert subprocess.run(latex, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    exchange(tmp_path, outputs["runs list --project Walk"].split()[0])
+
+
+def exchange(home: Path, run: str) -> None:
+    """Export a run and import it into another project; it has the same figures there."""
+    for words in (
+        ("runs", "export", run, "log.eval"),
+        ("questions", "import", "walk.json", "--project", "Other", "--world", "walk"),
+    ):
+        assert run_in_process(home, *words).returncode == 0
+    report = json.loads(run_in_process(home, "runs", "import", "log.eval", "--project", "Other", "--json").stdout)
+    assert (report["answers"], report["new_questions"], report["refused"]) == (12, 0, [])
+    rows = json.loads(run_in_process(home, "compare", run, report["run"], "--format", "json").stdout)
+    names = ("score", "answered", "refused", "failed", "seconds")
+    assert [rows[0][name] for name in names] == pytest.approx([rows[1][name] for name in names])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ComparedRuns]:
+    folder = tmp_path_factory.mktemp("runs")
+    store = Database(f"sqlite:///{folder / 'showhow.db'}")
+    upgrade(store)
+    made = make_questions(store, 6)
+    for score in (1.0, 0.0):
+        outcomes = {(question.id, 1): {"ending": "answered", "score": score} for question in made.questions}
+        made.add_run(made.questions, outcomes, options={"k": int(score)})
+    store.close()
+    return folder, made
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare"], "name the ids of at least two runs"),
+        (["compare", "--project", "None"], "there is no project 'None'"),
+        (["compare", "{0}", "nothing"], "'nothing' is not the id of a run; `showhow runs list` lists them"),
+        (["compare", "0", "{0}"], "begins the ids of several runs"),
+        (["compare", "{0}"], "choose 2 to 8 different runs"),
+        (["compare", "{0}", "{1}", "--format", "xls"], "there is no format 'xls'"),
+        (["compare", "{0}", "{1}", "--rows"], "answers are written as csv, json, parquet"),
+        (["compare", "{0}", "{1}", "--metric", "f1:9"], "no answer of these runs is scored by 'f1:9'; they have f1:2"),
+        (["compare", "{0}", "{1}", "--out", "there.txt"], "exists already"),
+        (["runs", "export", "{0}", "x.json", "--format", "csv"], "there is no format 'csv' of runs; use inspect"),
+        (["runs", "import", "there.txt", "--project", "Made 0"], "nothing was imported"),
+        (["runs", "import", "none.eval", "--project", "Made 0"], "none.eval cannot be opened"),
+        (["verify", "--project", "Made 0", "--skills", "magic"], "there are no skills 'magic'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(home: tuple[Path, ComparedRuns], words: list[str], message: str):
+    folder, made = home
+    (folder / "there.txt").write_text("[1]")
+    ids = [str(run.id) for run in made.runs]
+    done = run_in_process(folder, *(word.format(*ids) for word in words))
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1), done.stderr
+    assert message in done.stderr
+
+
+def test_a_metric_is_named_with_its_version_and_a_run_by_the_beginning_of_its_id(home: tuple[Path, ComparedRuns]):
+    folder, made = home
+    first, second = (run.id.hex for run in made.runs)
+    length = next(n for n in range(1, 33) if first[:n] != second[:n])
+    words = ("compare", first[:length], second[:length], "--metric", "f1:2", "--baseline", second[:length])
+    done = run_in_process(folder, *words, "--format", "json")
+    rows = json.loads(done.stdout)
+    assert [(row["run"], row["difference"]) for row in rows] == [("replay, k=1", 1.0), ("replay, k=0", None)]
+    assert re.search(
+        r"\+1\.000 \[.*\] from replay, k=0, .* 6 gains, 0 losses, 0 ties", run_in_process(folder, *words).stdout
+    )

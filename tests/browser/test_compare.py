@@ -1,0 +1,131 @@
+"""The Compare page in the browser: runs of gold reasoning and of spoilt replies, their questions and traces."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.librarian import Librarian
+from tests.browser.server import Showhow
+
+PROJECT, EMPTY = "Walk", "Nothing run"
+RUNS = ("atomr, default:1, oracle", "atomr, default:1, faulty:0.2:7:wrong", "pdrr, default:1, reader")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
+    """A server with three runs over the same questions of a generated world, and a project without runs."""
+    showhow = Showhow(tmp_path_factory.mktemp("compare"))
+    showhow.run("world", "generate", "walk", "--people", "60", "--seed", "7")
+    questions = showhow.home / "walk.json"
+    questions.write_text(showhow.run("world", "questions", "walk", "--limit", "10", "--json"), encoding="utf-8")
+    for project in (PROJECT, EMPTY):
+        showhow.run("questions", "import", str(questions), "--project", project, "--world", "walk")
+    for reasoner, skills in (("atomr", "oracle"), ("atomr", "faulty:0.2:7:wrong"), ("pdrr", "reader")):
+        showhow.run("verify", "--project", PROJECT, "--reasoner", reasoner, "--skills", skills)
+    showhow.start()
+    yield showhow
+    showhow.stop()
+
+
+class Comparer(Librarian):
+    """A person with a browser on the Compare page."""
+
+    def compare(self, project: str = PROJECT, **query: str) -> None:
+        """Open the page."""
+        parameters = "".join(f"&{name}={value}" for name, value in query.items())
+        self.page.goto(f"{self._url}/compare?you={self._name}&project={project}{parameters}")
+        self.page.wait_for_selector(".st-key-masthead")
+        self.page.wait_for_load_state("networkidle")
+        self.settle()
+
+    def query(self) -> dict[str, str]:
+        """The parameters of the link."""
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
+
+
+def test_runs_are_compared_down_to_the_step_that_differs(page: Page, home: Showhow):
+    ids = {row["label"]: row["id"] for row in json.loads(home.run("runs", "list", "--project", PROJECT, "--json"))}
+    assert set(ids) == set(RUNS)
+    answers = json.loads(home.run("compare", "--project", PROJECT, "--rows", "--format", "json"))
+    wrong = {row["question"] for row in answers if row["run"] == RUNS[1] and (row["score"] or 0) < 1}
+    assert 0 < len(wrong) < 10
+
+    cora = Comparer(page, home.url, "cora")
+    cora.compare(runs=",".join(ids[run] for run in RUNS))
+    # The first chosen run is the baseline; the figures are those of the command line.
+    figures = {row[0]: row for row in cora.rows("Figures of each run")}
+    assert list(figures) == list(RUNS)
+    assert figures[RUNS[0]][1:4] == ["10", "1.000 [1.000, 1.000]", "100% [72%, 100%]"]
+    table = json.loads(home.run("compare", *(ids[run] for run in RUNS), "--format", "json"))
+    differences = cora.rows("Differences from the baseline")
+    assert [row[0] for row in differences] == list(RUNS[1:])
+    assert differences[0][1].startswith(f"{table[1]['difference']:+.3f} [")
+    assert differences[0][5:9] == [str(table[1][name]) for name in ("gains", "losses", "ties", "missing")]
+    expect(page.get_by_text("Not all of these runs compare")).to_have_count(0)
+    expect(page.locator("[class*=st-key-cost_chart] canvas, [class*=st-key-cost_chart] svg").first).to_be_visible()
+    expect(page.get_by_text("confidence is the share of the three sources").first).to_be_visible()
+
+    # The questions that the run has wrong and the baseline right.
+    cora.choose_option("Answers", "Wrong, baseline right")
+    assert {row[0] for row in cora.rows("Questions by difference")} <= wrong
+    assert cora.query()["verdict"] == "loss"
+    question = min(row[0] for row in cora.rows("Questions by difference"))
+    page.get_by_role("region", name="Questions by difference").get_by_role("button", name=question, exact=True).click()
+    expect(page.locator("#open_question")).to_have_text(question)
+    cora.settle()
+    marked = page.locator("li.step.focus")
+    expect(marked).to_have_count(2)
+    numbers = marked.locator("> .number").all_text_contents()
+    said = re.search(r"The first difference is at step (\d+)", page.locator("body").inner_text())
+    assert said is not None
+    assert numbers == [said[1], said[1]]
+    one, other = marked.all_inner_texts()
+    assert one != other
+    for mark in marked.all():
+        expect(mark).to_be_in_viewport()
+
+    # The link leads another person to the same view.
+    dora = Comparer(page.context.new_page(), home.url, "dora")
+    dora.page.goto(page.url.replace("you=cora", "you=dora"))
+    expect(dora.page.locator("#open_question")).to_have_text(question)
+    expect(dora.page.locator("li.step.focus")).to_have_count(2)
+    dora.page.close()
+
+
+def test_a_table_is_downloaded_and_a_run_opens_from_it(page: Page, home: Showhow):
+    cora = Comparer(page, home.url, "cora")
+    cora.compare()
+    cora.choose_option("Baseline", RUNS[0])
+    expect(page.get_by_role("heading", name=f"Against {RUNS[0]}")).to_be_visible()
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.locator(".st-key-export_csv button").click()
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+    assert sorted(row["run"] for row in rows) == sorted(RUNS)
+    assert {row["baseline"] for row in rows} == {RUNS[0]}
+    with page.expect_download() as download:
+        page.locator(".st-key-export_rows_json button").click()
+    assert len(json.loads(Path(download.value.path()).read_text(encoding="utf-8"))) == 30
+    page.keyboard.press("Escape")
+    page.get_by_role("region", name="Figures of each run").get_by_role("button", name=RUNS[1], exact=True).click()
+    page.wait_for_url("**/verify?**")
+    expect(page.get_by_role("heading", name="atomr with default:1").first).to_be_visible()
+
+
+def test_what_is_missing_is_said_with_what_to_do(page: Page, home: Showhow):
+    cora = Comparer(page, home.url, "cora")
+    cora.compare(EMPTY)
+    expect(page.get_by_text("Run two reasoners on the Verify page")).to_be_visible()
+    cora.compare(runs="")
+    expect(page.get_by_text("Choose at least two runs.")).to_be_visible()
+    cora.compare(text="zzzz")
+    expect(page.get_by_text("No matches. Try fewer filters.")).to_be_visible()
+    cora.compare(question="nothing")
+    expect(page.get_by_text("The link names no question")).to_be_visible()
