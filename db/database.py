@@ -78,10 +78,15 @@ class Database:
         """Whether the database is a SQLite file."""
         return self.engine.dialect.name == "sqlite"
 
+    @property
+    def connection_string(self) -> str:
+        """The address of a PostgreSQL database with its password, for libpq."""
+        return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised."""
-        with _translate_errors(), self._write_slot():
+        with translate_errors(), self._write_slot():
             _refuse_changed_files(self._sqlite_files)
             with Session(self.engine, expire_on_commit=False) as session, session.begin():
                 yield session
@@ -91,7 +96,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session for reading; its objects stay usable afterwards."""
-        with _translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
+        with translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
             yield session
 
     def close(self) -> None:
@@ -222,7 +227,8 @@ def _begin_sqlite_transaction(connection: Any) -> None:
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
+    """Raise errors of SQLAlchemy as StoreError; a bug of the program stays as it is."""
     try:
         yield
     except SQLAlchemyError as error:

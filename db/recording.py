@@ -147,12 +147,19 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
     return step
 
 
-def complete_step(session: Session, step_id: UUID, result: StepResult, *, by: UUID | None = None) -> Step:
-    """Store the result of a tool call or of an open step; a step is completed once."""
+def complete_step(
+    session: Session, step_id: UUID, result: StepResult, *, seen: int | None = None, by: UUID | None = None
+) -> Step:
+    """Store the result of a tool call or of an open step; a step is completed once.
+
+    With `seen`, Conflict if the trace has another version, so that a run that was taken over stores nothing.
+    """
     step, trace = lock_step(session, step_id)
     require_author(session, trace, by)
     if trace.status != "draft":
         raise Conflict(f"this trace is already {trace.status}; the observation of step {step.position} came too late")
+    if seen is not None and trace.version != seen:
+        raise Conflict(f"the run was taken over; the observation of step {step.position} came too late")
     if step.finished_at is not None or step.removed_at is not None:
         raise Conflict(f"step {step.position} is already finished or removed; look at the newer state")
     apply_result(step, result)

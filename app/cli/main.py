@@ -51,6 +51,7 @@ VERBS = {
     "models": Verb("app.cli.models:app", "List the profiles of language models, and test their servers."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
+    "worker": Verb("app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),
     "score": Verb("app.cli.score:score", "Score a file of predictions by a metric of its data set."),
     "users": Verb("app.cli.users:app", "List people and change their roles."),
     "licences": Verb("app.cli.licences:licences", "List the licences of the installed packages."),
