@@ -83,6 +83,21 @@ class Database:
         """The address of a PostgreSQL database with its password, for libpq."""
         return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
+    def end_idle_transactions_after(self, seconds: float) -> None:
+        """Have a PostgreSQL server undo transactions of this process that wait for their next statement for so long.
+
+        A process that was paused inside a transaction would otherwise block the others with its locks.
+        """
+        setting = f"SET idle_in_transaction_session_timeout = {round(1000 * seconds)}"
+
+        @event.listens_for(self.engine, "connect")
+        def configure(connection: Any, _record: Any) -> None:
+            connection.execute(setting)
+            connection.commit()
+
+        # Connections that are open already do not have it.
+        self.engine.dispose()
+
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised."""

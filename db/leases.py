@@ -48,6 +48,8 @@ class WorkerRun(Base):
     """What its model calls can have used at most, open ones included; counted only if one of both has a limit."""
     stop_reason: Mapped[str | None] = mapped_column(default=None)
     """Why its workers stopped before its end, as a sentence: a limit, or an error that every question would meet."""
+    has_failed: Mapped[bool] = mapped_column(default=False)
+    """Whether that is an error."""
 
     @property
     def has_budget(self) -> bool:
@@ -257,9 +259,13 @@ def settle_call(session: Session, lease: Lease, reserved: tuple[float, int], use
         session.flush()
 
 
-def stop_workers(session: Session, run_id: UUID, reason: str | None = None) -> None:
+def stop_workers(session: Session, run_id: UUID, reason: str | None = None, *, has_failed: bool = False) -> None:
     """Have workers take no attempt of the run and send no request for it; `reason` is a sentence, None on request."""
-    session.execute(update(WorkerRun).where(WorkerRun.run_id == run_id).values(is_active=False, stop_reason=reason))
+    session.execute(
+        update(WorkerRun)
+        .where(WorkerRun.run_id == run_id)
+        .values(is_active=False, stop_reason=reason, has_failed=has_failed)
+    )
 
 
 class WaitingAttempt(NamedTuple):

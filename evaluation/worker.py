@@ -87,7 +87,8 @@ def share_verification(services: Services, run_id: UUID, options: ExecutionOptio
         shared.used_money, shared.used_tokens = used.max_cost or 0.0, used.max_tokens or 0
         shared.money_limit, shared.token_limit = limits.money, limits.tokens
         shared.works_until = None if limits.seconds is None else now + timedelta(seconds=limits.seconds)
-        shared.is_active, shared.priority, shared.stop_reason = True, options.priority, None
+        shared.is_active, shared.priority = True, options.priority
+        shared.stop_reason, shared.has_failed = None, False
         runs.set_concurrency(session, run_id, options.concurrency)
         runs.pause_run(session, run_id, is_paused=False)
         if options.retry:
@@ -129,6 +130,8 @@ def follow_workers(
         raise
     if shared is None or shared.stop_reason is None:
         raise Conflict("the workers of this verification were stopped; the same command continues it")
+    if shared.has_failed:
+        raise Conflict(f"{shared.stop_reason} The same command again continues the verification.")
     options.on_note(shared.stop_reason)
 
 
@@ -158,6 +161,7 @@ class Worker:
         check_workers_available(services)
         if find_spec("procrastinate") is None:
             raise Conflict(f"workers need the extra `workers`, which is not installed: {INSTALL_HINT}")
+        services.database.end_idle_transactions_after(options.lease_seconds)
         self.finished_count = 0
         """The attempts that it has finished."""
         self._services = services
@@ -207,9 +211,10 @@ class Worker:
         """Take jobs from the queue and refill it, until `stop` is set or the connection to the database is lost."""
         from procrastinate import App, PsycopgConnector  # noqa: PLC0415 - an optional extra
 
+        idle = round(1000 * self._options.lease_seconds)
         connector = PsycopgConnector(
             conninfo=self._services.database.connection_string,
-            kwargs={"options": f"-c search_path={self._queue_schema}"},
+            kwargs={"options": f"-c search_path={self._queue_schema} -c idle_in_transaction_session_timeout={idle}"},
             min_size=1,
             max_size=4,
             timeout=10.0,
@@ -245,7 +250,7 @@ class Worker:
 
     def _look_at(self, attempt_id: UUID, run_id: UUID) -> None:
         """Work on an attempt, unless another worker has it; an error that others would meet too stops the run."""
-        reason: str | None = "a fault of the program, which the log of the worker shows"
+        reason: str | None = "A fault of the program ended it, which the log of the worker shows."
         try:
             worker = self._open_run(run_id)
             if worker.work(attempt_id, self._abandon) is not None:
@@ -281,7 +286,7 @@ class Worker:
     def _stop_run(self, run_id: UUID, reason: str) -> None:
         self._options.on_note(f"verification {run_id} is stopped: {reason}")
         with self._services.database.begin() as session:
-            leases.stop_workers(session, run_id, reason)
+            leases.stop_workers(session, run_id, reason, has_failed=True)
 
     async def _sweep_repeatedly(self, app: "App", stop: Event) -> None:
         while not stop.is_set():

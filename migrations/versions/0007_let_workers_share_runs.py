@@ -32,6 +32,7 @@ def upgrade() -> None:
         sa.Column("used_money", sa.Double(), nullable=False),
         sa.Column("used_tokens", sa.BigInteger(), nullable=False),
         sa.Column("stop_reason", sa.Text()),
+        sa.Column("has_failed", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["run.id"], name=op.f("fk_worker_run_run_id_run")),
         sa.PrimaryKeyConstraint("run_id", name=op.f("pk_worker_run")),
     )

@@ -21,19 +21,6 @@ KINDS = ["sqlite", "postgresql"]
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[PostgresqlServer]:
-    """A running server."""
-    with PostgresqlServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def postgresql(postgresql_server: PostgresqlServer) -> str:
-    """The address of a running server, without a database's name."""
-    return postgresql_server.address
-
-
-@pytest.fixture(scope="session")
 def postgresql_template(postgresql_server: PostgresqlServer) -> str:
     """The name of a database at the program's schema, to be copied."""
     store = Database(postgresql_server.create_database("migrated"))

@@ -18,8 +18,11 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import bindparam, text
+
 from db.database import Database
-from tests.servers.model import ModelServer, Reply, Request
+from tests.app.cli.in_process import run_in_process
+from tests.servers.model import ModelServer, Reply, Request, Says
 from tests.servers.pupil import number_in, pupil
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
@@ -29,15 +32,22 @@ WRONG_SHARE = 7
 """Each seventh question is answered wrongly, so that scores differ."""
 
 
-def counting_pupil(latency: float = 0.0) -> Callable[[Request], Reply]:
-    """A model that answers each seventh question wrongly."""
+class CountingPupil:
+    """A model that answers each seventh question wrongly, after `latency` seconds, in text or in the JSON of skills."""
 
-    def reply(request: Request) -> Reply:
+    def __init__(self, latency: float = 0.0) -> None:
+        self.latency = latency
+
+    def __call__(self, request: Request) -> Reply:
         number = number_in(request)
-        wrong = frozenset({number}) if number % WRONG_SHARE == 0 else frozenset()
-        return pupil(request, wrong=wrong, latency=latency)
-
-    return reply
+        is_wrong = number % WRONG_SHARE == 0
+        form = request.body.get("response_format")
+        if form is None:
+            return pupil(request, wrong=frozenset({number} if is_wrong else ()), latency=self.latency)
+        answer = {"text": f"{'Nobody' if is_wrong else 'Answer'} {number}", "entity": None, "of": None}
+        values: dict[str, Any] = {"answers": [answer], "support": [], "unknown": False}
+        names = form["json_schema"]["schema"]["required"]
+        return Says(json.dumps({name: values.get(name, "I know.") for name in names}), latency=self.latency)
 
 
 @dataclass
@@ -98,11 +108,10 @@ class SharedHome:
         self.processes.append(process)
         return process
 
-    def run(self, *words: object, **environ: str) -> str:
-        """Run a verb; return its stdout."""
-        done = subprocess.run(
-            [SHOWHOW, *map(str, words)], capture_output=True, text=True, env=self.environ | environ, check=False
-        )
+    def run(self, *words: object) -> str:
+        """Run a verb in this process; return its stdout."""
+        settings = {name: value for name, value in self.environ.items() if name.startswith(("SHOWHOW_", "OPENAI_"))}
+        done = run_in_process(self.folder, *map(str, words), **settings)
         if done.returncode:
             raise RuntimeError(f"showhow {' '.join(map(str, words))} failed: {done.stderr}")
         return done.stdout
@@ -113,18 +122,21 @@ class SharedHome:
 
     def share(self, *words: object) -> UUID:
         """Start a verification that workers share, and return its id."""
-        return UUID(json.loads(self.run("verify", "--project", PROJECT, "--workers", "--detach", "--json", *words))["id"])
+        return UUID(
+            json.loads(self.run("verify", "--project", PROJECT, "--workers", "--detach", "--json", *words))["id"]
+        )
 
-    def rows(self, query: str) -> list[Any]:
-        """Query the database."""
+    def rows(self, query: str, **values: object) -> list[Any]:
+        """Query the database; a list among the values is for IN."""
+        expanding = [bindparam(name, expanding=True) for name, value in values.items() if isinstance(value, list)]
         with self.database.read() as session:
-            return [tuple(row) for row in session.connection().exec_driver_sql(query)]
+            return [tuple(row) for row in session.execute(text(query).bindparams(*expanding), values)]
 
     def log(self) -> str:
         """What verbs wrote on stderr."""
         return (self.folder / "verbs.log").read_text(encoding="utf-8")
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float = 300.0) -> None:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 120.0) -> None:
         """Wait for the condition; RuntimeError with the verbs' log if it does not come true in time."""
         waiting = threading.Event()
         for _ in range(int(seconds / 0.05)):
@@ -138,13 +150,15 @@ class SharedHome:
         return int(self.rows("SELECT count(*) FROM attempt WHERE state = 'ended'")[0][0])
 
     def are_finished(self) -> bool:
-        """Whether all runs are finished."""
+        """Whether all runs are finished; RuntimeError if one was stopped."""
+        if stopped := self.rows("SELECT stop_reason FROM worker_run WHERE stop_reason IS NOT NULL"):
+            raise RuntimeError(f"a run was stopped: {stopped[0][0]}\n{self.log()[-4000:]}")
         return not self.rows("SELECT 1 FROM run WHERE finished_at IS NULL")
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """What the store and the model's server have counted of all runs."""
+    """What the store has counted of ended runs, and the model's server of the requests since they were begun."""
 
     attempts: int
     unfinished: int
@@ -157,26 +171,44 @@ class Ledger:
     repeats: int
 
     @classmethod
-    def read(cls, home: SharedHome) -> "Ledger":
-        """Read it after all runs have ended."""
-        count = lambda query: int(home.rows(query)[0][0])  # noqa: E731
-        # No two reasoners ask the same, so what was asked twice was repeated.
-        asked = Counter(json.dumps(request.body, sort_keys=True) for request in home.server.requests)
+    def read(cls, home: SharedHome, runs: Sequence[UUID], first_request: int) -> "Ledger":
+        """Read it; the requests begin with this one."""
+        requests = home.server.requests[first_request:]
+
+        def count(query: str) -> int:
+            return int(home.rows(query, runs=[str(run) for run in runs])[0][0])
+
+        of_runs = "run_id IN :runs"
+        calls = f"FROM model_call JOIN trace ON trace.id = trace_id WHERE {of_runs}"
+        repeated = f"SELECT attempt_id FROM score WHERE {of_runs} GROUP BY attempt_id, metric HAVING count(*) > 1"
+        scored = f"SELECT attempt_id FROM score WHERE {of_runs} AND metric = 'f1'"
+        # No two attempts of a test ask the same, so what was asked twice was repeated.
+        asked = Counter(json.dumps(request.body, sort_keys=True) for request in requests)
         return cls(
-            attempts=count("SELECT count(*) FROM attempt"),
-            unfinished=count("SELECT count(*) FROM attempt WHERE state != 'ended' OR ending != 'answered'"),
-            traces=count("SELECT count(*) FROM trace"),
-            scored_twice=count(
-                "SELECT count(*) FROM (SELECT attempt_id FROM score GROUP BY attempt_id, metric HAVING count(*) > 1) AS s"
+            attempts=count(f"SELECT count(*) FROM attempt WHERE {of_runs}"),
+            unfinished=count(
+                f"SELECT count(*) FROM attempt WHERE {of_runs} AND (state != 'ended' OR ending != 'answered')"
             ),
-            unscored=count(
-                "SELECT count(*) FROM attempt WHERE id NOT IN (SELECT attempt_id FROM score WHERE metric = 'f1')"
-            ),
-            calls=count("SELECT count(*) FROM model_call"),
-            lost=count("SELECT count(*) FROM model_call WHERE state = 'lost'"),
-            requests=len(home.server.requests),
+            traces=count(f"SELECT count(*) FROM trace WHERE {of_runs}"),
+            scored_twice=count(f"SELECT count(*) FROM ({repeated}) AS repeated"),
+            unscored=count(f"SELECT count(*) FROM attempt WHERE {of_runs} AND id NOT IN ({scored})"),
+            calls=count(f"SELECT count(*) {calls}"),
+            lost=count(f"SELECT count(*) {calls} AND state = 'lost'"),
+            requests=len(requests),
             repeats=sum(number - 1 for number in asked.values()),
         )
+
+    def find_faults(self, most_lost: int) -> list[str]:
+        """What does not hold although at most so many calls were in flight when they were interrupted."""
+        holds = {
+            "every attempt is finished": not self.unfinished,
+            "every attempt has one trace": self.traces == self.attempts,
+            "every answer is scored once": not (self.scored_twice or self.unscored),
+            # A process may be killed between storing a call and sending its request.
+            "every request is a call": self.calls - self.lost <= self.requests <= self.calls,
+            "only lost calls are repeated": self.repeats <= self.lost <= most_lost,
+        }
+        return [f"{rule}: {self}" for rule, held in holds.items() if not held]
 
 
 def kill_at_random_moments(
