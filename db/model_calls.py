@@ -108,6 +108,12 @@ def fail_model_call(session: Session, call_id: UUID, error: str, reply: ModelRep
     return call
 
 
+def withdraw_model_call(session: Session, call_id: UUID) -> None:
+    """Delete a call whose request was never sent."""
+    session.delete(_lock_open_call(session, call_id))
+    session.flush()
+
+
 def mark_lost_model_calls(session: Session, trace_id: UUID) -> int:
     """Mark the trace's open calls as lost and return their number; no process may work on the trace any more."""
     open_calls = update(ModelCall).where(ModelCall.trace_id == trace_id, ModelCall.state == "open")

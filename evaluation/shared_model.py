@@ -32,7 +32,7 @@ from llm.errors import (
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
 from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.workers import RunStopped
+from runs.workers import RequestNotSent, RunStopped
 
 PERMANENT_ERRORS = (ChatUnavailable, ChatAuthenticationError, ChatQuotaExceeded, ChatModelNotFound)
 """Errors that every question would meet."""
@@ -242,7 +242,7 @@ class _GuardedModel:
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """Return the model's reply; RunStopped if the question has to be asked again later."""
         if not self._shared.accepts_requests:
-            raise RunStopped
+            raise RequestNotSent
         try:
             reply = self._model.reply(request, seconds - min(_DEADLINE_MARGIN, 0.1 * seconds))
         except ChatError as error:

@@ -21,13 +21,14 @@ from datetime import timedelta
 from importlib.metadata import version
 from importlib.util import find_spec
 from threading import Event, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from db import attempts, leases, runs, verifications
-from db.database import Conflict, StoreError, StoreUnavailable
+from db.database import Conflict, Database, StoreError, StoreUnavailable
 from db.leases import LEASE_SECONDS, WaitingAttempt
 from db.model_calls import list_unfinished_usages
+from db.models import Run
 from db.trace_configuration import TraceConfiguration
 from evaluation.shared_model import SharedModel, ignore_note
 from evaluation.verify import (
@@ -141,6 +142,19 @@ def stop_sharing(services: Services, run_id: UUID) -> None:
         leases.stop_workers(session, run_id)
 
 
+def describe_workers(database: Database, run: Run) -> str | None:
+    """Who works on a shared run, in one line; None if workers do not share it, or no longer."""
+    with database.read() as session:
+        shared = leases.find_worker_run(session, run.id)
+        at_work = leases.count_leased_by_worker(session, run.id)
+    if shared is None or run.finished_at is not None or not (shared.is_active or at_work):
+        return None
+    if not at_work:
+        return "Shared with workers, and none has a question now; `showhow worker` starts one on any machine."
+    questions = [f"{worker} ({count:,})" for worker, count in at_work.items()]
+    return f"{len(at_work):,} workers have {sum(at_work.values()):,} questions: {', '.join(questions)}"
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """How a worker works."""
@@ -176,7 +190,7 @@ class Worker:
         self._abandon = Event()
         self._keeper = LeaseKeeper(services.database, options.lease_seconds, for_workers=True)
         # A lost connection is noted in one sentence; what remains in the log are faults of the program.
-        for name in ("procrastinate.worker.worker", "psycopg.pool"):
+        for name in ("procrastinate.worker.worker", "procrastinate.utils", "psycopg.pool"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
     def run(self, stop: Event) -> None:
@@ -221,6 +235,7 @@ class Worker:
         )
         app = App(connector=connector)
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_ignore_lost_jobs)
 
         @app.task(name=_TASK, queue=_QUEUE)
         async def look_at_attempt(attempt_id: str, run_id: str) -> None:
@@ -328,6 +343,14 @@ class Worker:
                 finish_verification(self._services, run_id)
         with database.read() as session:
             return leases.list_waiting_attempts(session, queued, _QUEUED_AHEAD)
+
+
+def _ignore_lost_jobs(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ignore that the end of a job could not be stored: its attempt is, and waiting ones get another job."""
+    from procrastinate.exceptions import ConnectorException  # noqa: PLC0415 - of an optional extra
+
+    if not isinstance(context.get("exception"), ConnectorException):
+        loop.default_exception_handler(context)
 
 
 def _first_line(error: Exception) -> str:

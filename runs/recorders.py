@@ -23,6 +23,7 @@ from db.model_calls import (
     fail_model_call,
     list_unused_replies,
     mark_lost_model_calls,
+    withdraw_model_call,
 )
 from db.models import SPAN_SKILL, ModelCall, Step, Trace
 from db.recording import NewStep, StepResult
@@ -35,7 +36,7 @@ from reasoners.base import Action, to_step_result
 from reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
 from reasoners.skills.values import renumber_passages
 from runs.budget import CallCounts, sum_step_usage
-from runs.workers import RunStopped
+from runs.workers import RequestNotSent
 from tools.tool import Observation, ToolResult
 from worlds.source import ErrorKind
 from worlds.text_normalization import make_storable
@@ -295,7 +296,7 @@ class StoreModelCallRecorder:
     def begin(self, request: OutgoingRequest, most: Usage) -> UUID:
         """Store the request without secrets, and the most that it can use; return the id of its ModelCall.
 
-        RunStopped if a limit of the run's workers is reached; while other requests hold what is left of it, wait.
+        RequestNotSent if a limit of the run's workers is reached; while other requests hold what is left of it, wait.
         """
         stored = _to_model_request(request)
         # Any other request decides the next step, and is linked to it when that step begins.
@@ -313,7 +314,7 @@ class StoreModelCallRecorder:
                     self._reserved[call.id] = _most_of(most)
                     return call.id
             time.sleep(_RESERVATION_POLL_SECONDS)
-        raise RunStopped
+        raise RequestNotSent
 
     def complete(self, handle: UUID, reply: ChatReply) -> None:
         """Store the reply; Conflict if the run was ended or resumed meanwhile, so that the reply is not used."""
@@ -330,13 +331,16 @@ class StoreModelCallRecorder:
             complete_model_call(session, handle, stored)
 
     def fail(self, handle: UUID, error: BaseException) -> None:
-        """Store why there is no reply."""
+        """Store why there is no reply; a request that was not sent is no call."""
         usage = error.usage if isinstance(error, ChatError) else None
         reason = make_storable(str(error) or type(error).__name__)
         with self._database.begin() as session:
             if self._lease is not None:
                 settle_call(session, self._lease, self._reserved.pop(handle), _most_of(usage or Usage()))
-            fail_model_call(session, handle, reason, _to_model_reply(None, usage) if usage else None)
+            if isinstance(error, RequestNotSent):
+                withdraw_model_call(session, handle)
+            else:
+                fail_model_call(session, handle, reason, _to_model_reply(None, usage) if usage else None)
 
 
 def _most_of(usage: Usage) -> tuple[float, int]:

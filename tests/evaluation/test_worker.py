@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -20,7 +21,7 @@ from tests.servers.shared_runs import (
 )
 
 QUESTIONS, PLACES, LEASE_SECONDS = 40, 4, 5.0
-REASONERS = {"humaniq": 3, "cot": 2}
+REASONERS = {"humaniq": 3, "cot": 1}
 """The model calls that each needs for a question."""
 KILLS = 5
 
@@ -148,20 +149,21 @@ def test_pause_number_at_once_and_priority_hold_for_all_workers(team):
 
 
 def test_the_money_of_a_run_is_never_exceeded_by_its_workers_together(team):
-    """A request costs at most 16,820 tokens at a dollar a million, and in fact 110 tokens."""
+    """A request has at most 4,379 tokens at a dollar a million, and in fact 110 tokens."""
     team.pupil.latency = 0.05
     first_request = len(team.home.server.requests)
     arguments = ("--reasoner", "cot", "--limit", 30)
-    # Three requests have room at a time, though eight places are free.
-    limit = 0.053
+    # One request has room at a time, though eight places are free.
+    limit = 0.0055
     run = team.home.share(*arguments, "--most-money", limit)
-    team.home.wait_until(lambda: not team.home.rows("SELECT 1 FROM worker_run WHERE is_active AND run_id = :r", r=run))
+    active = "SELECT 1 FROM worker_run JOIN run ON id = run_id WHERE is_active AND finished_at IS NULL AND id = :run"
+    team.home.wait_until(lambda: not team.home.rows(active, run=run))
     team.home.wait_until(lambda: not team.home.rows("SELECT 1 FROM attempt WHERE state = 'leased'"))
     ((used, reason),) = team.home.rows("SELECT used_money, stop_reason FROM worker_run WHERE run_id = :run", run=run)
     requests = len(team.home.server.requests) - first_request
     assert used == pytest.approx(requests * 110 / 1e6)
-    assert used <= limit < used + 0.017
-    assert reason.startswith("the limit of $0.053 for all questions leaves no room for a request of at most $0.0168")
+    assert used <= limit < used + 0.00438
+    assert reason.startswith("the limit of $0.0055 for all questions leaves no room for a request of at most $0.0043")
     # With more money the same verification goes on, and pays for nothing again.
     assert team.home.share(*arguments, "--most-money", 10) == run
     team.home.wait_until(team.home.are_finished)
@@ -189,3 +191,11 @@ def test_a_worker_on_sqlite_says_what_it_needs(tmp_path):
     assert done.returncode == 1
     assert "workers share a PostgreSQL database, and this one is an SQLite file" in done.stderr
     assert "showhow[workers]" in done.stderr
+
+
+def test_a_worker_without_the_extra_says_how_to_install_it(tmp_path, postgresql_server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "procrastinate", None)
+    database = postgresql_server.create_database(f"w{uuid4().hex}")
+    done = run_in_process(tmp_path, "worker", SHOWHOW_DATABASE_URL=database)
+    assert done.returncode == 1
+    assert "not installed: pip install 'showhow[workers]'" in done.stderr

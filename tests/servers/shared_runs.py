@@ -41,12 +41,12 @@ class CountingPupil:
     def __call__(self, request: Request) -> Reply:
         number = number_in(request)
         is_wrong = number % WRONG_SHARE == 0
-        form = request.body.get("response_format")
-        if form is None:
+        form = request.body.get("response_format") or {"json_schema": {"schema": {"required": ()}}}
+        names = form["json_schema"]["schema"]["required"]
+        if "answers" not in names:
             return pupil(request, wrong=frozenset({number} if is_wrong else ()), latency=self.latency)
         answer = {"text": f"{'Nobody' if is_wrong else 'Answer'} {number}", "entity": None, "of": None}
         values: dict[str, Any] = {"answers": [answer], "support": [], "unknown": False}
-        names = form["json_schema"]["schema"]["required"]
         return Says(json.dumps({name: values.get(name, "I know.") for name in names}), latency=self.latency)
 
 
