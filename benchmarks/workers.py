@@ -13,7 +13,7 @@ from tests.servers.shared_runs import CountingPupil, Ledger, SharedHome, kill_at
 QUESTIONS, REASONERS, KILLS = 300, ("humaniq", "cot", "direct"), 20
 WORKERS, PLACES, LATENCY = 2, 8, 0.2
 """Workers that are killed, their places, and the seconds of a reply."""
-TEAM, TEAM_PLACES, SLOW_LATENCY, TEAM_QUESTIONS = 4, 2, 0.5, 80
+TEAM, TEAM_PLACES, SLOW_LATENCY, TEAM_QUESTIONS = 4, 2, 0.5, 60
 """Workers that are compared with one, the places of each, the seconds of a reply, and the questions."""
 LEASE_SECONDS = 10.0
 SECONDS = "SELECT extract(epoch FROM max(submitted_at) - min(started_at)) FROM trace WHERE run_id = :run"
@@ -62,14 +62,14 @@ def _measure_kills(folder: Path, database: str) -> Iterator[dict[str, Any]]:
 def _measure_speed_up(folder: Path, database: str) -> Iterator[dict[str, Any]]:
     with ModelServer(CountingPupil()) as server, SharedHome(folder, database, server, TEAM_QUESTIONS) as shared:
         seconds = {number: _time_workers(shared, number) for number in (1, TEAM)}
-    ideal = TEAM_QUESTIONS * 3 * SLOW_LATENCY / TEAM_PLACES
+    ideal = TEAM_QUESTIONS * 4 * SLOW_LATENCY / TEAM_PLACES
     yield {
         "name": "speed-up by workers",
         "size": TEAM,
         "value": round(seconds[1] / seconds[TEAM], 2),
         "unit": "times one worker",
         "note": (
-            f"{TEAM_QUESTIONS} questions of 3 requests of {SLOW_LATENCY} s, {TEAM_PLACES} places a worker: "
+            f"{TEAM_QUESTIONS} questions of 4 requests of {SLOW_LATENCY} s, {TEAM_PLACES} places a worker: "
             f"{seconds[1]:.1f} s (at best {ideal:.1f}) and {seconds[TEAM]:.1f} s (at best {ideal / TEAM:.1f})"
         ),
     }

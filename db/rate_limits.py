@@ -89,6 +89,11 @@ class DatabaseLimits:
             except SQLAlchemyError:
                 self._close_connection()
 
+    def close(self) -> None:
+        """Close the connection that holds places."""
+        with self._lock:
+            self._close_connection()
+
     def _open_connection(self) -> Connection:
         if self._connection is not None and self._connection.invalidated:
             self._close_connection()

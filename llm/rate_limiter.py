@@ -239,6 +239,9 @@ class SharedLimits(Protocol):
     def try_slot(self, name: str, slots: int) -> Slot | None:
         """One of the places of a limit; None if none is free."""
 
+    def close(self) -> None:
+        """Free what this process holds."""
+
 
 class LimitStore:
     """The states of all limits: in a file that the processes of a home share, or in memory. Thread-safe."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
@@ -209,7 +209,7 @@ class StoreRecorder:
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Store the result of its tool."""
         with self._database.begin() as session:
-            completed = recording.complete_step(session, step.id, observed, seen=self._seen_version)
+            completed = recording.complete_run_step(session, self.trace_id, step.id, observed, seen=self._seen_version)
         self._seen_version += 1
         self._on_step(completed)
         return completed
@@ -308,9 +308,12 @@ class StoreModelCallRecorder:
                     permission = open_call(session, self._lease, most.max_cost, most.max_tokens)
                 if permission == CallPermission.GRANTED:
                     call = begin_model_call(
-                        session, stored, trace_id=self._steps.trace_id, step_id=step_id, secrets=self._secrets
+                        session,
+                        replace(stored, most=most.to_json()),
+                        trace_id=self._steps.trace_id,
+                        step_id=step_id,
+                        secrets=self._secrets,
                     )
-                    call.usage = most.to_json()
                     self._reserved[call.id] = _most_of(most)
                     return call.id
             time.sleep(_RESERVATION_POLL_SECONDS)

@@ -297,6 +297,9 @@ class Services:
                 world.graph.close()
         for registry in registries:
             registry.close()
+        shared_limits = self.__dict__.get("_limits_place")
+        if shared_limits is not None and not isinstance(shared_limits, Path):
+            shared_limits.close()
         if "database" in self.__dict__:
             self.database.close()
 

@@ -23,8 +23,10 @@ MODEL = "scripted at http://127.0.0.1:9/v1"
 def machines(database: Database) -> Iterator[list[DatabaseLimits]]:
     """Three machines, each with connections of its own."""
     stores = [Database(database.connection_string) for _ in range(3)]
-    yield [DatabaseLimits(store) for store in stores]
-    for store in stores:
+    limits = [DatabaseLimits(store) for store in stores]
+    yield limits
+    for shared, store in zip(limits, stores, strict=True):
+        shared.close()
         store.close()
 
 

@@ -21,7 +21,7 @@ from tests.servers.shared_runs import (
 )
 
 QUESTIONS, PLACES, LEASE_SECONDS = 40, 4, 5.0
-REASONERS = {"humaniq": 3, "cot": 1}
+REASONERS = {"humaniq": 4, "cot": 1}
 """The model calls that each needs for a question."""
 KILLS = 5
 
