@@ -23,6 +23,7 @@ MODULES = (
     "reasoners",
     "live",
     "faults",
+    "workers",
 )
 LONG_MODULES = ("soak",)
 DATA_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -1,7 +1,7 @@
 """Attempts of runs over many questions: taken by workers, ended with their traces, scored; figures by the database.
 
     with database.begin() as session:
-        attempt = take_attempt(session, attempt_id, worker)     # its lease token goes up
+        attempt = take_attempt(session, attempt_id, taker)      # of db/leases.py: its lease token goes up
     ...                                                         # the run of its trace, which ends the attempt
     with database.begin() as session:
         save_scores(session, attempt.id, token, scores)         # Conflict if another worker has taken it meanwhile
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Exists, Integer, case, cast, exists, func, or_, select, text
+from sqlalchemy import ColumnElement, Exists, Integer, case, cast, exists, func, select, text, update
 from sqlalchemy.orm import Session, aliased
 from uuid_utils.compat import uuid7
 
@@ -99,6 +99,7 @@ def add_attempts(session: Session, run: Run, questions: Sequence[Question], repe
             "state": "open",
             "worker": None,
             "lease_token": 0,
+            "leased_until": None,
             "trace_id": None,
             "ending": None,
             "met_unavailable_source": False,
@@ -126,17 +127,22 @@ def hash_questions(questions: Iterable[Question]) -> str:
     return digest.hexdigest()
 
 
-def list_attempts(session: Session, run_id: UUID, endings: Iterable[str | None]) -> list[UUID]:
-    """List the ids of the run's attempts with one of these endings in order; None stands for attempts without one."""
-    named = [ending for ending in endings if ending is not None]
-    conditions = [Attempt.ending.in_(named), *([Attempt.ending.is_(None)] if None in endings else [])]
-    rows = select(Attempt.id).where(Attempt.run_id == run_id, or_(*conditions)).order_by(Attempt.position)
-    return list(session.scalars(rows))
-
-
 def list_unfinished_attempts(session: Session, run_id: UUID) -> list[UUID]:
     """List the ids of the run's attempts that have not ended, or were stopped, in order."""
-    return list_attempts(session, run_id, (None, *UNFINISHED_ENDINGS))
+    rows = select(Attempt.id).where(Attempt.run_id == run_id, Attempt.state.in_(["open", "leased"]))
+    return list(session.scalars(rows.order_by(Attempt.position)))
+
+
+def count_unfinished_attempts(session: Session, run_id: UUID) -> int:
+    """Count the run's attempts that have not ended, or were stopped."""
+    unfinished = select(func.count()).where(Attempt.run_id == run_id, Attempt.state.in_(["open", "leased"]))
+    return session.execute(unfinished).scalar_one()
+
+
+def reopen_attempts(session: Session, run_id: UUID, endings: Iterable[str]) -> None:
+    """Have attempts with these endings made again; each keeps its ending until then."""
+    ended = (Attempt.run_id == run_id) & Attempt.ending.in_(list(endings))
+    session.execute(update(Attempt).where(ended, Attempt.state == "ended").values(state="open"))
 
 
 def list_asked_questions(session: Session, run_id: UUID) -> list[Question]:
@@ -146,22 +152,14 @@ def list_asked_questions(session: Session, run_id: UUID) -> list[Question]:
     return list(session.scalars(rows))
 
 
-def take_attempt(session: Session, attempt_id: UUID, worker: str) -> Attempt:
-    """Take the attempt for this worker: whoever had it before cannot write to it any more."""
-    attempt = _lock_attempt(session, attempt_id)
-    attempt.state, attempt.worker, attempt.ending = "leased", worker, None
-    attempt.lease_token += 1
-    session.flush()
-    return attempt
-
-
 def end_attempt_of_trace(session: Session, trace: Trace) -> None:
     """Copy the ending and the usage of a trace that has ended to its attempt, if it belongs to one."""
     attempt = session.scalar(select(Attempt).where(Attempt.trace_id == trace.id).with_for_update())
     if attempt is None:
         return
     usage: Mapping[str, Any] = trace.cost
-    attempt.state, attempt.ending, attempt.seconds = "ended", trace.ending, trace.wall_seconds
+    attempt.ending, attempt.seconds, attempt.leased_until = trace.ending, trace.wall_seconds, None
+    attempt.state = "open" if trace.ending in UNFINISHED_ENDINGS else "ended"
     attempt.model_calls = usage.get("calls") or 0
     attempt.unreported_calls = usage.get("unreported_calls") or 0
     for name in ("input_tokens", "output_tokens", "token_bound", "cost", "cost_bound"):
@@ -227,7 +225,7 @@ def save_scores(session: Session, attempt_id: UUID, token: int, scores: Iterable
 
     Conflict if another worker has taken the attempt since it had the lease token `token`.
     """
-    attempt = _lock_attempt(session, attempt_id)
+    attempt = lock_attempt(session, attempt_id)
     if attempt.lease_token != token:
         raise Conflict(f"the question was taken by another worker ({attempt.worker}), whose answer counts")
     stored = {row.metric: row for row in session.scalars(select(Score).where(Score.attempt_id == attempt_id))}
@@ -401,7 +399,8 @@ def list_trace_scores(session: Session, trace_id: UUID) -> list[Score]:
     return list(session.scalars(scores.order_by(Score.metric)))
 
 
-def _lock_attempt(session: Session, attempt_id: UUID) -> Attempt:
+def lock_attempt(session: Session, attempt_id: UUID) -> Attempt:
+    """Load the attempt and lock it until the transaction ends."""
     attempt = session.get(Attempt, attempt_id, with_for_update=True, populate_existing=True)
     if attempt is None:
         raise RowNotFound(f"there is no attempt {attempt_id} here; it may be in another database")

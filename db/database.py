@@ -78,10 +78,30 @@ class Database:
         """Whether the database is a SQLite file."""
         return self.engine.dialect.name == "sqlite"
 
+    @property
+    def connection_string(self) -> str:
+        """The address of a PostgreSQL database with its password, for libpq."""
+        return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+    def end_idle_transactions_after(self, seconds: float) -> None:
+        """Have a PostgreSQL server undo transactions of this process that wait for their next statement for so long.
+
+        A process that was paused inside a transaction would otherwise block the others with its locks.
+        """
+        setting = f"SET idle_in_transaction_session_timeout = {round(1000 * seconds)}"
+
+        @event.listens_for(self.engine, "connect")
+        def configure(connection: Any, _record: Any) -> None:
+            connection.execute(setting)
+            connection.commit()
+
+        # Connections that are open already do not have it.
+        self.engine.dispose()
+
     @contextmanager
     def begin(self) -> Iterator[Session]:
         """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised."""
-        with _translate_errors(), self._write_slot():
+        with translate_errors(), self._write_slot():
             _refuse_changed_files(self._sqlite_files)
             with Session(self.engine, expire_on_commit=False) as session, session.begin():
                 yield session
@@ -91,7 +111,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session for reading; its objects stay usable afterwards."""
-        with _translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
+        with translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
             yield session
 
     def close(self) -> None:
@@ -222,7 +242,8 @@ def _begin_sqlite_transaction(connection: Any) -> None:
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
+    """Raise errors of SQLAlchemy as StoreError; a bug of the program stays as it is."""
     try:
         yield
     except SQLAlchemyError as error:

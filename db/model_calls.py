@@ -41,6 +41,8 @@ class ModelRequest:
     model: str
     messages: Sequence[Mapping[str, Any]]
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    most: Mapping[str, Any] | None = None
+    """The most that it can use; its usage until it is answered."""
 
     @property
     def hash(self) -> str:
@@ -83,6 +85,7 @@ def begin_model_call(
         prompt=[[_hash_text(piece) for piece in message] for message in pieces],
         trace_id=trace_id,
         step_id=step_id,
+        usage=None if request.most is None else dict(request.most),
     )
     session.add(call)
     session.flush()
@@ -91,11 +94,11 @@ def begin_model_call(
 
 def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> ModelCall:
     """Store the reply; Conflict if the call was completed or lost, and then the reply must not be used."""
-    call = _lock_open_call(session, call_id)
-    call.state, call.reply, call.usage = "answered", reply.reply, reply.usage
-    call.price, call.seconds, call.answered_at = reply.price, reply.seconds, utc_now()
-    session.flush()
-    return call
+    answered = update(ModelCall).where(ModelCall.id == call_id, ModelCall.state == "open")
+    values = {"reply": reply.reply, "usage": reply.usage, "price": reply.price, "seconds": reply.seconds}
+    answered = answered.values(state="answered", answered_at=utc_now(), **values)
+    # A call that is not open raises the Conflict.
+    return session.scalar(answered.returning(ModelCall)) or _lock_open_call(session, call_id)
 
 
 def fail_model_call(session: Session, call_id: UUID, error: str, reply: ModelReply | None = None) -> ModelCall:
@@ -106,6 +109,12 @@ def fail_model_call(session: Session, call_id: UUID, error: str, reply: ModelRep
         call.reply, call.usage, call.price, call.seconds = reply.reply, reply.usage, reply.price, reply.seconds
     session.flush()
     return call
+
+
+def withdraw_model_call(session: Session, call_id: UUID) -> None:
+    """Delete a call whose request was never sent."""
+    session.delete(_lock_open_call(session, call_id))
+    session.flush()
 
 
 def mark_lost_model_calls(session: Session, trace_id: UUID) -> int:

@@ -1,4 +1,4 @@
-"""The tables of Showhow as dataclasses that SQLAlchemy stores.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py and db/rate_limits.py.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
@@ -23,10 +23,8 @@ TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "pos
 """The columns of a step that tool reports read."""
 CALLED_MODEL_CONDITION = """cast(usage as text) like '%"tool": {%'"""
 """Condition: the step's tool called a model. Queries use the same text, so that SQLite uses the index."""
-ATTEMPT_USAGE_COLUMNS = (
-    *("model_calls", "input_tokens", "output_tokens", "unreported_calls"),
-    *("token_bound", "cost", "cost_bound", "seconds"),
-)
+_COUNTED_COLUMNS = ("model_calls", "input_tokens", "output_tokens", "unreported_calls")
+ATTEMPT_USAGE_COLUMNS = (*_COUNTED_COLUMNS, "token_bound", "cost", "cost_bound", "seconds")
 """The columns of an attempt with what it used."""
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 GENERATED_REASONER = "generated"
@@ -123,7 +121,7 @@ class Run(Base):
     questions_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the texts and gold answers of its questions; None for a run over one question, or if not recorded."""
     concurrency: Mapped[int | None] = mapped_column(default=None)
-    """The number of attempts that a worker begins at the same time, which may change while it works; None at rest."""
+    """The number of attempts at work at the same time, which may change meanwhile; None at rest, or without a limit."""
     is_paused: Mapped[bool] = mapped_column(default_factory=bool, server_default=false())
     """Whether its workers begin no attempt."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
@@ -263,11 +261,13 @@ class Attempt(Base):
     kind: Mapped[str | None] = mapped_column(default=None)
     """The kind that the question had when the run was started."""
     state: Mapped[str] = mapped_column(default="open")
-    """open, leased by a worker, or ended."""
+    """open (not begun, or stopped), leased by a worker, or ended."""
     worker: Mapped[str | None] = mapped_column(default=None)
     """The process that works on it or did so last (runs/process.py)."""
     lease_token: Mapped[int] = mapped_column(default=0)
     """Goes up each time that a worker takes it; a write with an older token is refused."""
+    leased_until: Mapped[datetime | None] = mapped_column(default=None)
+    """Until then, by the clock of the database, no other worker takes it; its worker extends the lease."""
     trace_id: Mapped[UUID | None] = mapped_column(ForeignKey("trace.id"), default=None)
     ending: Mapped[str | None] = mapped_column(default=None)
     """How its trace ended, one of RUN_ENDINGS; None while it has not."""

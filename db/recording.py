@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
@@ -23,7 +23,7 @@ from db.database import Conflict, RowNotFound
 from db.model_calls import link_model_calls
 from db.models import Draft, Edit, PageCounter, Question, Step, Trace
 from db.projects import complete_assignment, reserve_question, update_completed_count
-from db.traces import increment_version, lock_draft, lock_step, record_edit, require_author
+from db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
 from db.types import id_after, seconds_since, utc_now
 from db.users import require_role
 
@@ -129,20 +129,30 @@ def find_own_draft(session: Session, question_id: UUID, author_id: UUID) -> Trac
 
 def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by: UUID | None = None) -> Step:
     """Store the step before its tool runs, so that it survives a crash; the author's draft of it is deleted."""
+    if by is None and raise_run_version(session, trace_id, seen):
+        step = _add_step(session, trace_id, new)
+        link_model_calls(session, step)
+        return step
     trace = lock_draft(session, trace_id, seen, by)
-    if new.parent is not None:
-        _check_parent(session, trace_id, new.parent)
-    # Redo follows the order of ids.
-    last_id = session.scalar(select(Step.id).where(Step.trace_id == trace_id).order_by(Step.id.desc()).limit(1))
-    step = build_step(trace_id, _last_position(session, trace_id) + 1, replace(new, id=new.id or id_after(last_id)))
-    session.add(step)
+    step = _add_step(session, trace_id, new)
     if trace.run_id is not None:
-        session.flush()
         link_model_calls(session, step)
     if trace.author_id is not None:
         reserve_question(session, trace.question_id, trace.author_id)
         _delete_draft(session, trace_id)
     increment_version(trace)
+    session.flush()
+    return step
+
+
+def _add_step(session: Session, trace_id: UUID, new: NewStep) -> Step:
+    if new.parent is not None:
+        _check_parent(session, trace_id, new.parent)
+    # Redo follows the order of ids.
+    last_id = select(Step.id).where(Step.trace_id == trace_id).order_by(Step.id.desc()).limit(1)
+    last = session.execute(select(last_id.scalar_subquery(), _select_last_position(trace_id).scalar_subquery())).one()
+    step = build_step(trace_id, (last[1] or 0) + 1, replace(new, id=new.id or id_after(last[0])))
+    session.add(step)
     session.flush()
     return step
 
@@ -153,12 +163,30 @@ def complete_step(session: Session, step_id: UUID, result: StepResult, *, by: UU
     require_author(session, trace, by)
     if trace.status != "draft":
         raise Conflict(f"this trace is already {trace.status}; the observation of step {step.position} came too late")
-    if step.finished_at is not None or step.removed_at is not None:
-        raise Conflict(f"step {step.position} is already finished or removed; look at the newer state")
+    _check_unfinished(step)
     apply_result(step, result)
     increment_version(trace)
     session.flush()
     return step
+
+
+def complete_run_step(session: Session, trace_id: UUID, step_id: UUID, result: StepResult, *, seen: int) -> Step:
+    """Store the result of a run's step; Conflict if the run was taken over, since its trace has another version then.
+
+    As complete_step, with fewer statements.
+    """
+    if not raise_run_version(session, trace_id, seen):
+        increment_version(lock_draft(session, trace_id, seen))
+    step = session.get_one(Step, step_id)
+    _check_unfinished(step)
+    apply_result(step, result)
+    session.flush()
+    return step
+
+
+def _check_unfinished(step: Step) -> None:
+    if step.finished_at is not None or step.removed_at is not None:
+        raise Conflict(f"step {step.position} is already finished or removed; look at the newer state")
 
 
 def build_step(trace_id: UUID, position: int, new: NewStep) -> Step:
@@ -314,9 +342,11 @@ def _check_complete(steps: Sequence[Step], answers: TraceAnswers) -> None:
 
 
 def _last_position(session: Session, trace_id: UUID) -> int:
-    return (
-        session.scalar(select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))) or 0
-    )
+    return session.scalar(_select_last_position(trace_id)) or 0
+
+
+def _select_last_position(trace_id: UUID) -> Select[Any]:
+    return select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))
 
 
 def _lock_last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Step:

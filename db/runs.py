@@ -57,8 +57,8 @@ def finish_run(session: Session, run_id: UUID) -> None:
     session.flush()
 
 
-def set_concurrency(session: Session, run_id: UUID, concurrency: int) -> None:
-    """Change how many attempts a worker of the run begins at the same time."""
+def set_concurrency(session: Session, run_id: UUID, concurrency: int | None) -> None:
+    """Change how many attempts of the run are worked on at the same time; None for as many as its workers can."""
     session.execute(update(Run).where(Run.id == run_id).values(concurrency=concurrency))
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import flag_modified
 
@@ -66,6 +66,13 @@ def require_author(session: Session, trace: Trace, by: UUID | None) -> None:
 def increment_version(trace: Trace) -> None:
     """Add one to the version of the trace for a change of its steps."""
     flag_modified(trace, "status")
+
+
+def raise_run_version(session: Session, trace_id: UUID, seen: int) -> bool:
+    """Lock the draft of a run that has the version `seen`, and add one to it; False if there is no such draft."""
+    drafts = update(Trace).where(Trace.id == trace_id, Trace.version == seen, Trace.status == "draft")
+    drafts = drafts.where(Trace.author_id.is_(None), Trace.run_id.is_not(None)).values(version=seen + 1)
+    return session.execute(drafts.returning(Trace.id)).first() is not None
 
 
 def record_edit(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:

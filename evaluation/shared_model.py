@@ -32,7 +32,7 @@ from llm.errors import (
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
 from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.workers import RunStopped
+from runs.workers import RequestNotSent, RunStopped
 
 PERMANENT_ERRORS = (ChatUnavailable, ChatAuthenticationError, ChatQuotaExceeded, ChatModelNotFound)
 """Errors that every question would meet."""
@@ -97,6 +97,8 @@ class SharedModel:
         """Why the model is not available for any question; None while it is."""
         self.server_errors: Counter[str] = Counter()
         """The errors for which questions stayed unfinished in this round."""
+        self.asks_again = False
+        """Whether unfinished questions are asked again later, however many errors of the server follow each other."""
         self._successive_errors = 0
         self._is_pausing = False
         self._deadline: float | None = None
@@ -156,6 +158,12 @@ class SharedModel:
         finally:
             timer.cancel()
 
+    @property
+    def retry_delay(self) -> float:
+        """Seconds until a question that an error left unfinished is asked again by workers; 0 without an error."""
+        errors = self._successive_errors
+        return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (errors - 1)) if errors else 0.0
+
     def pause_before_retry(self, rounds: int) -> bool:
         """Wait before unfinished questions are asked again; False if that is not to be done.
 
@@ -190,7 +198,7 @@ class SharedModel:
         with self._lock:
             self.server_errors[str(error)] += 1
             self._successive_errors += 1
-            is_for_all = self._successive_errors >= MAX_ATTEMPTS
+            is_for_all = self._successive_errors >= MAX_ATTEMPTS and not self.asks_again
             if isinstance(error, PERMANENT_ERRORS) or (is_for_all and self._deadline is None):
                 self.error = self.error or str(error)
                 self._stop.set()
@@ -234,7 +242,7 @@ class _GuardedModel:
     def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
         """Return the model's reply; RunStopped if the question has to be asked again later."""
         if not self._shared.accepts_requests:
-            raise RunStopped
+            raise RequestNotSent
         try:
             reply = self._model.reply(request, seconds - min(_DEADLINE_MARGIN, 0.1 * seconds))
         except ChatError as error:

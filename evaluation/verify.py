@@ -5,17 +5,18 @@ they are used, so a verification that was killed continues without losing a ques
 twice for a reply.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 from uuid import UUID
 
-from db import attempts, runs, verifications
-from db.attempts import MetricScore
+from db import attempts, leases, runs, verifications
+from db.attempts import AttemptGroup, MetricScore
 from db.database import Conflict, RowNotFound
+from db.leases import Lease
 from db.model_calls import list_unfinished_usages
-from db.models import UNFINISHED_ENDINGS, Attempt, Library, Project, Question, Run, Trace
+from db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
 from db.projects import find_project
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
@@ -26,13 +27,14 @@ from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel
 from evaluation.skill_sources import parse_skill_source
 from llm.usage import Usage
 from runs.ask import record_model_calls
-from runs.budget import RunLimits
+from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
 from runs.preparation import RunConfig, build_run, check_pins, find_pin_conflict, prepare_task
-from runs.process import current_worker_id, hold_run_lock
+from runs.process import LeaseKeeper, hold_run_lock, is_worker_gone
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
 
+DEFAULT_CONCURRENCY = 2
 RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)
 """Endings of unfinished traces: None if the process was killed."""
 RETRYABLE_ENDINGS = ("failed", "limit")
@@ -64,13 +66,18 @@ class VerificationPlan:
 class ExecutionOptions:
     """How a verification is executed; it may differ each time that it is continued."""
 
-    concurrency: int = 2
+    concurrency: int | None = DEFAULT_CONCURRENCY
+    """The number of attempts at the same time; None for workers leaves it to their places."""
     limits: TotalLimits = field(default_factory=TotalLimits)
     """The limits of all questions together; no requests are sent to the model once one is reached."""
     retry: bool = False
     """Retry questions that failed or reached a limit."""
     on_note: Callable[[str], None] = ignore_note
     """Called with sentences about what happens meanwhile, from any thread."""
+    asks_again: bool = False
+    """Whether workers ask unfinished questions again, however many errors of the model's server there are."""
+    priority: int = 0
+    """Workers take the questions of verifications with a higher number first."""
 
 
 def start_verification(services: Services, plan: VerificationPlan) -> Run:
@@ -162,35 +169,63 @@ def run_verification(
     failed.
     """
     busy = "another process is running this verification; wait for it, or stop it"
-    with hold_run_lock(services.settings.home, str(run_id), busy):
-        with services.database.read() as session:
-            run = verifications.find_verification(session, run_id)
-            questions = attempts.list_asked_questions(session, run_id)
-        check_pins(services, run)
+    with hold_run_lock(services.settings.home, str(run_id), busy), LeaseKeeper(services.database) as keeper:
+        run = open_verification(services, run_id)
+        with services.database.begin() as session:
+            leases.stop_workers(session, run_id)
+            # This process holds the lock of the run, so a lease of its own is left over.
+            leases.end_leases_of(
+                session, run_id, lambda worker: worker == keeper.taker.worker or is_worker_gone(worker)
+            )
+            at_work = leases.count_leased_by_worker(session, run_id)
+        if at_work:
+            raise Conflict(
+                f"{next(iter(at_work))} is still at work on this verification; try again in a minute, or follow its "
+                "workers with --workers"
+            )
         with services.database.begin() as session:
             runs.set_concurrency(session, run_id, options.concurrency)
             runs.pause_run(session, run_id, is_paused=False)
-        if run.questions_hash not in (None, attempts.hash_questions(questions)):
-            raise Conflict(
-                "questions or gold answers changed since this verification was started, so its scores would not "
-                "compare; start a new one"
-            )
-        worker = _VerificationWorker(services, run, options, stop)
-        shared, open_attempts = worker.shared_model, worker.open_attempts()
-        total = worker.count_attempts()
+            if options.retry:
+                attempts.reopen_attempts(session, run_id, RETRYABLE_ENDINGS)
+        worker = AttemptWorker(services, run, keeper, options, stop)
+        shared = worker.shared_model
+        with services.database.read() as session:
+            open_attempts = attempts.list_unfinished_attempts(session, run_id)
+            total = sum(group.attempts for group in attempts.group_attempts(session, run_id))
         finished = total - len(open_attempts)
         for _ in answer_in_parallel(open_attempts, worker.work, shared, worker.get_concurrency, stop):
             finished += 1
             on_progress(finished, total)
-        score_missing_answers(services, run_id)
+        is_finished = finish_verification(services, run_id)
         if shared.error:
             raise Conflict(f"{shared.error} The same command again continues the verification.")
-        with services.database.begin() as session:
-            is_finished = not attempts.list_unfinished_attempts(session, run_id)
-            if is_finished:
-                runs.finish_run(session, run_id)
         if not is_finished and (reason := shared.reason_for_stopping):
             options.on_note(reason)
+
+
+def open_verification(services: Services, run_id: UUID) -> Run:
+    """Load a verification to continue it; Conflict if its model, its world or a question changed since its start."""
+    with services.database.read() as session:
+        run = verifications.find_verification(session, run_id)
+        questions = attempts.list_asked_questions(session, run_id)
+    check_pins(services, run)
+    if run.questions_hash not in (None, attempts.hash_questions(questions)):
+        raise Conflict(
+            "questions or gold answers changed since this verification was started, so its scores would not "
+            "compare; start a new one"
+        )
+    return run
+
+
+def finish_verification(services: Services, run_id: UUID) -> bool:
+    """Score what is not scored yet, and mark the run as finished if all its attempts have ended; whether they have."""
+    score_missing_answers(services, run_id)
+    with services.database.begin() as session:
+        is_finished = not attempts.count_unfinished_attempts(session, run_id)
+        if is_finished:
+            runs.finish_run(session, run_id)
+    return is_finished
 
 
 def score_missing_answers(services: Services, run_id: UUID) -> None:
@@ -211,12 +246,25 @@ def _score_by(answer: str, gold: Sequence[GoldAnswer], metrics: Iterable[Metric]
     return [MetricScore(metric.name, metric.version, score_answer(answer, gold, metric)) for metric in metrics]
 
 
-class _VerificationWorker:
-    """Works on the attempts of one verification."""
+def list_earlier_usages(groups: Iterable[AttemptGroup], unfinished: Iterable[Mapping[str, Any]]) -> list[Usage]:
+    """The usage of all model calls of a run so far, from its groups of attempts and its calls in unfinished traces.
 
-    def __init__(self, services: Services, run: Run, options: ExecutionOptions, stop: Event) -> None:
+    Finished attempts have it added up; a stopped one may have received replies that it has not used yet.
+    """
+    finished = [usage_of_group(group) for group in groups if group.ending not in RESUMABLE_ENDINGS]
+    return [*finished, *(Usage(**usage) for usage in unfinished)]
+
+
+class AttemptWorker:
+    """Works on the attempts of one verification: in `showhow verify`, or in `showhow worker` on any machine."""
+
+    def __init__(
+        self, services: Services, run: Run, keeper: LeaseKeeper, options: ExecutionOptions, stop: Event
+    ) -> None:
+        """After `stop` no request is sent; Conflict if the cost is to be limited and has no known price."""
         self._services = services
         self._run = run
+        self._keeper = keeper
         self._options = options
         self._stop = stop
         self._run_config = RunConfig.from_stored(TraceConfiguration.from_json(run.configuration))
@@ -225,73 +273,76 @@ class _VerificationWorker:
         model = services.chat_client(config.profile) if config.needs_model else None
         skill_source = parse_skill_source(config.skills)
         self._make_responder = None if skill_source is None else skill_source.open(services, run.world)
-        self.shared_model = SharedModel(
-            model, options.limits, stop, used=self._earlier_usage(), on_note=options.on_note
-        )
-
-    def open_attempts(self) -> list[UUID]:
-        """The attempts that are not finished, or are to be retried."""
-        endings = (*RESUMABLE_ENDINGS, *(RETRYABLE_ENDINGS if self._options.retry else ()))
-        with self._services.database.read() as session:
-            return attempts.list_attempts(session, self._run.id, endings)
-
-    def count_attempts(self) -> int:
-        """The number of all attempts of the run."""
-        with self._services.database.read() as session:
-            return sum(group.attempts for group in attempts.group_attempts(session, self._run.id))
+        with services.database.read() as session:
+            used = list_earlier_usages(
+                attempts.group_attempts(session, run.id), list_unfinished_usages(session, run.id)
+            )
+        self.shared_model = SharedModel(model, options.limits, stop, used=used, on_note=options.on_note)
+        self.shared_model.asks_again = options.asks_again
 
     def get_concurrency(self) -> int:
         """The number of attempts at the same time: what was set for the run meanwhile, else as it was started."""
         with self._services.database.read() as session:
             concurrency = runs.get_concurrency(session, self._run.id)
-        return self._options.concurrency if concurrency is None else concurrency
+        return (self._options.concurrency or MAX_CONCURRENT_QUESTIONS) if concurrency is None else concurrency
 
-    def _earlier_usage(self) -> list[Usage]:
-        """The usage of all model calls of the run so far.
-
-        Finished attempts have it added up; a stopped one may have received replies that it has not used yet.
-        """
-        with self._services.database.read() as session:
-            groups = attempts.group_attempts(session, self._run.id)
-            open_usages = list_unfinished_usages(session, self._run.id)
-        finished = [usage_of_group(group) for group in groups if group.ending not in RESUMABLE_ENDINGS]
-        return [*finished, *(Usage(**usage) for usage in open_usages)]
-
-    def work(self, attempt_id: UUID) -> RunOutcome | None:
+    def work(self, attempt_id: UUID, abandon: Event | None = None) -> RunOutcome | None:
         """Run the reasoner on the attempt's question, or continue its trace, and store the scores of the answer.
 
-        None if the question has to be continued later.
+        None if another worker has it, or if it is to be continued later. `abandon`, by default `stop`, ends it at once.
         """
         if not self.shared_model.accepts_requests:
             return None
-        attempt, trace, question, project = self._take(attempt_id)
-        task = prepare_task(self._services, question, project, self._run_config).task
-        if self._make_responder is not None:
-            task = replace(task, responder=self._make_responder(question), context=replace(task.context, chat=None))
-        elif task.context.chat is not None:
-            chat = self.shared_model.guard(question.text)
-            task = replace(task, context=replace(task.context, chat=chat))
-        recorder = StoreRecorder(self._services.database, trace)
-        outcome = run_reasoner(
-            self._run_config.make_reasoner(),
-            record_model_calls(self._services, task, recorder),
-            recorder,
-            RunControl(limits=self._limits, stop=self._stop),
-        )
-        if outcome.answers is not None:
-            scores = _score_by(outcome.answers.final_answer, question.gold_answers, METRICS.values())
-            with self._services.database.begin() as session:
-                attempts.save_scores(session, attempt.id, attempt.lease_token, scores)
+        taken = self._take(attempt_id)
+        if taken is None:
+            return None
+        lease, trace, question, project = taken
+        try:
+            outcome = self._answer(lease, trace, question, project, abandon or self._stop)
+        except Conflict:
+            if self._keeper.has_lost(lease):
+                return None
+            raise
         return None if outcome.ending in UNFINISHED_ENDINGS else outcome
 
-    def _take(self, attempt_id: UUID) -> tuple[Attempt, Trace, Question, Project]:
-        worker = current_worker_id()
+    def _answer(self, lease: Lease, trace: Trace, question: Question, project: Project, abandon: Event) -> RunOutcome:
+        with self._keeper.hold(lease, abandon) as lost:
+            task = prepare_task(self._services, question, project, self._run_config).task
+            if self._make_responder is not None:
+                task = replace(task, responder=self._make_responder(question), context=replace(task.context, chat=None))
+            elif task.context.chat is not None:
+                chat = self.shared_model.guard(question.text)
+                task = replace(task, context=replace(task.context, chat=chat))
+            recorder = StoreRecorder(self._services.database, trace)
+            outcome = run_reasoner(
+                self._run_config.make_reasoner(),
+                record_model_calls(self._services, task, recorder, lease),
+                recorder,
+                RunControl(limits=self._limits, stop=lost),
+            )
+            self._store_scores(lease, question, outcome)
+            return outcome
+
+    def _store_scores(self, lease: Lease, question: Question, outcome: RunOutcome) -> None:
+        """Store the scores of the answer; of an unfinished attempt, when it is asked again."""
         with self._services.database.begin() as session:
-            attempt = attempts.take_attempt(session, attempt_id, worker)
+            if outcome.answers is not None:
+                scores = _score_by(outcome.answers.final_answer, question.gold_answers, METRICS.values())
+                attempts.save_scores(session, lease.attempt_id, lease.token, scores)
+            elif outcome.ending in UNFINISHED_ENDINGS and lease.for_workers:
+                leases.release_attempt(session, lease, self.shared_model.retry_delay)
+
+    def _take(self, attempt_id: UUID) -> tuple[Lease, Trace, Question, Project] | None:
+        taker = self._keeper.taker
+        with self._services.database.begin() as session:
+            attempt = leases.take_attempt(session, attempt_id, taker)
+            if attempt is None:
+                return None
             if attempt.trace_id is None:
-                trace = runs.start_run_trace(session, self._run, attempt.question_id, {"worker": worker})
+                trace = runs.start_run_trace(session, self._run, attempt.question_id, {"worker": taker.worker})
                 attempt.trace_id = trace.id
             else:
                 runs.reopen_run_trace(session, attempt.trace_id)
-                trace = runs.update_configuration(session, attempt.trace_id, {"worker": worker})
-            return attempt, trace, *verifications.load_question(session, attempt.question_id)
+                trace = runs.update_configuration(session, attempt.trace_id, {"worker": taker.worker})
+            lease = Lease(attempt.id, attempt.run_id, trace.id, attempt.lease_token, taker.for_workers)
+            return lease, trace, *verifications.load_question(session, attempt.question_id)

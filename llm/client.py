@@ -20,7 +20,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatUnreachable
-from llm.rate_limiter import ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
+from llm.rate_limiter import ModelRateLimiter, RequestLimits, SharedLimits, StartedRequest, get_rate_limiter_of_model
 from llm.retry_hints import parse_budgets
 from llm.types import (
     ChatModel,
@@ -222,17 +222,18 @@ class _UsageMeter:
             self.total_usage += usage
 
 
-def build_chat_client(profile: ModelProfile, home: Path | None = None) -> ChatClient:
+def build_chat_client(profile: ModelProfile, limits_place: Path | SharedLimits | None = None) -> ChatClient:
     """Return a client of that model; nothing is loaded or checked before the first request.
 
-    All clients of a model share its rate limit, also those of other processes with the same `home`.
+    All clients of a model share its rate limit, also those of other processes with the same place: a home, or what
+    machines share.
     """
 
     def load() -> ChatModel:
         from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
 
         model = load_model(profile)
-        limiter = get_rate_limiter_of_model(f"{profile.model} at {address}" if address else profile.model, home)
+        limiter = get_rate_limiter_of_model(f"{profile.model} at {address}" if address else profile.model, limits_place)
         limits = RequestLimits(
             profile.requests_per_minute and profile.requests_per_minute / 60,
             profile.tokens_per_minute and profile.tokens_per_minute / 60,

@@ -1,4 +1,6 @@
-"""Rate limiter of each model, shared by all threads, and by all processes of one home through an SQLite file.
+"""Rate limiter of each model, shared by all threads, and by all processes of one home or of one database.
+
+Processes of one home share an SQLite file and locks on files; machines share what a SharedLimits gives them.
 
 Servers state their limit in headers, or only by refusing requests (429). From refusals the limiter learns the rate: all
 requests that were accepted between two refusals, divided by the time between the moments that the server named. It then
@@ -13,10 +15,11 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
@@ -214,6 +217,32 @@ class StartedRequest:
     tokens: int
 
 
+class Slot(Protocol):
+    """A place for a request, which is free again once it is released or its process has ended."""
+
+    def release(self) -> object:
+        """Free the place."""
+
+
+class SharedLimits(Protocol):
+    """What machines share about limits, for example in a database (db/rate_limits.py); thread-safe.
+
+    An exception of a method ends the request with it.
+    """
+
+    def now(self) -> float:
+        """Seconds since 1970 by a clock that all machines share."""
+
+    def update(self, name: str) -> AbstractContextManager[dict[str, Any]]:
+        """The stored values of a limit, at first none; changes are stored, and nobody changes them meanwhile."""
+
+    def try_slot(self, name: str, slots: int) -> Slot | None:
+        """One of the places of a limit; None if none is free."""
+
+    def close(self) -> None:
+        """Free what this process holds."""
+
+
 class LimitStore:
     """The states of all limits: in a file that the processes of a home share, or in memory. Thread-safe."""
 
@@ -242,28 +271,30 @@ class LimitStore:
         with self._lock, self._convert_errors(), self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             row = self._connection.execute("SELECT state FROM model_limit WHERE name = ?", (name,)).fetchone()
-            state = _parse_state(row[0]) if row else LimitState()
+            state = _read_state(json.loads(row[0])) if row else LimitState()
             yield state
             written = json.dumps(asdict(state))
             self._connection.execute("INSERT OR REPLACE INTO model_limit VALUES (?, ?)", (name, written))
 
-    def take_slot(self, name: str, slots: int, deadline: float) -> FileLock | None:
-        """One of the places of a limit, to be released by its thread; None if none is free by the deadline.
+    @staticmethod
+    def now() -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def try_slot(self, name: str, slots: int) -> Slot | None:
+        """One of the places of a limit, to be released by its thread; None if none is free.
 
         A place is a lock on a file, which the operating system frees when its process ends, also after a kill -9.
         """
         digest = hashlib.sha256(name.encode()).hexdigest()[:16]
         with self._convert_errors():
             self._slots.mkdir(parents=True, exist_ok=True)
-            while True:
-                for number in range(slots):
-                    slot = FileLock(self._slots / f"{digest}.{number}")
-                    with suppress(Timeout):
-                        slot.acquire(blocking=False)
-                        return slot
-                if time.monotonic() >= deadline:
-                    return None
-                time.sleep(_SLOT_POLL_SECONDS)
+            for number in range(slots):
+                slot = FileLock(self._slots / f"{digest}.{number}")
+                with suppress(Timeout):
+                    slot.acquire(blocking=False)
+                    return slot
+        return None
 
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
@@ -275,9 +306,25 @@ class LimitStore:
             ) from error
 
 
-def _parse_state(text: str) -> LimitState:
-    """The stored state; other versions of the program may store other fields."""
-    values = json.loads(text)
+class SharedLimitStore:
+    """The states of all limits, as machines share them. Thread-safe."""
+
+    def __init__(self, shared: SharedLimits) -> None:
+        self._shared = shared
+        self.now = shared.now
+        self.try_slot = shared.try_slot
+
+    @contextmanager
+    def update(self, name: str) -> Iterator[LimitState]:
+        """Change the state of a limit; no other thread or machine changes it meanwhile."""
+        with self._shared.update(name) as values:
+            state = _read_state(values)
+            yield state
+            values.update(asdict(state))
+
+
+def _read_state(values: Mapping[str, Any]) -> LimitState:
+    """The state of stored values; other versions of the program may store other fields."""
     names = {field.name for field in fields(LimitState)}
     return LimitState(**{name: value for name, value in values.items() if name in names})
 
@@ -309,7 +356,7 @@ class _WaitingLine:
 class ModelRateLimiter:
     """Limits the requests to one model of one provider or address. Thread-safe."""
 
-    def __init__(self, model: str, store: LimitStore) -> None:
+    def __init__(self, model: str, store: LimitStore | SharedLimitStore) -> None:
         self._model = model
         self._store = store
         self._line = _WaitingLine()
@@ -319,8 +366,8 @@ class ModelRateLimiter:
         """Wait until a request can be started; ChatRateLimited if that is after the deadline (of time.monotonic)."""
         with self._line.turn(deadline) as is_first:
             while is_first:
-                now = time.time()
                 with self._store.update(self._model) as state:
+                    now = self._store.now()
                     delay = state.try_start(now, limits, tokens)
                     serial = state.started
                 if not delay:
@@ -339,8 +386,13 @@ class ModelRateLimiter:
             yield
             return
         # One thread of this process waits for a place, which another process may hold; the others wait for their turn.
+        slot: Slot | None = None
         with self._slot_line.turn(deadline) as is_first:
-            slot = self._store.take_slot(self._model, limits.concurrency, deadline) if is_first else None
+            while is_first and slot is None:
+                slot = self._store.try_slot(self._model, limits.concurrency)
+                if slot is None and time.monotonic() >= deadline:
+                    break
+                time.sleep(0.0 if slot else _SLOT_POLL_SECONDS)
         if slot is None:
             raise ChatRateLimited(
                 f"{self._model} is busy with {limits.concurrency} requests at once, the limit of its profile; ask for "
@@ -354,9 +406,9 @@ class ModelRateLimiter:
     def confirm(self, request: StartedRequest, limits: RequestLimits, used_tokens: int | None) -> None:
         """Report that the server accepted the request, and the tokens that it used; None if they are unknown."""
         with self._store.update(self._model) as state:
-            state.confirm(request.serial, time.time())
+            state.confirm(request.serial, self._store.now())
             if used_tokens is not None:
-                state.use_tokens(time.time(), limits, used_tokens - request.tokens)
+                state.use_tokens(self._store.now(), limits, used_tokens - request.tokens)
 
     def refuse(self, request: StartedRequest, wait: float | None) -> None:
         """Report that the server refused the request because of its limit, and the seconds to wait that it names."""
@@ -367,19 +419,22 @@ class ModelRateLimiter:
         """Report what the server says is left of its budgets."""
         if budgets:
             with self._store.update(self._model) as state:
-                state.observe_budgets(request, budgets, time.time())
+                state.observe_budgets(request, budgets, self._store.now())
 
 
-_LIMITERS: dict[tuple[Path | None, str], ModelRateLimiter] = {}
-_STORES: dict[Path | None, LimitStore] = {}
+_LIMITERS: dict[tuple[Path | SharedLimits | None, str], ModelRateLimiter] = {}
+_STORES: dict[Path | SharedLimits | None, LimitStore | SharedLimitStore] = {}
 _REGISTRY_LOCK = threading.Lock()
 
 
-def get_rate_limiter_of_model(model: str, home: Path | None) -> ModelRateLimiter:
-    """The limiter of a model in this process; processes with the same home share what it knows."""
+def get_rate_limiter_of_model(model: str, place: Path | SharedLimits | None) -> ModelRateLimiter:
+    """The limiter of a model in this process; processes with the same home, or database, share what it knows."""
     with _REGISTRY_LOCK:
-        if home not in _STORES:
-            _STORES[home] = LimitStore(home / RATE_LIMITS_FILE_NAME if home is not None else None)
-        if (home, model) not in _LIMITERS:
-            _LIMITERS[home, model] = ModelRateLimiter(model, _STORES[home])
-        return _LIMITERS[home, model]
+        if place not in _STORES:
+            if place is None or isinstance(place, Path):
+                _STORES[place] = LimitStore(place and place / RATE_LIMITS_FILE_NAME)
+            else:
+                _STORES[place] = SharedLimitStore(place)
+        if (place, model) not in _LIMITERS:
+            _LIMITERS[place, model] = ModelRateLimiter(model, _STORES[place])
+        return _LIMITERS[place, model]

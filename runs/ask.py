@@ -13,6 +13,7 @@ from uuid import UUID
 
 from db import projects, runs, traces, users
 from db.database import Conflict, StoreError
+from db.leases import Lease
 from db.models import WAITING, Run, Step, Trace
 from db.runs import ASK_RUN_NAME, RunOutcome
 from db.trace_configuration import MODEL_SKILLS, DemonstrationReference, TraceConfiguration
@@ -161,12 +162,15 @@ class ActiveRun:
         return outcome
 
 
-def record_model_calls(services: Services, task: Task, steps: StoreRecorder) -> Task:
-    """Return the task with a client that stores requests and replies for the recorder's trace."""
+def record_model_calls(services: Services, task: Task, steps: StoreRecorder, lease: Lease | None = None) -> Task:
+    """Return the task with a client that stores requests and replies for the recorder's trace.
+
+    With the lease of an attempt, requests are sent only while it holds (StoreModelCallRecorder).
+    """
     chat = task.context.chat
     if chat is None:
         return task
-    recorder = StoreModelCallRecorder(services.database, steps, services.secrets)
+    recorder = StoreModelCallRecorder(services.database, steps, services.secrets, lease)
     return replace(task, context=replace(task.context, chat=chat.recording(recorder)))
 
 

@@ -1,18 +1,20 @@
 """Recorders: store the steps and model calls of a run, and the steps of a person."""
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 from db import recording, runs, traces
 from db.database import Database
+from db.leases import CallPermission, Lease, open_call, settle_call
 from db.model_calls import (
     ModelReply,
     ModelRequest,
@@ -21,6 +23,7 @@ from db.model_calls import (
     fail_model_call,
     list_unused_replies,
     mark_lost_model_calls,
+    withdraw_model_call,
 )
 from db.models import SPAN_SKILL, ModelCall, Step, Trace
 from db.recording import NewStep, StepResult
@@ -33,6 +36,7 @@ from reasoners.base import Action, to_step_result
 from reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
 from reasoners.skills.values import renumber_passages
 from runs.budget import CallCounts, sum_step_usage
+from runs.workers import RequestNotSent
 from tools.tool import Observation, ToolResult
 from worlds.source import ErrorKind
 from worlds.text_normalization import make_storable
@@ -157,6 +161,7 @@ class MemoryRecorder:
 
 STEP_PURPOSE_PREFIXES = ("tool:", "skill:")
 """The purposes of model requests that are sent while their step is under way begin with one of these."""
+_RESERVATION_POLL_SECONDS = 0.25
 _current_step_id: ContextVar[UUID | None] = ContextVar("current_step_id", default=None)
 
 
@@ -204,8 +209,8 @@ class StoreRecorder:
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Store the result of its tool."""
         with self._database.begin() as session:
-            completed = recording.complete_step(session, step.id, observed)
-            self._seen_version = runs.trace_version(session, self.trace_id)
+            completed = recording.complete_run_step(session, self.trace_id, step.id, observed, seen=self._seen_version)
+        self._seen_version += 1
         self._on_step(completed)
         return completed
 
@@ -257,10 +262,16 @@ class PersonRecorder:
 class StoreModelCallRecorder:
     """Stores the requests of a run's trace before they are sent, and the replies before they are used; thread-safe."""
 
-    def __init__(self, database: Database, steps: StoreRecorder, secrets: Collection[str] = ()) -> None:
+    def __init__(
+        self, database: Database, steps: StoreRecorder, secrets: Collection[str] = (), lease: Lease | None = None
+    ) -> None:
+        """With the lease of an attempt, a request is stored only while the lease and the limits of its run allow it."""
         self._database = database
         self._steps = steps
         self._secrets = secrets
+        self._lease = lease
+        self._reserved: dict[UUID, tuple[float, int]] = {}
+        """What was reserved for each open call of the lease: US dollars and tokens."""
         self._lock = Lock()
         self._unused_replies: dict[str, deque[ChatReply]] | None = None
         """By the hash of the request; None before the first request."""
@@ -283,26 +294,54 @@ class StoreModelCallRecorder:
         return replies
 
     def begin(self, request: OutgoingRequest, most: Usage) -> UUID:
-        """Store the request without secrets, and the most that it can use; return the id of its ModelCall."""
+        """Store the request without secrets, and the most that it can use; return the id of its ModelCall.
+
+        RequestNotSent if a limit of the run's workers is reached; while other requests hold what is left of it, wait.
+        """
         stored = to_model_request(request)
         # Any other request decides the next step, and is linked to it when that step begins.
         step_id = _current_step_id.get() if request.purpose.startswith(STEP_PURPOSE_PREFIXES) else None
-        with self._database.begin() as session:
-            call = begin_model_call(
-                session, stored, trace_id=self._steps.trace_id, step_id=step_id, secrets=self._secrets
-            )
-            call.usage = most.to_json()
-            return call.id
+        permission = CallPermission.GRANTED
+        while permission != CallPermission.STOPPED:
+            with self._database.begin() as session:
+                if self._lease is not None:
+                    permission = open_call(session, self._lease, most.max_cost, most.max_tokens)
+                if permission == CallPermission.GRANTED:
+                    call = begin_model_call(
+                        session,
+                        replace(stored, most=most.to_json()),
+                        trace_id=self._steps.trace_id,
+                        step_id=step_id,
+                        secrets=self._secrets,
+                    )
+                    self._reserved[call.id] = _most_of(most)
+                    return call.id
+            time.sleep(_RESERVATION_POLL_SECONDS)
+        raise RequestNotSent
 
     def complete(self, handle: UUID, reply: ChatReply) -> None:
         """Store the reply; Conflict if the run was ended or resumed meanwhile, so that the reply is not used."""
         with self._database.begin() as session:
+            if self._lease is not None:
+                settle_call(session, self._lease, self._reserved.pop(handle), _most_of(reply.usage))
             complete_model_call(session, handle, to_model_reply(reply))
 
     def fail(self, handle: UUID, error: BaseException) -> None:
-        """Store why there is no reply."""
+        """Store why there is no reply; a request that was not sent is no call."""
+        reason, used = to_failure(error)
+        usage = error.usage if isinstance(error, ChatError) else None
         with self._database.begin() as session:
-            fail_model_call(session, handle, *to_failure(error))
+            if self._lease is not None:
+                settle_call(session, self._lease, self._reserved.pop(handle), _most_of(usage or Usage()))
+            if isinstance(error, RequestNotSent):
+                withdraw_model_call(session, handle)
+            else:
+                fail_model_call(session, handle, reason, used)
+
+
+def _most_of(usage: Usage) -> tuple[float, int]:
+    """US dollars and tokens that it can be at most; 0 if unknown, which no run with such a limit allows."""
+    return usage.max_cost or 0.0, usage.max_tokens or 0
 
 
 def to_model_request(request: OutgoingRequest) -> ModelRequest:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fewshot_library.encoder import SentenceEncoder
     from fewshot_library.library import FreezeOptions, LoadedLibrary
     from llm.client import ChatClient
+    from llm.rate_limiter import SharedLimits
     from llm.telemetry import Telemetry
     from reasoners.skills.skill import Skill
     from tools.registry import ToolRegistry
@@ -146,9 +147,18 @@ class Services:
         with self._lock:
             built = self._chats.get(profile.name)
             if built is None or built[0] != profile:
-                chat = build_chat_client(profile, self.settings.home).tracing(self.telemetry)
+                chat = build_chat_client(profile, self._limits_place).tracing(self.telemetry)
                 built = self._chats[profile.name] = profile, chat
             return built[1]
+
+    @cached_property
+    def _limits_place(self) -> "Path | SharedLimits":
+        """Where the rate limits of models are shared: in the home, or in a database of several machines."""
+        if self.settings.database_url.startswith("sqlite"):
+            return self.settings.home
+        from db.rate_limits import DatabaseLimits  # noqa: PLC0415
+
+        return DatabaseLimits(self.database)
 
     @cached_property
     def telemetry(self) -> "Telemetry | None":
@@ -287,6 +297,9 @@ class Services:
                 world.graph.close()
         for registry in registries:
             registry.close()
+        shared_limits = self.__dict__.get("_limits_place")
+        if shared_limits is not None and not isinstance(shared_limits, Path):
+            shared_limits.close()
         if "database" in self.__dict__:
             self.database.close()
 

@@ -22,6 +22,10 @@ class RunStopped(Exception):
     """The run was stopped."""
 
 
+class RequestNotSent(RunStopped):
+    """The run was stopped before a request to its model was sent."""
+
+
 class PersonAwaited(Exception):
     """The run can go on once a person has written the replies of these steps."""
 

@@ -55,6 +55,7 @@ VERBS = {
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
     "compare": Verb("app.cli.runs:compare", "Compare runs over the same questions, with intervals and tests."),
     "runs": Verb("app.cli.runs:app", "List runs, and exchange them as evaluation logs."),
+    "worker": Verb("app.cli.verify:worker", "Work on shared verifications, as one of any number of machines."),
     "score": Verb("app.cli.score:score", "Score a file of predictions by a metric of its data set."),
     "users": Verb("app.cli.users:app", "List people and change their roles."),
     "licences": Verb("app.cli.licences:licences", "List the licences of the installed packages."),

@@ -1,6 +1,10 @@
-"""`showhow verify`: runs a reasoner on a project's questions with gold answers and queues its failures for repair."""
+"""`showhow verify` runs a reasoner on questions with gold answers and queues its failures for repair.
+
+`showhow worker` works on the verifications that are shared with workers, on any machine.
+"""
 
 import getpass
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
@@ -11,7 +15,6 @@ import typer
 
 from app.cli.options import (
     DEFAULT_TIME_LIMIT,
-    ConcurrencyOption,
     CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
@@ -34,6 +37,7 @@ from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
 from app.services import services
 from db import runs, verifications
+from db.leases import LEASE_SECONDS
 from db.models import Run
 from db.projects import find_project
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
@@ -49,14 +53,17 @@ from evaluation.scoring import (
 from evaluation.shared_model import TotalLimits
 from evaluation.skill_sources import SKILL_CHOICES, parse_skill_source
 from evaluation.verify import (
+    DEFAULT_CONCURRENCY,
     ExecutionOptions,
     VerificationPlan,
     run_verification,
     start_repair_verification,
     start_verification,
 )
+from evaluation.worker import Worker, WorkerOptions, follow_workers, share_verification
 from fewshot_library.library import LeakageError
-from runs.budget import RunLimits
+from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
+from runs.process import current_worker_id
 from runs.services import Services
 
 
@@ -79,7 +86,14 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     money: CostLimitOption = None,
     model_calls: ModelCallLimitOption = None,
     retrievals: RetrievalLimitOption = None,
-    at_once: ConcurrencyOption = 2,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_CONCURRENT_QUESTIONS,
+            help=f"Questions at the same time, by default {DEFAULT_CONCURRENCY}; with --workers as many as they can.",
+        ),
+    ] = None,
     most_money: TotalCostLimitOption = None,
     most_tokens: TotalTokenLimitOption = None,
     most_seconds: TotalTimeLimitOption = None,
@@ -102,6 +116,13 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     resume: Annotated[
         str | None, typer.Option(metavar="ID", help="End its pause; --at-once changes its questions at the same time.")
     ] = None,
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Have `showhow worker` processes, on any machine, ask the questions.")
+    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="With --workers: do not wait for them.")] = False,
+    priority: Annotated[
+        int, typer.Option(min=-1000, max=1000, help="With --workers: higher numbers are worked on first.")
+    ] = 0,
     list_all: Annotated[bool, typer.Option("--list", help="List the verifications of the project.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help=f"Print JSON with {', '.join(METRICS)}.")] = False,
 ) -> None:
@@ -115,7 +136,9 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         _list_verifications(parts, project, as_json=as_json)
         return
     if pause is not None or resume is not None:
-        _change_concurrency(parts, _parse_run_id(str(pause or resume)), None if pause is not None else at_once)
+        _change_concurrency(
+            parts, _parse_run_id(str(pause or resume)), is_paused=pause is not None, concurrency=at_once
+        )
         return
     if again is not None:
         run = _start_repairs(parts, _parse_run_id(again), freeze_as)
@@ -129,30 +152,74 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         config = replace(config, skills=skills)
         limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
         run = start_verification(parts, VerificationPlan(project, config, limit, limits, repetitions))
+    concurrency = at_once if workers else at_once or DEFAULT_CONCURRENCY
     totals = TotalLimits(most_money, most_tokens, most_seconds)
-    _execute(parts, run, ExecutionOptions(at_once, totals, retry, print_progress), as_json=as_json)
+    options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=priority)
+    if workers and detach:
+        share_verification(parts, run.id, options)
+        emit({"id": str(run.id)}, f"workers ask the questions of verification {run.id}", as_json=as_json)
+        return
+    _execute(parts, run, options, with_workers=workers, as_json=as_json)
 
 
-def _change_concurrency(parts: Services, run_id: UUID, concurrency: int | None) -> None:
-    """Pause the verification, or have it work on so many questions at the same time."""
+def worker(
+    *,
+    at_once: Annotated[
+        int, typer.Option(min=1, max=MAX_CONCURRENT_QUESTIONS, help="Questions at the same time, of all verifications.")
+    ] = 8,
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=1.0,
+            help="Seconds without a sign of life after which other workers take its questions.",
+            metavar="SECONDS",
+        ),
+    ] = LEASE_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print how many questions it worked on as JSON.")] = False,
+) -> None:
+    """Work on the questions of `showhow verify --workers`, until it is stopped by Ctrl+C or SIGTERM.
+
+    Any number of workers on any machines share a PostgreSQL database (SHOWHOW_DATABASE_URL). Each needs the same
+    worlds and model profiles. A stopped worker sends no further request, and stores the replies to those under way.
+    """
+    stop = Event()
+    process = Worker(services(), WorkerOptions(at_once, lease, print_progress))
+    former = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    print_progress(f"worker {current_worker_id()} works on up to {at_once:,} questions at a time")
+    try:
+        process.run(stop)
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    report = {"worker": current_worker_id(), "questions": process.finished_count}
+    emit(report, f"the worker was stopped after {process.finished_count:,} questions", as_json=as_json)
+
+
+def _change_concurrency(parts: Services, run_id: UUID, *, is_paused: bool, concurrency: int | None) -> None:
+    """Pause the verification, or have it work on so many questions at the same time; None leaves their number."""
     run = _load_run(parts, run_id)
     if run.finished_at is not None:
         raise CommandError("this verification is finished; there is nothing to pause or to resume")
     with parts.database.begin() as session:
-        runs.pause_run(session, run.id, is_paused=concurrency is None)
+        runs.pause_run(session, run.id, is_paused=is_paused)
         if concurrency is not None:
             runs.set_concurrency(session, run.id, concurrency)
-    change = "begins no further question" if concurrency is None else f"works on {concurrency:,} questions at a time"
-    print_progress(f"the process of verification {run.id} {change}")
+    number = "on as many questions as before" if concurrency is None else f"on {concurrency:,} questions"
+    change = "no further question is begun" if is_paused else f"work goes on {number} at a time"
+    print_progress(f"verification {run.id}: {change}")
 
 
-def _execute(parts: Services, run: Run, options: ExecutionOptions, *, as_json: bool) -> None:
-    """Ask the questions that are left, and print the report."""
+def _execute(parts: Services, run: Run, options: ExecutionOptions, *, with_workers: bool, as_json: bool) -> None:
+    """Ask the questions that are left, here or by workers, and print the report."""
     count = load_figures(parts.database, run.id)["questions"]
     print_progress(f"verification {run.id} over {count:,} questions with {run.model or 'no model'}")
     print_progress(describe_power(count // TraceConfiguration.from_json(run.configuration).repetitions))
     with fail_on_interrupt("the verification was stopped; the same command continues it"):
-        run_verification(parts, run.id, options, Event(), _print_progress)
+        if with_workers:
+            share_verification(parts, run.id, options)
+            follow_workers(parts, run.id, options, _print_progress)
+        else:
+            run_verification(parts, run.id, options, Event(), _print_progress)
     report = load_verification_report(parts.database, run) | {"before": _previous_report(parts, run)}
     emit(report, "\n".join(_format_report(parts, report)), as_json=as_json)
 

@@ -34,6 +34,7 @@ from evaluation.scoring import (
     load_verification_report,
 )
 from evaluation.value_format import format_money
+from evaluation.worker import describe_workers
 from llm.profiles import ProfileError
 from llm.types import DEFAULT_PROFILE_NAME
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
@@ -45,6 +46,7 @@ from settings import DEFAULT_LIBRARY
 DEFAULT_PARALLEL = 2
 """Questions at the same time."""
 MAX_LISTED_FAILURES = 200
+WORKERS_HELP = "Processes of `showhow worker`, on any machine, answer the questions."
 ORDER_EXPLANATION = (
     "Sorted by expected benefit of a repair: the failures of a kind that are not being repaired yet, divided by one "
     "more than its demonstrations and repairs."
@@ -59,12 +61,16 @@ REPAIR_STATUS_LABELS = {
 }
 
 
-def show_verification(services: Services, project: Project, run: Run, *, running: bool) -> None:
+def show_verification(services: Services, project: Project, run: Run, workers: str | None, *, running: bool) -> None:
     """Draw the verification as a fragment; a click on a failure reruns the page, which opens it."""
-    if "open_failure" in st.session_state:
+    with services.database.read() as session:
+        current = describe_workers(services.database, verifications.find_verification(session, run.id))
+    if "open_failure" in st.session_state or (workers and not current):
         st.rerun()
     report = load_verification_report(services.database, run)
     st.html(f'<h1 class="world">{_format_heading(report)}</h1>')
+    if current:
+        st.caption(current)
     _show_metrics(report)
     if report["left"] and not running:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -272,6 +278,8 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
             "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
         )
     arguments += ["--limit", str(sample_size), "--at-once", str(parallel), "--repetitions", str(repetitions)]
+    if not services.database.is_sqlite and st.checkbox("By workers", key="verify_workers", help=WORKERS_HELP):
+        arguments.append("--workers")
     st.caption(describe_power(sample_size))
     if needs_model and has_model:
         st.caption(_describe_price(services.database, project, reasoner, sample_size * repetitions))
@@ -423,13 +431,15 @@ else:
             st.caption("Verifications are listed here.")
     with right:
         running = show_verb_job(VERIFICATION_JOB, project.name)
-        if running and run is not None and run.id == latest and run.finished_at is None:
+        workers = None if run is None else describe_workers(services.database, run)
+        if run is not None and run.finished_at is None and (workers or (running and run.id == latest)):
             show_concurrency(services.database, run)
         if running:
             st.fragment(rerun_when_started, run_every=REFRESH_SECONDS)(services.database, project, latest)
         if run is not None:
-            st.fragment(show_verification, run_every=REFRESH_SECONDS if running else None)(
-                services, project, run, running=running
+            at_work = running or workers is not None
+            st.fragment(show_verification, run_every=REFRESH_SECONDS if at_work else None)(
+                services, project, run, workers, running=at_work
             )
         elif not running:
             st.info(

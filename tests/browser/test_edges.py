@@ -43,7 +43,7 @@ def rows(home: Showhow) -> dict[str, int]:
     """The number of rows of the tables in which looking could leave something, and the number of the last page."""
     with sqlite3.connect(home.home / "showhow.db") as database:
         counts = {
-            table: database.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608 - our own names
+            table: database.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]
             for table in ("user", "assignment", "trace", "draft")
         }
         counts["pages"] = database.execute("SELECT value FROM page_counter").fetchone()[0]

@@ -19,6 +19,7 @@ from db.model_calls import (
     load_prompt,
     mark_lost_model_calls,
     model_call_of_step,
+    withdraw_model_call,
 )
 from db.models import ModelCall, PromptMessage, Run, Trace
 from db.recording import NewStep
@@ -188,3 +189,14 @@ def test_a_call_stays_when_the_empty_draft_it_was_made_for_is_skipped(scene):
         assert session.get(Trace, draft.id) is None
         stored = session.get_one(ModelCall, call.id)
     assert (stored.trace_id, stored.state) == (None, "answered")
+
+
+def test_a_call_that_was_never_sent_is_withdrawn(scene, trace):
+    sent, unsent = begin(scene, trace), begin(scene, trace)
+    complete(scene, sent)
+    with scene.database.begin() as session:
+        withdraw_model_call(session, unsent.id)
+    with scene.database.read() as session:
+        assert [call.id for call in list_model_calls(session, trace.id)] == [sent.id]
+    with pytest.raises(Conflict, match="already answered"), scene.database.begin() as session:
+        withdraw_model_call(session, sent.id)

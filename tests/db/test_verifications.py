@@ -4,9 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db import attempts, recording, review, runs, traces, verifications
+from db import attempts, leases, recording, review, runs, traces, verifications
 from db.attempts import MetricScore
 from db.database import Conflict, RowNotFound
+from db.leases import Taker
 from db.models import Attempt, Question, Run
 from db.projects import reserve_question
 from db.recording import TraceAnswers
@@ -32,7 +33,9 @@ def start(scene, questions, tools=()) -> Run:
 def take(scene, run) -> Attempt:
     """Take the run's first attempt that has not begun, and start its trace."""
     with scene.database.begin() as session:
-        attempt = attempts.take_attempt(session, attempts.list_attempts(session, run.id, [None])[0], "here:1:1")
+        waiting = attempts.list_unfinished_attempts(session, run.id)
+        first = next(attempt for attempt in waiting if session.get_one(Attempt, attempt).trace_id is None)
+        attempt = leases.take_attempt(session, first, Taker("here:1:1"))
         attempt.trace_id = runs.start_run_trace(session, run, attempt.question_id, {}).id
     return attempt
 
@@ -157,7 +160,8 @@ def test_only_the_last_worker_that_took_an_attempt_stores_its_score(scene):
     slow = take(scene, made)
     slow_token = slow.lease_token
     with scene.database.begin() as session:
-        later = attempts.take_attempt(session, slow.id, "there:2:2")
+        assert leases.take_attempt(session, slow.id, Taker("there:2:2")) is None
+        later = leases.take_attempt(session, slow.id, Taker("there:2:2", is_gone=lambda worker: worker == "here:1:1"))
         trace = runs.reopen_run_trace(session, later.trace_id)
     end(scene, later, RunOutcome("answered", None, TraceAnswers("Ines Moor")), 1.0)
     late_score = [MetricScore("f1", 2, 0.0)]

@@ -84,7 +84,7 @@ def test_a_url_outside_the_world_is_never_fetched(
         ("getWikiDataID", {"title": stranger.url}),
         ("getLabel", {"ids": [stranger.url]}),
         ("runQuery", {"sparql": f"SELECT * {{ SERVICE <{stranger.url}/sparql> {{ ?s ?p ?o }} }}"}),
-        ("runQuery", {"sparql": f"SELECT * FROM <{stranger.url}/x.ttl> {{ ?s ?p ?o }}"}),  # noqa: S608 - SPARQL, and it is meant
+        ("runQuery", {"sparql": f"SELECT * FROM <{stranger.url}/x.ttl> {{ ?s ?p ?o }}"}),
         ("runQuery", {"sparql": f"LOAD <{stranger.url}/x.ttl>"}),
     ):
         get_tool(name).call(context, arguments)
