@@ -92,7 +92,7 @@ def _time_workers(shared: SharedHome, number: int) -> float:
     for worker in workers:
         worker.terminate()
     for worker in workers:
-        worker.communicate()
+        worker.wait()
     return _seconds_of(shared, run)
 
 

@@ -36,7 +36,7 @@ class RateLimit(Base):
 
 
 class DatabaseLimits:
-    """The SharedRateLimits of a PostgreSQL database; thread-safe. Its methods raise StoreError."""
+    """The LimitsBackend of a PostgreSQL database; thread-safe. Its methods raise StoreError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -151,8 +151,7 @@ def describe_workers(database: Database, run: Run) -> str | None:
         return None
     if not at_work:
         return "Shared with workers, and none has a question now; `showhow worker` starts one on any machine."
-    questions = [f"{worker} ({count:,})" for worker, count in at_work.items()]
-    return f"{len(at_work):,} workers have {sum(at_work.values()):,} questions: {', '.join(questions)}"
+    return f"Questions at work by worker: {', '.join(f'{worker} ({count:,})' for worker, count in at_work.items())}"
 
 
 @dataclass(frozen=True, slots=True)

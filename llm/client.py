@@ -20,13 +20,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatUnreachable
-from llm.rate_limiter import (
-    ModelRateLimiter,
-    RequestLimits,
-    SharedRateLimits,
-    StartedRequest,
-    get_rate_limiter_of_model,
-)
+from llm.rate_limiter import LimitsBackend, ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
 from llm.retry_hints import parse_budgets
 from llm.types import (
     ChatModel,
@@ -228,7 +222,7 @@ class _UsageMeter:
             self.total_usage += usage
 
 
-def build_chat_client(profile: ModelProfile, limits_place: Path | SharedRateLimits | None = None) -> ChatClient:
+def build_chat_client(profile: ModelProfile, limits_place: Path | LimitsBackend | None = None) -> ChatClient:
     """Return a client of that model; nothing is loaded or checked before the first request.
 
     All clients of a model share its rate limit, also those of other processes with the same place: a home, or what

@@ -1,6 +1,6 @@
 """Rate limiter of each model, shared by all threads, and by all processes of one home or of one database.
 
-Processes of one home share an SQLite file and locks on files; machines share what a SharedRateLimits gives them.
+Processes of one home share an SQLite file and locks on files; machines share what a LimitsBackend gives them.
 
 Servers state their limit in headers, or only by refusing requests (429). From refusals the limiter learns the rate: all
 requests that were accepted between two refusals, divided by the time between the moments that the server named. It then
@@ -224,7 +224,7 @@ class Slot(Protocol):
         """Free the place."""
 
 
-class SharedRateLimits(Protocol):
+class LimitsBackend(Protocol):
     """What machines share about limits, for example in a database (db/rate_limits.py); thread-safe.
 
     An exception of a method ends the request with it.
@@ -309,7 +309,7 @@ class LimitStore:
 class SharedLimitStore:
     """The states of all limits, as machines share them. Thread-safe."""
 
-    def __init__(self, shared: SharedRateLimits) -> None:
+    def __init__(self, shared: LimitsBackend) -> None:
         self._shared = shared
         self.now = shared.now
         self.try_slot = shared.try_slot
@@ -422,12 +422,12 @@ class ModelRateLimiter:
                 state.observe_budgets(request, budgets, self._store.now())
 
 
-_LIMITERS: dict[tuple[Path | SharedRateLimits | None, str], ModelRateLimiter] = {}
-_STORES: dict[Path | SharedRateLimits | None, LimitStore | SharedLimitStore] = {}
+_LIMITERS: dict[tuple[Path | LimitsBackend | None, str], ModelRateLimiter] = {}
+_STORES: dict[Path | LimitsBackend | None, LimitStore | SharedLimitStore] = {}
 _REGISTRY_LOCK = threading.Lock()
 
 
-def get_rate_limiter_of_model(model: str, place: Path | SharedRateLimits | None) -> ModelRateLimiter:
+def get_rate_limiter_of_model(model: str, place: Path | LimitsBackend | None) -> ModelRateLimiter:
     """The limiter of a model in this process; processes with the same home, or database, share what it knows."""
     with _REGISTRY_LOCK:
         if place not in _STORES:

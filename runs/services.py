@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fewshot_library.encoder import SentenceEncoder
     from fewshot_library.library import FreezeOptions, LoadedLibrary
     from llm.client import ChatClient
-    from llm.rate_limiter import SharedRateLimits
+    from llm.rate_limiter import LimitsBackend
     from llm.telemetry import Telemetry
     from reasoners.skills.skill import Skill
     from tools.registry import ToolRegistry
@@ -152,7 +152,7 @@ class Services:
             return built[1]
 
     @cached_property
-    def _limits_place(self) -> "Path | SharedRateLimits":
+    def _limits_place(self) -> "Path | LimitsBackend":
         """Where the rate limits of models are shared: in the home, or in a database of several machines."""
         if self.settings.database_url.startswith("sqlite"):
             return self.settings.home

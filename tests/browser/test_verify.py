@@ -2,15 +2,18 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.librarian import Librarian
-from tests.browser.server import Showhow
+from tests.browser.server import SHOWHOW, Showhow
 from tests.servers.model import ModelServer, Request
+from tests.servers.postgresql import PostgresqlServer
 from tests.servers.pupil import number_in, pupil
 
 HARBOUR = Path(__file__).parents[1] / "tools"
@@ -25,26 +28,35 @@ def model(request: Request) -> object:
     return pupil(request, wrong=WRONG, taught_by=1, latency=0.25 if number_in(request) >= 100 else 0.0)
 
 
+def settings_of(server: ModelServer) -> dict[str, str]:
+    return {
+        "SHOWHOW_MODEL": "openai:scripted",
+        "SHOWHOW_MODEL_BASE_URL": server.url,
+        "OPENAI_API_KEY": "none",
+    }
+
+
+def import_questions(showhow: Showhow, projects: dict[str, range]) -> None:
+    """Import the harbour, and the questions with these numbers of each project."""
+    articles, graph = str(HARBOUR / "harbour.jsonl"), str(HARBOUR / "harbour.ttl")
+    showhow.run("world", "import", "harbour", "--articles", articles, "--graph", graph)
+    for project, numbers in projects.items():
+        rows = [
+            {"question": f"Who is number {number}?", "answer": f"Answer {number}", "kind": f"kind {number % 4}"}
+            for number in numbers
+        ]
+        file = showhow.home / "questions.jsonl"
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        showhow.run("questions", "import", str(file), "--project", project, "--world", "harbour")
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     """A server with a model that learns from demonstrations, and twelve questions with gold answers."""
     with ModelServer(model) as server:
         showhow = Showhow(tmp_path_factory.mktemp("verify"))
-        showhow.environment |= {
-            "SHOWHOW_MODEL": "openai:scripted",
-            "SHOWHOW_MODEL_BASE_URL": server.url,
-            "OPENAI_API_KEY": "none",
-        }
-        articles, graph = str(HARBOUR / "harbour.jsonl"), str(HARBOUR / "harbour.ttl")
-        showhow.run("world", "import", "harbour", "--articles", articles, "--graph", graph)
-        for project, numbers in {PROJECT: range(12), PATIENT: range(100, 100 + MANY)}.items():
-            rows = [
-                {"question": f"Who is number {number}?", "answer": f"Answer {number}", "kind": f"kind {number % 4}"}
-                for number in numbers
-            ]
-            file = showhow.home / "questions.jsonl"
-            file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-            showhow.run("questions", "import", str(file), "--project", project, "--world", "harbour")
+        showhow.environment |= settings_of(server)
+        import_questions(showhow, {PROJECT: range(12), PATIENT: range(100, 100 + MANY)})
         showhow.start()
         yield showhow
         showhow.stop()
@@ -155,3 +167,37 @@ def test_a_verification_is_watched_paused_stopped_and_continued(page: Page, home
     sizes.filter(has_text=done).first.wait_for(timeout=120_000)
     page.get_by_text("Every question was answered correctly.").first.wait_for()
     assert len(json.loads(home.run("verify", "--project", PATIENT, "--list", "--json"))) == 1
+
+
+def test_a_verification_of_workers_is_watched_and_paused(
+    page: Page, tmp_path: Path, postgresql_server: PostgresqlServer
+):
+    with ModelServer(model) as server:
+        showhow = Showhow(tmp_path / "home")
+        database = postgresql_server.create_database(f"v{uuid4().hex}")
+        showhow.environment |= settings_of(server) | {"SHOWHOW_DATABASE_URL": database}
+        import_questions(showhow, {PATIENT: range(100, 100 + MANY)})
+        showhow.start()
+        worker = subprocess.Popen(
+            [SHOWHOW, "worker", "--at-once", "2"], env=showhow.environment, stderr=subprocess.DEVNULL
+        )
+        try:
+            pat = Verifier(page, showhow.url, "pat")
+            pat.visit("verify", ".st-key-masthead", PATIENT)
+            pat.press("Alt+v")
+            pat.dialog.get_by_text("By workers").click()
+            pat.dialog.get_by_role("button", name="Verify").click()
+            expect(page.get_by_text(re.compile(r"Questions at work by worker: \S+ \(2\)")).first).to_be_visible(
+                timeout=120_000
+            )
+            page.get_by_role("button", name="Pause").click()
+            expect(page.get_by_text("Shared with workers, and none has a question now").first).to_be_visible(
+                timeout=60_000
+            )
+            page.get_by_role("button", name="Resume").click()
+            page.get_by_text("Every question was answered correctly.").first.wait_for(timeout=120_000)
+        finally:
+            worker.terminate()
+            worker.wait(60)
+            showhow.stop()
+        assert worker.returncode == 0

@@ -92,7 +92,9 @@ class SharedHome:
     ) -> None:
         for process in self.processes:
             process.kill()
-            process.communicate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         self.database.close()
 
     def start(self, *words: object, **environ: str) -> "subprocess.Popen[str]":
