@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Float, Integer, Select, String, Subquery, and_, case, cast, false, func, or_, select, union
+from sqlalchemy import Float, Integer, Select, String, Subquery, and_, case, cast, false, func, or_, select
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -186,46 +186,69 @@ def _is_score_by(metric: MetricVersion) -> ColumnElement[bool]:
     return and_(Score.attempt_id == Attempt.id, is_version)
 
 
-def _select_figures(run_id: UUID, metric: MetricVersion) -> Select[Any]:
+def _select_figures(run_ids: Sequence[UUID], metric: MetricVersion) -> Subquery:
+    """The figures of each question in these runs, in one pass: columns NAME_0 for the first run, NAME_1 for the second.
+
+    One pass, since a database may join the figures of two runs anew for each question.
+    """
     value = _attempt_score()
-    # Counts attempts that are scored, so that a mean over only some of the answers is never shown.
-    scored, total = func.count(value), func.count()
-    right = func.sum(cast(func.coalesce(value, 0.0) >= CORRECT_SCORE, Integer))
-    unknown_costs = func.sum(cast((Attempt.model_calls > 0) & Attempt.cost.is_(None), Integer))
+    columns: list[ColumnElement[Any]] = [Attempt.question_id.label("question_id")]
+    for place, run_id in enumerate(run_ids):
+        is_run = Attempt.run_id == run_id
+        # Counts attempts that are scored, so that a mean over only some of the answers is never shown.
+        total, scored = func.count(case((is_run, 1))), func.count(case((is_run, value)))
+        right = func.count(case((is_run & (value >= CORRECT_SCORE), 1)))
+        is_scored = (total > 0) & (scored == total)
+        columns += [
+            case((is_scored, func.sum(case((is_run, value))) / total)).label(f"score_{place}"),
+            case((is_scored, cast(2 * right > total, Integer))).label(f"is_right_{place}"),
+        ]
     return (
         select(
-            Attempt.question_id.label("question_id"),
-            total.label("attempts"),
-            case((scored == total, func.sum(value) / total)).label("score"),
-            case((scored == total, cast(2 * right > total, Integer))).label("is_right"),
-            case((unknown_costs == 0, func.coalesce(func.sum(Attempt.cost), 0.0) / total)).label("cost"),
-            (func.coalesce(func.sum(Attempt.seconds), 0.0) / total).label("seconds"),
+            *columns,
             func.max(cast(Attempt.ending == "refused", Integer)).label("refused"),
             func.max(cast(Attempt.ending.not_in(("answered", "refused")), Integer)).label("failed"),
+        )
+        .select_from(Attempt)
+        .outerjoin(Score, _is_score_by(metric))
+        .where(Attempt.run_id.in_(run_ids), Attempt.ending.not_in(UNFINISHED_ENDINGS))
+        .group_by(Attempt.question_id)
+        .subquery()
+    )
+
+
+def load_question_figures(session: Session, run_id: UUID, metric: MetricVersion) -> list[QuestionFigures]:
+    """Load what the run made of each question that it has finished, in no order."""
+    value = _attempt_score()
+    total, scored = func.count(), func.count(value)
+    right = func.count(case((value >= CORRECT_SCORE, 1)))
+    unknown_costs = func.sum(cast((Attempt.model_calls > 0) & Attempt.cost.is_(None), Integer))
+    rows = session.execute(
+        select(
+            Attempt.question_id,
+            total,
+            case((scored == total, func.sum(value) / total)),
+            case((scored == total, cast(2 * right > total, Integer))),
+            case((unknown_costs == 0, func.coalesce(func.sum(Attempt.cost), 0.0) / total)),
+            func.coalesce(func.sum(Attempt.seconds), 0.0) / total,
         )
         .select_from(Attempt)
         .outerjoin(Score, _is_score_by(metric))
         .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
         .group_by(Attempt.question_id)
     )
-
-
-def load_question_figures(session: Session, run_id: UUID, metric: MetricVersion) -> list[QuestionFigures]:
-    """Load what the run made of each question that it has finished, in no order."""
-    figures = _select_figures(run_id, metric).subquery()
-    columns = [figures.c[name] for name in QuestionFigures._fields]
     return [
         QuestionFigures(question_id, count, score, None if is_right is None else bool(is_right), cost, seconds)
-        for question_id, count, score, is_right, cost, seconds in session.execute(select(*columns))
+        for question_id, count, score, is_right, cost, seconds in rows
     ]
 
 
-def load_cluster_fields(session: Session, run_ids: Sequence[UUID]) -> dict[UUID, tuple[str | None, ...]]:
-    """Load the values of CLUSTER_FIELDS for each question of these runs."""
-    asked = select(Attempt.question_id).where(Attempt.run_id.in_(run_ids)).distinct().subquery()
+def load_cluster_fields(session: Session, run_id: UUID) -> dict[UUID, tuple[str | None, ...]]:
+    """Load the values of CLUSTER_FIELDS for each question of the run."""
     values = (_detail(name) for name in CLUSTER_FIELDS)
-    rows = session.execute(select(Question.id, *values).join(asked, asked.c.question_id == Question.id))
-    return {question_id: tuple(fields) for question_id, *fields in rows}
+    rows = select(Question.id, *values).join(Attempt, Attempt.question_id == Question.id)
+    rows = rows.where(Attempt.run_id == run_id, Attempt.repetition == 1)
+    return {question_id: tuple(fields) for question_id, *fields in session.execute(rows)}
 
 
 def _detail(name: str) -> ColumnElement[Any]:
@@ -251,8 +274,11 @@ def count_compared_questions(
     session: Session, run_ids: tuple[UUID, UUID], metric: MetricVersion, chosen: ComparisonFilter
 ) -> int:
     """Count the questions of a run and its baseline that pass the filter."""
-    run, baseline = (_select_figures(run_id, metric).subquery() for run_id in run_ids)
-    rows = _join_runs(select(func.count()), run, baseline).where(*_conditions(run, baseline, chosen))
+    figures = _select_figures(run_ids, metric)
+    rows = select(func.count()).select_from(figures).where(*_conditions(figures, chosen))
+    # Questions are read only if they are filtered.
+    if chosen != ComparisonFilter(verdict=chosen.verdict):
+        rows = rows.join(Question, Question.id == figures.c.question_id)
     return session.scalar(rows) or 0
 
 
@@ -266,49 +292,38 @@ def list_compared_questions(  # noqa: PLR0913, PLR0917 - a page of a list has an
     offset: int = 0,
 ) -> list[ComparedQuestion]:
     """List one page of the questions of a run and its baseline, in this order of ORDERS."""
-    run, baseline = (_select_figures(run_id, metric).subquery() for run_id in run_ids)
-    columns = select(
-        Question.id,
-        Question.text,
-        Question.kind,
-        _hops(),
-        _detail("needs"),
-        Question.gold_answers,
-        run.c.score,
-        baseline.c.score,
-    )
-    difference = run.c.score - baseline.c.score
+    figures = _select_figures(run_ids, metric)
+    score, baseline_score = figures.c.score_0, figures.c.score_1
+    difference = score - baseline_score
     by_difference = [difference.is_(None), difference.desc() if order == "gains" else difference]
     rows = (
-        _join_runs(columns, run, baseline)
-        .where(*_conditions(run, baseline, chosen))
+        select(Question.id, Question.position, score, baseline_score)
+        .join(figures, figures.c.question_id == Question.id)
+        .where(*_conditions(figures, chosen))
         .order_by(*([] if order == "asked" else by_difference), Question.position, Question.id)
         .limit(limit)
         .offset(offset)
+        .subquery()
     )
-    return [ComparedQuestion(*row) for row in session.execute(rows)]
+    # Long texts and JSON are read for the questions of the page only.
+    columns = (Question.id, Question.text, Question.kind, _hops(), _detail("needs"), Question.gold_answers)
+    page = select(*columns, rows.c.score_0, rows.c.score_1).join(rows, rows.c.id == Question.id)
+    shown = rows.c.score_0 - rows.c.score_1
+    shown_order = [shown.is_(None), shown.desc() if order == "gains" else shown]
+    page = page.order_by(*([] if order == "asked" else shown_order), Question.position, Question.id)
+    return [ComparedQuestion(*row) for row in session.execute(page)]
 
 
-def _join_runs(columns: Select[Any], run: Subquery, baseline: Subquery) -> Select[Any]:
-    asked = union(select(run.c.question_id), select(baseline.c.question_id)).subquery()
-    return (
-        columns.select_from(asked)
-        .join(Question, Question.id == asked.c.question_id)
-        .outerjoin(run, run.c.question_id == asked.c.question_id)
-        .outerjoin(baseline, baseline.c.question_id == asked.c.question_id)
-    )
-
-
-def _conditions(run: Subquery, baseline: Subquery, chosen: ComparisonFilter) -> list[ColumnElement[bool]]:
-    has_both = and_(run.c.is_right.is_not(None), baseline.c.is_right.is_not(None))
+def _conditions(figures: Subquery, chosen: ComparisonFilter) -> list[ColumnElement[bool]]:
+    run, baseline = figures.c.is_right_0, figures.c.is_right_1
     verdicts: dict[str | None, ColumnElement[bool]] = {
-        "gain": and_(run.c.is_right == 1, baseline.c.is_right == 0),
-        "loss": and_(run.c.is_right == 0, baseline.c.is_right == 1),
-        "both wrong": and_(run.c.is_right == 0, baseline.c.is_right == 0),
-        "both right": and_(run.c.is_right == 1, baseline.c.is_right == 1),
-        "failed": or_(run.c.failed == 1, baseline.c.failed == 1),
-        "refused": or_(run.c.refused == 1, baseline.c.refused == 1),
-        "missing": ~has_both,
+        "gain": and_(run == 1, baseline == 0),
+        "loss": and_(run == 0, baseline == 1),
+        "both wrong": and_(run == 0, baseline == 0),
+        "both right": and_(run == 1, baseline == 1),
+        "failed": figures.c.failed == 1,
+        "refused": figures.c.refused == 1,
+        "missing": or_(run.is_(None), baseline.is_(None)),
     }
     conditions = [] if chosen.verdict is None else [verdicts.get(chosen.verdict, false())]
     if chosen.kind is not None:

@@ -165,7 +165,10 @@ def compare_runs(
     with database.read() as session:
         stored = {run_id: comparisons.find_comparable_run(session, run_id) for run_id in ids}
         questions = {run_id: comparisons.load_question_figures(session, run_id, metric) for run_id in ids}
-        fields = comparisons.load_cluster_fields(session, ids)
+        fields = comparisons.load_cluster_fields(session, baseline_id)
+        for run_id, rows in questions.items():
+            if any(row.question_id not in fields for row in rows):
+                fields |= comparisons.load_cluster_fields(session, run_id)
         groups = {run_id: attempts.group_attempts(session, run_id) for run_id in ids}
     runs = [stored[run_id] for run_id in ids]
     labels = label_runs(runs)

@@ -80,13 +80,16 @@ def show_bar_chart(  # noqa: PLR0913 - the labels of a chart
 
 
 DECADE = 10.0
-RUN_COLOUR = {
-    "field": "run",
-    "type": "nominal",
-    "scale": {"scheme": "tableau10"},
-    "legend": {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 420},
-}
-"""The encoding of the runs of a chart by colour."""
+
+
+def run_colour(runs: Sequence[str]) -> dict[str, Any]:
+    """The encoding of the runs of a chart by colour; a run has the same one in all charts of these runs."""
+    return {
+        "field": "run",
+        "type": "nominal",
+        "scale": {"scheme": "tableau10", "domain": list(runs)},
+        "legend": {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 420},
+    }
 
 
 def run_chart_height(runs: int) -> int:
@@ -95,7 +98,11 @@ def run_chart_height(runs: int) -> int:
 
 
 def cost_chart_spec(
-    points: Sequence[Mapping[str, Any]], front: Sequence[Mapping[str, Any]], cost_title: str, score_title: str
+    points: Sequence[Mapping[str, Any]],
+    front: Sequence[Mapping[str, Any]],
+    runs: Sequence[str],
+    cost_title: str,
+    score_title: str,
 ) -> dict[str, Any]:
     """The chart in Vega-Lite of points {id, run, score, low, high, cost, cost_low, cost_high}, a line through `front`.
 
@@ -107,9 +114,10 @@ def cost_chart_spec(
     x = {"field": "cost", "type": "quantitative", "scale": x_scale, "title": cost_title}
     y = {"field": "score", "type": "quantitative", "title": score_title, "scale": {"domain": [0, 1]}}
     tooltip = [{"field": "run"}, {"field": "score", "format": ".3f"}, {"field": "cost", "format": ".4g"}]
+    colour = run_colour(runs)
     rule = {"type": "rule", "opacity": 0.55, "strokeWidth": 1.5}
     return {
-        "height": run_chart_height(len(points)),
+        "height": run_chart_height(len(runs)),
         "data": {"values": list(points)},
         "params": [{"name": "run", "select": {"type": "point", "fields": ["id"]}, "views": ["points"]}],
         "layer": [
@@ -120,7 +128,7 @@ def cost_chart_spec(
             },
             {
                 "mark": rule,
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": RUN_COLOUR},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
             },
             {
                 "mark": rule,
@@ -128,13 +136,13 @@ def cost_chart_spec(
                     "x": {**x, "field": "cost_low"},
                     "x2": {"field": "cost_high"},
                     "y": y,
-                    "color": RUN_COLOUR,
+                    "color": colour,
                 },
             },
             {
                 "name": "points",
                 "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "cursor": "pointer"},
-                "encoding": {"x": x, "y": y, "color": RUN_COLOUR, "tooltip": tooltip},
+                "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
             },
         ],
     }

@@ -55,6 +55,8 @@ def main() -> None:
             take_screenshot(ada, "ask", tall=1240)
             verify(ada.page, showhow)
             take_screenshot(ada, "verify")
+            compare(ada.page, showhow)
+            take_screenshot(ada, "compare", tall=1240)
         finally:
             browser.close()
             showhow.stop()
@@ -138,6 +140,20 @@ def verify(page: Page, showhow: Showhow) -> None:
     showhow.run("verify", "--project", "Fictional people", "--limit", "60")
     page.goto(f"{showhow.url}/verify?you=ada&project=Fictional+people")
     page.locator(".st-key-verification_sizes").wait_for()
+    settle(page)
+
+
+def compare(page: Page, showhow: Showhow) -> None:
+    """Open the comparison of three runs: gold reasoning, the same with spoilt replies, and what retrieval supports."""
+    questions = showhow.home / "questions.json"
+    questions.write_text(showhow.run("world", "questions", "isles", "--limit", "40", "--json"), encoding="utf-8")
+    showhow.run("questions", "import", str(questions), "--project", "Isles", "--world", "isles")
+    for reasoner, skills in (("atomr", "oracle"), ("atomr", "faulty:0.2:7:wrong"), ("pdrr", "reader")):
+        showhow.run("verify", "--project", "Isles", "--reasoner", reasoner, "--skills", skills)
+    runs = [row["id"] for row in json.loads(showhow.run("runs", "list", "--project", "Isles", "--json"))][::-1]
+    page.goto(f"{showhow.url}/compare?you=ada&project=Isles&runs={','.join(runs)}&order=losses")
+    page.locator(".st-key-compare_choice").wait_for()
+    page.wait_for_load_state("networkidle")
     settle(page)
 
 

@@ -129,3 +129,15 @@ def test_what_is_missing_is_said_with_what_to_do(page: Page, home: Showhow):
     expect(page.get_by_text("No matches. Try fewer filters.")).to_be_visible()
     cora.compare(question="nothing")
     expect(page.get_by_text("The link names no question")).to_be_visible()
+
+
+def test_a_point_of_the_chart_leads_to_its_run(page: Page, home: Showhow):
+    cora = Comparer(page, home.url, "cora")
+    cora.compare()
+    points = page.locator(".st-key-cost_chart .points_marks path")
+    expect(points).to_have_count(len(RUNS))
+    label = str(points.first.get_attribute("aria-label"))
+    points.first.click()
+    page.wait_for_url("**/verify?**")
+    chosen = next(run for run in RUNS if run in label)
+    expect(page.get_by_role("heading", name=chosen.split(",")[0]).first).to_be_visible()

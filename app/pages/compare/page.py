@@ -13,7 +13,7 @@ from app.services import services as process_services
 from app.widgets.page_layout import escape_markdown, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project
-from app.widgets.table import BAR_COLOUR, DECADE, RUN_COLOUR, TableCell, cost_chart_spec, run_chart_height, show_table
+from app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db import comparisons
 from db.comparisons import MetricVersion
@@ -244,7 +244,7 @@ def show_cost_chart(comparison: RunComparison) -> None:
     st.markdown(f"**{label} over {measure.lower()} of an answer**")
     front = [points[place] for place in pareto_front([(point["cost"], point["score"]) for point in points])]
     event: Any = st.vega_lite_chart(
-        cost_chart_spec(points, front, f"{measure} of an answer ({unit})", label),
+        cost_chart_spec(points, front, list(comparison.labels.values()), f"{measure} of an answer ({unit})", label),
         key="cost_chart",
         on_select="rerun",
         width="stretch",
@@ -313,10 +313,10 @@ def show_risk_chart(database: Database, comparison: RunComparison, state: str) -
     for axis in axes.values():
         axis["scale"] = {"domain": [0, 1]}
     spec = {
-        "height": run_chart_height(len(curves) if len(curves) > 1 else 0),
+        "height": run_chart_height(len(labels)),
         "data": {"values": values},
         "mark": {"type": "line", "point": True},
-        "encoding": {**axes, "color": RUN_COLOUR if len(curves) > 1 else {"value": BAR_COLOUR}},
+        "encoding": {**axes, "color": run_colour(list(labels.values()))},
     }
     st.vega_lite_chart(spec, key="risk_chart", width="stretch", alt="Risk over coverage of each run")
     for curve in curves:

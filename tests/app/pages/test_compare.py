@@ -50,5 +50,5 @@ def test_the_first_step_that_differs_is_found(
 )
 def test_the_axis_of_costs_is_logarithmic_where_they_span_a_decade(costs: list[float], scale: str | None):
     points = [{"id": str(cost), "run": "r", "score": 0.5, "cost": cost} for cost in costs]
-    spec = cost_chart_spec(points, points[:1], "Cost", "F1")
+    spec = cost_chart_spec(points, points[:1], ["r"], "Cost", "F1")
     assert {layer["encoding"]["x"]["scale"].get("type") for layer in spec["layer"]} == {scale}
