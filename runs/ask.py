@@ -30,7 +30,7 @@ from runs.process import current_worker_id, is_worker_alive
 from runs.recorders import StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from worlds.folder import WorldError
 from worlds.open import read_world_metadata
 from worlds.source import SourceError

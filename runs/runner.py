@@ -39,7 +39,7 @@ from reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answe
 from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
 from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step, working_on_step
 from runs.workers import CancellableWorkers, PersonAwaited, RunStopped, Strand, list_successors, next_move
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.tool import ToolResult
 from worlds.source import ErrorKind, SourceError
 

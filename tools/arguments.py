@@ -1,15 +1,22 @@
-"""Arguments of built-in tools: normalize ids, and require a source of the world."""
+"""The error of a tool call; and arguments of built-in tools: normalize ids, and require a source of the world."""
 
 import re
 
 from pydantic import BeforeValidator
 
-from tools.errors import ToolError
 from worlds.source import ErrorKind, GraphSource, TextSource, WebSource, World
 from worlds.terms import shorten_iri
 
 _ENTITY_PREFIX = re.compile(r"(?:wd|wdt|p|ps|entity):(?=[QPL][1-9])")
 _WRAPPING_CHARACTERS = "[](){}<>\"'"
+
+
+class ToolError(Exception):
+    """A tool call failed; the message is one sentence with the reason and what to do next."""
+
+    def __init__(self, message: str, kind: ErrorKind = ErrorKind.OTHER) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def split_ids(value: object) -> object:

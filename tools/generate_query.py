@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from llm.client import ChatClient
-from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
-from tools.errors import ToolError
+from tools.arguments import SPLIT_IDS_VALIDATOR, ToolError, normalize_id, require_graph
 from tools.parameter import Accepts
 from tools.text_to_sparql.candidates import SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.llm_writer import QueryTrial, write_queries

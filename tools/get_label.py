@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from tools.arguments import SPLIT_IDS_VALIDATOR, normalize_id, require_graph
-from tools.errors import ToolError
+from tools.arguments import SPLIT_IDS_VALIDATOR, ToolError, normalize_id, require_graph
 from tools.get_wikidata_id import format_entity
 from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext

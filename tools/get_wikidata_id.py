@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from tools.arguments import require_graph
-from tools.errors import ToolError
+from tools.arguments import ToolError, require_graph
 from tools.parameter import Accepts
 from tools.tool import Observation, ToolContext
 from worlds.source import AmbiguousTitle, Entity, ErrorKind, NotFound

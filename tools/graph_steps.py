@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from tools.arguments import normalize_id, require_graph
-from tools.errors import ToolError
+from tools.arguments import ToolError, normalize_id, require_graph
 from tools.parameter import Accepts
 from tools.run_query import format_literal
 from tools.tool import Observation, ToolContext

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from worlds.source import ErrorKind
 
 ResultT = TypeVar("ResultT")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.config import ExternalToolsConfig
 from tools.generate_query import generate_query
 from tools.get_label import get_label

@@ -20,7 +20,7 @@ USER_ERRORS = (
     "worlds.source:SourceError",
     "worlds.folder:WorldError",
     "llm.errors:ChatError",
-    "tools.errors:ToolError",
+    "tools.arguments:ToolError",
     "settings:SettingsError",
     "evaluation.metrics.metric:MetricError",
     "evaluation.skill_sources:UnknownSkillSource",

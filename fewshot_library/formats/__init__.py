@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fewshot_library.formats.atif import ATIF
-from fewshot_library.formats.dspy import DSPY
 from fewshot_library.formats.format import (
     ExportLosses,
     FileHead,
@@ -23,7 +22,7 @@ from fewshot_library.formats.opentelemetry import OPENINFERENCE, OPENTELEMETRY
 from fewshot_library.formats.parquet import PARQUET
 from fewshot_library.formats.react import REACT
 from fewshot_library.formats.showhow import SHOWHOW
-from fewshot_library.formats.training_files import PREFERENCES, SHAREGPT, SUPERVISED
+from fewshot_library.formats.training_files import DSPY, PREFERENCES, SHAREGPT, SUPERVISED
 
 FORMATS: dict[str, TraceFormat] = {
     trace_format.name: trace_format

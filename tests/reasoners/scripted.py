@@ -10,7 +10,7 @@ import numpy as np
 from db.recording import TraceAnswers
 from llm.types import TextDelta
 from reasoners.base import Action, FinalAnswer, ReasonerGenerator, Task
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.tool import Observation, SourceKind, Tool, ToolContext, ToolResult
 from worlds.source import SourceTimeout, World
 

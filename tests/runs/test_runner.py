@@ -17,7 +17,7 @@ from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, fail, outage, tool_of, until
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from worlds.source import SourceTimeout
 
 TOOLS = [tool_of(function) for function in (echo, fail, outage, breaks)]

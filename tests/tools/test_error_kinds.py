@@ -14,7 +14,7 @@ from llm.client import ChatClient
 from llm.errors import ChatError, ChatRateLimited, ChatUnavailable
 from llm.structured_output import ReplyParseError
 from llm.types import ChatModel, ModelProfile
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.limits import ToolLimits
 from tools.registry import get_tool
 from tools.tool import Observation, Tool, ToolContext

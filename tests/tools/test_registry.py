@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry, available_tools, get_tool
 from worlds.source import World
 

@@ -5,8 +5,7 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from tools.arguments import SPLIT_IDS_VALIDATOR
-from tools.errors import ToolError
+from tools.arguments import SPLIT_IDS_VALIDATOR, ToolError
 from tools.external.config import ExternalToolsConfig, FunctionConfig
 from tools.parameter import Accepts
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry

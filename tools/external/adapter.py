@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.output import JsonObject, ToolOutput, max_partial_length, redact_cut, sanitize_json
 from tools.external.schema import ToolDescription, describe_usage
 from tools.limits import ToolLimits

@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.output import ToolOutput, read_message
 from tools.external.schema import ToolDescription, check_schema
 from worlds.source import ErrorKind

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
 from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
 from tools.external.langchain_tool import describe_langchain_tool

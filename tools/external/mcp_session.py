@@ -37,7 +37,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, JSONRPCMessage, TextContent, TextResourceContents
 from pydantic import ValidationError
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
 from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from tools.limits import first_exception, summarize_exception

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from worlds.text_normalization import replace_unstorable
 
 if TYPE_CHECKING:

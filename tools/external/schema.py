@@ -12,7 +12,7 @@ from jsonschema.validators import extend, validator_for
 from pydantic import BaseModel, ConfigDict, field_validator
 from referencing import Registry
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from worlds.source import ErrorKind
 
 JsonObject = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from worlds.lexicon.english import PathExpression, PathSegment, PhraseKey, load_lexicon, phrase_key
 from worlds.source import ErrorKind, Relation
 from worlds.terms import format_node, format_predicate

@@ -33,7 +33,7 @@ from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.verifications import VerificationOutcome
 from runs.services import Services
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.tool import Tool
 from worlds.folder import WorldError
 from worlds.source import SourceError, World

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.config import ExternalToolsConfig, FunctionConfig
 from tools.external.functions.host import FunctionHost, load_function
 from tools.registry import ToolRegistry

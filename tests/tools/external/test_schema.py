@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.schema import check_arguments, check_schema, make_validator
 
 SLOW = {"type": "string", "pattern": "^(a+)+$"}

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.adapter import ToolRegistration, adapt_tool
 from tools.external.config import FunctionConfig
 from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT

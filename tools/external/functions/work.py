@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.functions.protocol import CallArguments, Failure, Reply, WorkOrder
 from tools.external.output import ToolOutput, sanitize_json
 from tools.external.schema import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.errors import ToolError
+from tools.arguments import ToolError
 from tools.external.config import FunctionConfig
 from tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost, load_function
 from tools.external.output import redact, written_forms
