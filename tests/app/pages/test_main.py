@@ -38,6 +38,7 @@ def test_a_new_page_is_listed_for_users_with_its_role():
         "Ask",
         "Library",
         "Verify",
+        "Compare",
         "Worlds",
         "Tools",
         "Settings",
