@@ -17,10 +17,11 @@ from db.database import Conflict, RowNotFound
 from db.leases import Lease
 from db.model_calls import list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
-from db.projects import find_project
+from db.projects import add_questions, find_project, get_or_create_project
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import VERIFICATION_NAME
+from evaluation.datasets import read_world_questions
 from evaluation.metrics import METRICS, GoldAnswer, Metric, score_answer
 from evaluation.scoring import usage_of_group
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
@@ -78,6 +79,19 @@ class ExecutionOptions:
     """Whether workers ask unfinished questions again, however many errors of the model's server there are."""
     priority: int = 0
     """Workers take the questions of verifications with a higher number first."""
+
+
+def add_world_project(services: Services, world: str) -> str:
+    """The name of the project with a world's own questions, which is made with the first verification of them.
+
+    RowNotFound if the world has no questions.
+    """
+    name = f"Questions of {world}"
+    records = read_world_questions(services.settings.worlds_folder, world)
+    with services.database.begin() as session:
+        project = get_or_create_project(session, name, world=world)
+        add_questions(session, project.id, records)
+    return name
 
 
 def start_verification(services: Services, plan: VerificationPlan) -> Run:

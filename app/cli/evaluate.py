@@ -38,7 +38,7 @@ from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import find_project
 from db.trace_configuration import MODEL_SKILLS
 from db.verifications import list_gold_questions
-from evaluation.datasets import read_questions
+from evaluation.datasets import read_world_questions
 from evaluation.metrics import METRICS, format_means
 from evaluation.scoring import (
     REFUSED,
@@ -57,7 +57,6 @@ from evaluation.skill_sources import (
     parse_skill_source,
 )
 from evaluation.value_format import format_seconds
-from fiction.questions.question_file import QUESTIONS_FILE
 from reasoners.base import Task
 from reasoners.skills.skill import Responder
 from runs.budget import RunLimits
@@ -65,7 +64,6 @@ from runs.preparation import RunConfig, prepare_task, record_profile
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
-from worlds.folder import world_folder
 
 PROGRESS_INTERVAL = 10
 MAX_FAILURE_REASONS = 5
@@ -157,9 +155,6 @@ def _load_questions(parts: Services, world: str | None, project: str | None) -> 
                 raise CommandError(f"there is no project {project!r}")
             return question_project, list_gold_questions(session, question_project.id)
     question_project = Project(name=str(world), world=str(world))
-    file = world_folder(parts.settings.worlds_folder, question_project.world) / QUESTIONS_FILE
-    if not file.is_file():
-        raise CommandError(f"the world {world} has no questions; name a project that has some")
     return question_project, [
         Question(
             project_id=question_project.id,
@@ -169,7 +164,7 @@ def _load_questions(parts: Services, world: str | None, project: str | None) -> 
             gold_answers=row.gold_answers,
             details=row.details,
         )
-        for position, row in enumerate(read_questions(file, "jsonl"), 1)
+        for position, row in enumerate(read_world_questions(parts.settings.worlds_folder, str(world)), 1)
     ]
 
 

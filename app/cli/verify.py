@@ -56,6 +56,7 @@ from evaluation.verify import (
     DEFAULT_CONCURRENCY,
     ExecutionOptions,
     VerificationPlan,
+    add_world_project,
     run_verification,
     start_repair_verification,
     start_verification,
@@ -70,6 +71,9 @@ from runs.services import Services
 def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     *,
     project: Annotated[str | None, typer.Option(help="Ask the questions of this project.")] = None,
+    world: Annotated[
+        str | None, typer.Option(help="Ask a world's own questions, in a project that is made for them.")
+    ] = None,
     reasoner: ReasonerOption = None,
     library: LibraryOption = None,
     k: DemonstrationCountOption = None,
@@ -144,14 +148,17 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         run = _start_repairs(parts, _parse_run_id(again), freeze_as)
     elif go_on is not None:
         run = _load_run(parts, _parse_run_id(go_on))
-    elif project is None:
-        raise typer.BadParameter("name a project with --project, or a verification with --again")
+    elif (project is None) == (world is None):
+        raise typer.BadParameter(
+            "name a project with --project or a world with --world, or a verification with --again"
+        )
     else:
+        chosen = add_world_project(parts, str(world)) if project is None else project
         uses_model = parse_skill_source(skills) is None
         config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
         config = replace(config, skills=skills)
         limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-        run = start_verification(parts, VerificationPlan(project, config, limit, limits, repetitions))
+        run = start_verification(parts, VerificationPlan(chosen, config, limit, limits, repetitions))
     concurrency = at_once if workers else at_once or DEFAULT_CONCURRENCY
     totals = TotalLimits(most_money, most_tokens, most_seconds)
     options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=priority)

@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from db.database import RowNotFound
 from evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
 from evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
 from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord
 from evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINACH
 from evaluation.datasets.text_answers import ATOMR, BLENDQA, CRAG, HOTPOTQA, MUSIQUE, PHANTOMWIKI, STRATEGYQA, TWO_WIKI
+from fiction.questions.question_file import QUESTIONS_FILE
+from worlds.folder import world_folder
 from worlds.importers.files import MalformedFile
 
 QUESTION_FORMATS: dict[str, QuestionFormat] = {
@@ -39,6 +42,14 @@ def read_questions(file: Path, format_name: str = AUTO) -> list[QuestionRecord]:
     if not questions:
         raise MalformedFile(file, None, "the file holds no question")
     return questions
+
+
+def read_world_questions(worlds_folder: Path, world: str) -> list[QuestionRecord]:
+    """Read the questions that a world was generated with; RowNotFound if it has none."""
+    file = world_folder(worlds_folder, world) / QUESTIONS_FILE
+    if not file.is_file():
+        raise RowNotFound(f"the world {world} has no questions of its own; name a project that has some")
+    return read_questions(file, JSONL.name)
 
 
 def _require_readable(records: Iterable[QuestionRecord | UnreadRecord], file: Path) -> Iterable[QuestionRecord]:

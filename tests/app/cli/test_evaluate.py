@@ -201,3 +201,17 @@ def test_scripts_and_stored_runs_reply_in_place_of_the_model(home: Path) -> None
     done = evaluate(home, "--world", "town", "--reasoner", "atomr", "--skills", "person:plan")
     assert done.returncode == 2
     assert "no person can be asked for replies here" in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_verification_of_a_world_stores_what_an_evaluation_of_it_finds(home: Path):
+    options = ("--world", "town", "--reasoner", "atomr", "--skills", "oracle", "--limit", "6", "--json")
+    evaluated = json.loads(evaluate(home, *options).stdout)
+    verified = [json.loads(run_in_process(home, "verify", *options).stdout) for _ in range(2)]
+    assert verified[0]["questions"] == evaluated["questions"] == 6
+    assert (verified[0]["f1"], verified[0]["right"]) == (evaluated["f1"], evaluated["right"]) == (1.0, 6)
+    # The second one asks the same questions of the same project.
+    listed = run_in_process(home, "verify", "--project", "Questions of town", "--list", "--json")
+    assert {row["id"] for row in json.loads(listed.stdout)} == {row["id"] for row in verified}
+    refused = run_in_process(home, "verify", "--world", "nowhere", "--reasoner", "replay")
+    assert refused.returncode == 1
+    assert "no questions of its own" in refused.stderr
