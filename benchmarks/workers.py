@@ -13,7 +13,7 @@ from tests.servers.shared_runs import CountingPupil, Ledger, SharedHome, kill_at
 QUESTIONS, REASONERS, KILLS = 300, ("humaniq", "cot", "direct"), 20
 WORKERS, PLACES, LATENCY = 2, 8, 0.2
 """Workers that are killed, their places, and the seconds of a reply."""
-TEAM, TEAM_PLACES, SLOW_LATENCY, TEAM_QUESTIONS = 4, 2, 0.5, 60
+TEAM, TEAM_PLACES, SLOW_LATENCY, TEAM_QUESTIONS = 4, 2, 0.5, 80
 """Workers that are compared with one, the places of each, the seconds of a reply, and the questions."""
 LEASE_SECONDS = 10.0
 SECONDS = "SELECT extract(epoch FROM max(submitted_at) - min(started_at)) FROM trace WHERE run_id = :run"

@@ -184,7 +184,9 @@ class Worker:
         self._lock = Lock()
         self._runs: dict[UUID, AttemptWorker] = {}
         self._has_ended = Event()
-        """Set when an attempt has ended, so that the next one is looked for at once."""
+        """Set when an attempt has ended and its run may have room for another one, which is looked for at once."""
+        self._is_bounded = False
+        """Whether a run allows only so many attempts at the same time; others wait in the queue beforehand."""
         self._drain = Event()
         self._abandon = Event()
         self._keeper = LeaseKeeper(services.database, options.lease_seconds, for_workers=True)
@@ -278,7 +280,8 @@ class Worker:
         except ASK_ERRORS as error:
             reason = f"{current_worker_id()} cannot work on it: {error}"
         finally:
-            self._has_ended.set()
+            if self._is_bounded:
+                self._has_ended.set()
             if reason is not None:
                 self._stop_run(run_id, reason)
 
@@ -333,8 +336,9 @@ class Worker:
     def _list_waiting(self, queued: dict[UUID, UUID]) -> list[WaitingAttempt]:
         database = self._services.database
         with database.read() as session:
-            active = [run.id for _, run in leases.list_active_runs(session)]
-        for run_id in active:
+            active = [run for _, run in leases.list_active_runs(session)]
+        self._is_bounded = any(run.concurrency is not None for run in active)
+        for run_id in [run.id for run in active]:
             with database.begin() as session:
                 leases.end_leases_of(session, run_id, is_worker_gone)
                 is_over = not attempts.count_unfinished_attempts(session, run_id)
