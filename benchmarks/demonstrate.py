@@ -26,7 +26,7 @@ from evaluation.gold_traces.traces import build_question
 from evaluation.metrics import score_answer
 from fewshot_library.formats import find_writer
 from fewshot_library.formats.format import TraceExport
-from reasoners.replay.demonstration import build_program
+from reasoners.replay.compiler import build_program
 from reasoners.replay.values import ReplayValue, list_values
 from runs.services import Services
 from settings import Settings
@@ -96,8 +96,8 @@ class HopRecorder:
             if self.through == GRAPH:
                 raise GoldTraceError(f"the graph does not find {hop['subject']} by the name {subject.text}")
             return None
-        found = self.attempt.call_tool(f"I need the id of {subject.text}.", "getWikiDataID", title=subject.text)
-        return str(found["entities"][0]["id"])
+        answer = self.attempt.call_tool(f"I need the id of {subject.text}.", "getWikiDataID", title=subject.text)
+        return str(answer["entities"][0]["id"])
 
     def _read_article(self, hop: Hop, subject: ReplayValue) -> ReplayValue | None:
         """The object as the best sentences of the subject's article name it; None if they do not."""

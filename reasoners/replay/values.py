@@ -119,3 +119,32 @@ def find_similar(text: str, others: Sequence[str], encode: EncodeFunction) -> in
     runner_up = cosines[order[1]] if len(order) > 1 else 0.0
     is_clear = cosines[order[0]] >= MIN_RELATION_COSINE and cosines[order[0]] - runner_up >= MIN_RELATION_LEAD
     return int(order[0]) if is_clear else None
+
+
+_NAME_RUN = re.compile(r"[^\W\d_a-z][\w'’.-]*(?: (?:(?:of|the|de|von|van) )?[^\W\d_a-z][\w'’.-]*)*")
+
+
+def read_context(sentence: str, start: int, end: int, subject: str) -> tuple[str, str]:
+    """What stands before a span: two words, with the place of the subject; for a date one, and the mark after it."""
+    before = sentence[:start].replace(subject, "\x00").split()
+    if parse_date(sentence[start:end]) is None:
+        return " ".join(before[-2:]), ""
+    after = re.match(r"\s*([^\w\s]|\w+|$)", sentence[end:])
+    return " ".join(before[-1:])[-1:], after[1] if after else ""
+
+
+def read_values(
+    sentences: Sequence[str], subject: str, contexts: Sequence[tuple[str, str]], *, dates: bool
+) -> list[ReplayValue]:
+    """The values that stand in one of these contexts: dates, or else names."""
+    pattern, values = DATE_PATTERN if dates else _NAME_RUN, {}
+    for sentence in sentences:
+        for match in pattern.finditer(sentence):
+            end = match.start() + len(match.group().rstrip("."))
+            if re.match(r", [^\W\d_a-z]", sentence[end:]) and not dates:
+                # The name may go on: Mendon, Massachusetts.
+                continue
+            if read_context(sentence, match.start(), end, subject) in contexts:
+                value = ReplayValue(sentence[match.start() : end])
+                values[value.key] = value
+    return list(values.values())
