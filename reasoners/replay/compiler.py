@@ -261,7 +261,10 @@ class TraceCompiler:
         for sentence in (self._steps[position].data or {}).get("sentences", ()):
             for value in values:
                 if match := re.search(rf"(?<!\w){re.escape(value.text)}(?!\w)", sentence):
-                    yield read_context(sentence, match.start(), match.end(), subject.text)
+                    before, after = read_context(sentence, match.start(), match.end(), subject.text)
+                    # Only words with a meaning of their own, or a mark, tell what a value is.
+                    if after or not _is_unremarkable(before.replace(NAME, "")):
+                        yield before, after
 
     def _named_in_question(self, position: int, sentence: str, subjects: set[str]) -> list[ReplayValue]:
         """The words at the end of a sentence that the question has too, but the ask has not: a value that it names."""

@@ -93,6 +93,15 @@ class ProgramFollower:
         self._program = alignment.program
         self._shows_ids = any(program.shows_ids for program in library)
         self._no_answer = next((p.answer for p in library if p.derivation == NONE), None)
+        lacking = [
+            (program, lookup)
+            for program in library
+            if program.derivation == NONE
+            for lookup in program.lookups
+            if not any(values for _, values in lookup.observed)
+        ]
+        self._may_lack = {lookup.ask.replace(STEM, WORD) for _, lookup in lacking}
+        self._may_lack |= {program.filled_ask(lookup) for program, lookup in lacking}
         self._allows_lists = any(p.derivation == ALL and len(_last_values(p)) > 1 for p in library)
 
     def follow(self) -> ReplayMoves:
@@ -130,7 +139,7 @@ class ProgramFollower:
                 raise ShapeMismatch(f"it would follow {len(subjects)} values, and at most {MAX_SUBJECTS} are followed")
             pairs = []
             for subject in subjects:
-                values = yield from self._look_up(lookup, subject)
+                values = yield from self._look_up(lookup, subject, is_only=len(subjects) == 1)
                 pairs.append((subject, tuple(values)))
             rows.append(pairs)
         texts = [
@@ -141,20 +150,20 @@ class ProgramFollower:
             rows, texts, allows_missing=self._no_answer is not None, shows_ids=self._shows_ids
         )
 
-    def _look_up(self, lookup: LookUp, subject: ReplayValue) -> ReplayMoves:
+    def _look_up(self, lookup: LookUp, subject: ReplayValue, *, is_only: bool) -> ReplayMoves:
         ask = self._fill(lookup)
-        values: list[ReplayValue] = []
+        values: list[ReplayValue] | None = None
         failures = []
         for way in self._ways(lookup):
             try:
                 values = yield from self._follow_way(way, lookup, ask, subject)
             except ShapeMismatch as mismatch:
                 failures.append(str(mismatch))
-                continue
-            break
-        else:
+            if values:
+                break
+        if values is None:
             raise ShapeMismatch("; ".join(dict.fromkeys(failures)) or "no call of a tool shows how to look it up")
-        self._check(lookup, subject, ask, values)
+        self._check(lookup, subject, values, is_only=is_only)
         return values
 
     def _ways(self, lookup: LookUp) -> list[LookUpWay]:
@@ -187,9 +196,12 @@ class ProgramFollower:
         """The ask of a look-up with this question's word."""
         return lookup.ask if lookup.word is None else fill_word(lookup.ask, self._alignment.fillers[lookup.word])
 
-    def _check(self, lookup: LookUp, subject: ReplayValue, ask: str, values: Sequence[ReplayValue]) -> None:
+    def _check(self, lookup: LookUp, subject: ReplayValue, values: Sequence[ReplayValue], *, is_only: bool) -> None:
+        """Raise ShapeMismatch unless there are values of the demonstration's kind, and one where it has one."""
+        ask = self._fill(lookup)
         asked = ask.replace(NAME, subject.text).replace(ID, subject.text)
-        if not values and self._no_answer is None:
+        may_lack = {lookup.ask.replace(STEM, WORD), ask} & self._may_lack or (self._no_answer and not is_only)
+        if not values and not may_lack:
             raise ShapeMismatch(f"nothing was observed for {asked!r} of {subject.text}")
         if len(values) > 1 and not self._allows_lists and all(len(shown) < 2 for _, shown in lookup.observed):
             raise ShapeMismatch(

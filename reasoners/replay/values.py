@@ -121,16 +121,18 @@ def find_similar(text: str, others: Sequence[str], encode: EncodeFunction) -> in
     return int(order[0]) if is_clear else None
 
 
+_FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
 _NAME_RUN = re.compile(r"[^\W\d_a-z][\w'’.-]*(?: (?:(?:of|the|de|von|van) )?[^\W\d_a-z][\w'’.-]*)*")
 
 
 def read_context(sentence: str, start: int, end: int, subject: str) -> tuple[str, str]:
-    """What stands before a span: two words, with the place of the subject; for a date one, and the mark after it."""
+    """The two words before a span, with the subject's place; or the mark before a date, and what stands after it."""
     before = sentence[:start].replace(subject, "\x00").split()
-    if parse_date(sentence[start:end]) is None:
-        return " ".join(before[-2:]), ""
     after = re.match(r"\s*([^\w\s]|\w+|$)", sentence[end:])
-    return " ".join(before[-1:])[-1:], after[1] if after else ""
+    is_marked = bool(before) and not before[-1][-1].isalnum()
+    if parse_date(sentence[start:end]) is None or not is_marked:
+        return " ".join(before[-2:]), ""
+    return before[-1][-1], after[1] if after else ""
 
 
 def read_values(
@@ -143,6 +145,9 @@ def read_values(
             end = match.start() + len(match.group().rstrip("."))
             if re.match(r", [^\W\d_a-z]", sentence[end:]) and not dates:
                 # The name may go on: Mendon, Massachusetts.
+                continue
+            if _FULL_NAME.search(sentence[: match.start()].replace(subject, "")):
+                # The sentence may tell it of somebody else.
                 continue
             if read_context(sentence, match.start(), end, subject) in contexts:
                 value = ReplayValue(sentence[match.start() : end])
