@@ -46,6 +46,8 @@ class ReplayLibrary:
     programs: Sequence[Program]
     aligner: QuestionAligner
     calibration: Calibration
+    spreads_facts: bool
+    """Whether the sources of the world hold different facts."""
 
 
 MAX_CACHED_PROGRAMS, MAX_CACHED_LIBRARIES = 20_000, 8
@@ -71,7 +73,9 @@ def _open_library(programs: Sequence[Program], task: Task, world: WorldWords) ->
         asked = {own.question: own for program in programs for own in list_subprograms(program)}
         everything = [*programs, *(own for own in asked.values() if own.question not in questions)]
         aligner = QuestionAligner(everything, task.context.encode)
-        _LIBRARIES[key] = ReplayLibrary(everything, aligner, Calibration.leave_one_out(aligner, world))
+        _LIBRARIES[key] = ReplayLibrary(
+            everything, aligner, Calibration.leave_one_out(aligner, world), world.spreads_facts()
+        )
         while len(_LIBRARIES) > MAX_CACHED_LIBRARIES:
             _LIBRARIES.popitem(last=False)
     return _LIBRARIES[key]
@@ -119,7 +123,9 @@ class ReplayReasoner:
                 )
                 continue
             try:
-                answer = yield from ProgramFollower(calls, alignment, library.programs, world).follow()
+                answer = yield from ProgramFollower(
+                    calls, alignment, library.programs, world, spreads_facts=library.spreads_facts
+                ).follow()
             except (ShapeMismatch, UndecidedAnswer) as mismatch:
                 failures.append((alignment.program.question, str(mismatch)))
                 continue

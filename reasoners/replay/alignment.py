@@ -296,7 +296,7 @@ class QuestionAligner:
     ) -> bool:
         """Whether other relations than those of the demonstration stand in another order among themselves and names."""
         own = {index: slot.label or slot.text for index, slot in enumerate(program.slots) if slot.is_relation}
-        if all(stem(fillers[slot].casefold()) == stem(text.casefold()) for slot, text in own.items()):
+        if len(own) < 2 or all(stem(fillers[slot].casefold()) == stem(text.casefold()) for slot, text in own.items()):
             return False
         starts = dict(zip(program.names, (start for start, _ in question.mentions), strict=True)) | dict(places)
         shown = sorted(range(len(program.slots)), key=lambda slot: program.slots[slot].start)

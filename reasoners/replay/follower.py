@@ -88,7 +88,10 @@ class ProgramFollower:
         alignment: Alignment,
         library: Sequence[Program],
         world: WorldWords,
+        *,
+        spreads_facts: bool,
     ) -> None:
+        self._spreads_facts = spreads_facts
         self._calls, self._alignment, self._library, self._world = calls, alignment, library, world
         self._program = alignment.program
         self._shows_ids = any(program.shows_ids for program in library)
@@ -124,7 +127,11 @@ class ProgramFollower:
             fillers[slot] = [ReplayValue(text)]
             if phrase is not None:
                 follower = ProgramFollower(
-                    self._calls, replace(phrase, phrases=self._alignment.phrases), self._library, self._world
+                    self._calls,
+                    replace(phrase, phrases=self._alignment.phrases),
+                    self._library,
+                    self._world,
+                    spreads_facts=self._spreads_facts,
                 )
                 inner = yield from follower._gather()
                 fillers[slot] = inner.results[0].values
@@ -199,6 +206,8 @@ class ProgramFollower:
     def _check(self, lookup: LookUp, subject: ReplayValue, values: Sequence[ReplayValue], *, is_only: bool) -> None:
         """Raise ShapeMismatch unless there are values of the demonstration's kind, and one where it has one."""
         ask = self._fill(lookup)
+        if self._spreads_facts and self._no_answer is not None and not self._is_complete(ask, values):
+            raise ShapeMismatch(f"the sources hold different facts, and {subject.text} may have other values")
         asked = ask.replace(NAME, subject.text).replace(ID, subject.text)
         may_lack = {lookup.ask.replace(STEM, WORD), ask} & self._may_lack or (self._no_answer and not is_only)
         if not values and not may_lack:
@@ -210,6 +219,17 @@ class ProgramFollower:
         kinds = {value.kind for _, shown in lookup.observed for value in shown}
         if lookup.word is None and kinds and TEXT not in kinds and {value.kind for value in values} - kinds:
             raise ShapeMismatch(f"the values for {asked!r} of {subject.text} are of another kind")
+
+    def _is_complete(self, ask: str, values: Sequence[ReplayValue]) -> bool:
+        """Whether there is one value, as for every subject of which demonstrations ask this."""
+        shown = [
+            len(observed)
+            for program in self._library
+            for lookup in program.lookups
+            if program.filled_ask(lookup) == ask
+            for _, observed in lookup.observed
+        ]
+        return len(values) == 1 and max(shown, default=2) == 1
 
     def _follow_way(self, way: LookUpWay, lookup: LookUp, ask: str, subject: ReplayValue) -> ReplayMoves:
         observations: list[Mapping[str, Any]] = []

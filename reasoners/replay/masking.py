@@ -11,6 +11,7 @@ from reasoners.replay.values import (
     tokenize,
 )
 from tools.tool import EncodeFunction
+from worlds import terms
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
 from worlds.source import World
@@ -22,6 +23,8 @@ MAX_NAME_WORDS = 14
 """The most words of a name that is looked up in the world."""
 MAX_COMPARED_LABELS = 400
 """In a graph with more relations, a word names a relation only by its exact label."""
+PROBED_ARTICLES, MIN_STATED_SHARE = 40, 0.5
+"""The articles that are compared with the graph, and the share of its values that they state at least."""
 DESCRIBING_SENTENCES = 2
 """The first sentences of an article, which say what kind of thing it is about."""
 
@@ -149,6 +152,23 @@ class WorldWords:
             return exact
         place = find_similar(phrase, labels, self._encode)
         return None if place is None else labels[place]
+
+    def spreads_facts(self) -> bool:
+        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
+        if self._text is None or self._graph is None:
+            return False
+        stated = total = 0
+        for article in self._text.list_articles(PROBED_ARTICLES):
+            if article.entity is None:
+                continue
+            rows = self._graph.query(
+                f"SELECT DISTINCT ?value WHERE {{ {terms.format_node(article.entity)} ?relation ?value }}"
+            ).rows
+            ids = [cell.value for (cell,) in rows if cell is not None and cell.kind == "entity"]
+            labels = [entity.label for entity in self._graph.entities(ids)]
+            total += len(labels)
+            stated += sum(label.casefold() in article.text.casefold() for label in labels)
+        return stated < MIN_STATED_SHARE * total
 
     def describes(self, name: str, word: str) -> bool:
         """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""

@@ -14,7 +14,7 @@ MIN_RELATION_COSINE, MIN_RELATION_LEAD = 0.84, 0.15
 ENTITY, DATE, NUMBER, TEXT = "entity", "date", "number", "text"
 _DISTINGUISHING_WORDS = frozenset(
     (
-        "after before between during ever every how last many more most much no nor not only over same under until "
+        "after before during ever every how last many more most much no nor not only over same under until "
         "when where why"
     ).split()
 )
