@@ -244,7 +244,9 @@ class TraceCompiler:
         best = max(data.get("best", ()), key=lambda sentence: float(sentence["score"]), default=None)
         if taken or best is None:
             return list(taken.values())
-        answers = [a for a in self._answer.split(SEPARATOR) if len(a) > 1 and a in best["text"]]
+        texts = [best["text"], *(sentence["text"] for sentence in data["best"])]
+        parts = [part for part in self._answer.split(SEPARATOR) if len(part) > 1]
+        answers = next((stated for text in texts if (stated := [part for part in parts if part in text])), [])
         dates = [match.group() for match in DATE_PATTERN.finditer(best["text"])]
         if answers and not subjects & set(map(normalize_name, answers)):
             return [ReplayValue(answer) for answer in answers]
@@ -325,6 +327,8 @@ class TraceCompiler:
         for first in range(len(tokens)):
             for last in range(first, len(tokens)):
                 run = [stem(word) for word, _, _ in tokens[first : last + 1]]
+                if any(tokens[first][1] < slot.start < tokens[last][2] for slot in slots):
+                    break
                 is_inside = any(words[start : start + len(run)] == run for start in range(len(words)))
                 is_inside &= NAME in ask or run == words
                 if is_inside and not {run[0], run[-1]} & UNREMARKABLE_WORDS and (not longest or len(run) > longest[0]):

@@ -217,7 +217,7 @@ class ProgramFollower:
                 f"{subject.text} has {len(values)} values for {asked!r} where the demonstration has one"
             )
         kinds = {value.kind for _, shown in lookup.observed for value in shown}
-        if lookup.word is None and kinds and TEXT not in kinds and {value.kind for value in values} - kinds:
+        if lookup.word is None and kinds and TEXT not in kinds and {value.kind for value in values} - kinds - {TEXT}:
             raise ShapeMismatch(f"the values for {asked!r} of {subject.text} are of another kind")
 
     def _is_complete(self, ask: str, values: Sequence[ReplayValue]) -> bool:

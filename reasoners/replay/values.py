@@ -18,7 +18,7 @@ _DISTINGUISHING_WORDS = frozenset(
         "when where why"
     ).split()
 )
-FUNCTION_WORDS = (STOP_WORDS | {"than", "there"}) - _DISTINGUISHING_WORDS
+FUNCTION_WORDS = (STOP_WORDS | {"than", "there", "doe"}) - _DISTINGUISHING_WORDS
 """Words that may differ between two questions with the same meaning."""
 UNREMARKABLE_WORDS = FUNCTION_WORDS | _DISTINGUISHING_WORDS
 """Words that name no relation."""
