@@ -35,6 +35,8 @@ from reasoners.replay.values import (
     UNREMARKABLE_WORDS,
     ReplayValue,
     find_similar,
+    is_unremarkable,
+    iterate_runs,
     list_values,
     read_context,
     stem,
@@ -130,7 +132,7 @@ class TraceCompiler:
         spans = {
             (part.start, part.end)
             for part in parts
-            if isinstance(part, SlotText) and not _is_unremarkable(self._question[part.start : part.end])
+            if isinstance(part, SlotText) and not is_unremarkable(self._question[part.start : part.end])
         }
         inner = [s for s in spans if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in spans)]
         for arguments in self._parts.values():
@@ -265,14 +267,14 @@ class TraceCompiler:
                 if match := re.search(rf"(?<!\w){re.escape(value.text)}(?!\w)", sentence):
                     before, after = read_context(sentence, match.start(), match.end(), subject.text)
                     # Only words with a meaning of their own, or a mark, tell what a value is.
-                    if after or not _is_unremarkable(before.replace(NAME, "")):
+                    if after or not is_unremarkable(before.replace(NAME, "")):
                         yield before, after
 
     def _named_in_question(self, position: int, sentence: str, subjects: set[str]) -> list[ReplayValue]:
         """The words at the end of a sentence that the question has too, but the ask has not: a value that it names."""
         shared = [word for word, _, _ in tokenize(sentence)]
         asked = {w for value in self._steps[position].arguments.values() for w, _, _ in tokenize(str(value))}
-        for phrase in _iterate_runs(self._question):
+        for phrase in iterate_runs(self._question):
             words = [word for word, _, _ in tokenize(phrase)]
             is_name = any(normalize_name(phrase) in subject for subject in subjects)
             if shared[-len(words) :] == words and not is_name and not asked.intersection(words):
@@ -343,20 +345,6 @@ def _replace_word(text: str, word: str) -> str:
         if count:
             return replaced
     return text
-
-
-def _iterate_runs(text: str) -> Iterator[str]:
-    """Yield the runs of up to four words that neither begin nor end with a function word, the longest first."""
-    tokens = tokenize(text)
-    for count in range(4, 0, -1):
-        for first in range(len(tokens) - count + 1):
-            run = tokens[first : first + count]
-            if not {run[0][0], run[-1][0]} & UNREMARKABLE_WORDS:
-                yield text[run[0][1] : run[-1][2]]
-
-
-def _is_unremarkable(text: str) -> bool:
-    return all(word in UNREMARKABLE_WORDS for word, _, _ in tokenize(text))
 
 
 def _split_span(part: ArgumentPart, spans: Sequence[tuple[int, int]], question: str) -> Iterator[ArgumentPart]:

@@ -1,7 +1,7 @@
 """The values and words that replay compares: names, dates and numbers of questions and observations."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,3 +153,18 @@ def read_values(
                 value = ReplayValue(sentence[match.start() : end])
                 values[value.key] = value
     return list(values.values())
+
+
+def iterate_runs(text: str) -> Iterator[str]:
+    """Yield the runs of up to four words that neither begin nor end with a function word, the longest first."""
+    tokens = tokenize(text)
+    for count in range(4, 0, -1):
+        for first in range(len(tokens) - count + 1):
+            run = tokens[first : first + count]
+            if not {run[0][0], run[-1][0]} & UNREMARKABLE_WORDS:
+                yield text[run[0][1] : run[-1][2]]
+
+
+def is_unremarkable(text: str) -> bool:
+    """Whether a text has no word with a meaning of its own."""
+    return all(word in UNREMARKABLE_WORDS for word, _, _ in tokenize(text))
