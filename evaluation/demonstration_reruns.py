@@ -10,9 +10,14 @@ from uuid import UUID
 from db.libraries import DemonstrationFilter, find_version, list_matching_ids
 from db.models import Step
 from db.trace_record import TraceRecord
-from db.traces import load_trace
+from db.traces import load_trace, load_traces
 from evaluation.selection_usage import Report, load_report, save_report
+from reasoners.base import Task
 from reasoners.provenance import BrokenOrigin, Origin, resolve_origin
+from reasoners.replay.agent import ReplayReasoner
+from runs.budget import RunLimits
+from runs.recorders import MemoryRecorder
+from runs.runner import RunControl, run_reasoner
 from runs.services import Services
 from tools.tool import Tool, ToolContext, ToolResult
 from worlds.folder import WorldError
@@ -141,6 +146,42 @@ def _find_changed_step(origin: Origin, question: str, data_before: StepData, dat
 
 def _mark_broken(step: StepDrift, why: str) -> StepDrift:
     return step if step.state == "broken" else replace(step, state="broken", why=why)
+
+
+def check_repetition(record: TraceRecord, context: ToolContext, tools: Sequence[Tool]) -> str | None:
+    """Why replay does not repeat a demonstration on its own question; None if it does, with the same answer."""
+    recorder = MemoryRecorder()
+    task = Task(record.question.text, replace(context, chat=None), tools, [record])
+    outcome = run_reasoner(ReplayReasoner(), task, recorder, RunControl(RunLimits(steps=None, seconds=None)))
+    if outcome.answers is None:
+        return outcome.failure or outcome.ending
+    shown = [(step.tool, step.arguments) for step in record.steps if step.tool is not None]
+    made = [(step.tool, step.arguments) for step in recorder.steps]
+    if made != shown:
+        place = next((at for at, pair in enumerate(zip(made, shown, strict=False), 1) if pair[0] != pair[1]), len(made))
+        return f"call {place} is another one than in the demonstration"
+    if outcome.answers.final_answer != record.trace.final_answer:
+        return f"it answers {outcome.answers.final_answer!r} in place of {record.trace.final_answer!r}"
+    return None
+
+
+def check_repetitions(services: Services, library: str) -> Report:
+    """Have replay answer the own question of each demonstration of a library version; counts, and why some differ."""
+    with services.database.read() as session:
+        records = list(
+            load_traces(session, list_matching_ids(session, DemonstrationFilter(), find_version(session, library).id))
+        )
+    failures = []
+    for record in records:
+        try:
+            context = services.tool_context(record.project.world)
+        except (WorldError, SourceError) as error:
+            failures.append({"id": str(record.trace.id), "why": str(error)})
+            continue
+        tools = services.tool_registry().offered_tools(context.world, record.project.tools)
+        if (why := check_repetition(record, context, tools)) is not None:
+            failures.append({"id": str(record.trace.id), "why": why})
+    return {"demonstrations": len(records), "repeat": len(records) - len(failures), "not": failures}
 
 
 _STATES_BY_SEVERITY = ("broken", "differs")

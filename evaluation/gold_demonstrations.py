@@ -16,6 +16,7 @@ from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import QUESTIONS_FILE
 from reasoners.base import ReasonerError, Task
 from reasoners.registry import REASONERS, find_reasoner, make_reasoner
+from reasoners.replay.compiler import build_program
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
@@ -90,6 +91,7 @@ def make_reasoner_gold_trace(
     return TraceRecord(project, question, trace, recorder.steps, run=run)
 
 
+GRAPH_SOURCE = "graph"
 MAX_DEMONSTRATION_STEPS = 12
 """Longer traces are not used, since they are hard to read and do not fit a prompt."""
 
@@ -99,31 +101,43 @@ def make_demonstrations(
 ) -> Iterator[TraceRecord]:
     """Yield `count` gold traces, of each kind of question in turn; fewer if too few succeed in few steps.
 
-    Within a kind, questions with a combination of sources that was not used yet come first.
+    Within a kind, questions whose template and whose combination of sources were not used yet come first. Traces that
+    replay can follow on other questions come before the others.
     """
-    made = 0
-    used_sources: set[str] = set()
-    for position, record in _round_robin(records, used_sources):
+    others, made = [], 0
+    used: set[tuple[str, str]] = set()
+    for position, record in _round_robin(records, used):
         if made == count:
             return
         gold = make_gold_trace(record, world, project, position)
-        if gold.trace.status == "approved" and 1 < len(gold.steps) <= MAX_DEMONSTRATION_STEPS:
-            used_sources.add(_required_sources(record))
-            made += 1
-            yield gold
+        if gold.trace.status != "approved" or not 1 < len(gold.steps) <= MAX_DEMONSTRATION_STEPS:
+            continue
+        if build_program(gold, world.context.encode).problem is not None:
+            others.append(gold)
+            continue
+        used.update(_novelties(record))
+        made += 1
+        yield gold
+    yield from others[: count - made]
 
 
-def _round_robin(records: Sequence[QuestionRecord], used_sources: set[str]) -> Iterator[tuple[int, QuestionRecord]]:
+def _round_robin(records: Sequence[QuestionRecord], used: set[tuple[str, str]]) -> Iterator[tuple[int, QuestionRecord]]:
     """Yield the questions with their positions, one of each kind in turn."""
     remaining: dict[str | None, list[tuple[int, QuestionRecord]]] = {}
     for position, record in enumerate(records, 1):
         remaining.setdefault(record.kind, []).append((position, record))
     while any(remaining.values()):
         for entries in filter(None, remaining.values()):
-            chosen = next((entry for entry in entries if _required_sources(entry[1]) not in used_sources), entries[0])
+            chosen = max(entries, key=lambda entry: _preference(entry[1], used))
             entries.remove(chosen)
             yield chosen
 
 
-def _required_sources(record: QuestionRecord) -> str:
-    return str(record.details["needs"])
+def _preference(record: QuestionRecord, used: set[tuple[str, str]]) -> tuple[int, bool]:
+    """New ones first; among them those that the graph helps to answer, since its values need no reading."""
+    return len(_novelties(record) - used), GRAPH_SOURCE in str(record.details["needs"][0])
+
+
+def _novelties(record: QuestionRecord) -> set[tuple[str, str]]:
+    """What a demonstration of the question may be the first to show: its template, and its sources in its kind."""
+    return {("template", str(record.details["template"])), (str(record.kind), str(record.details["needs"]))}

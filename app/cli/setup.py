@@ -25,7 +25,7 @@ DEFAULT_WORLD = "default"
 DEFAULT_PROJECT = "Fictional people"
 WORLD_OPTIONS = GenerationOptions(people=1000, seed=1, depth=6, per_template=4, split="text=50,graph=35,web=15")
 """A thousand people, whose facts are split between text, graph and web, and three hundred questions."""
-DEMONSTRATION_COUNT = 20
+DEMONSTRATION_COUNT = 60
 
 
 def setup() -> None:
