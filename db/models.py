@@ -1,4 +1,4 @@
-"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py and db/rate_limits.py.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py and db/leases.py.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft

@@ -51,7 +51,7 @@ VERBS = {
     "tools": Verb("app.cli.tools:app", "List and check the tools, and report their quality."),
     "models": Verb("app.cli.models:app", "List the profiles of language models, and test their servers."),
     "evaluate": Verb("app.cli.evaluate:evaluate", "Measure how well a reasoner answers, by kind of question."),
-    "judge": Verb("app.cli.judge:judge", "A model judges the answers of a verification, beside people's labels."),
+    "judge": Verb("app.cli.score:judge", "A model judges the answers of a verification, beside people's labels."),
     "verify": Verb("app.cli.verify:verify", "Ask questions with gold answers, and put failures in the queue."),
     "compare": Verb("app.cli.runs:compare", "Compare runs over the same questions, with intervals and tests."),
     "runs": Verb("app.cli.runs:app", "List runs, and exchange them as evaluation logs."),

@@ -1,14 +1,31 @@
-"""`showhow score`: scores a file of predictions by a metric of its data set; nothing is stored."""
+"""`showhow score` scores predictions by a metric of their data set; `showhow judge` has a model judge answers."""
 
-from collections.abc import Iterator
+import csv
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.options import (
+    ConcurrencyOption,
+    ProfileOption,
+    TotalCostLimitOption,
+    TotalTimeLimitOption,
+    TotalTokenLimitOption,
+)
+from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.progress import print_count, print_progress
+from app.services import services
+from db import verifications
+from db.review import add_labels
+from evaluation.judge_models import JudgingOptions, judge_run, read_labels, report_preferences, report_ratings
 from evaluation.metrics import find_dataset_metric, list_dataset_metrics
 from evaluation.prediction_files import ENDINGS, read_cases, score_cases
+from evaluation.shared_model import TotalLimits
 
 LIST = "list"
 """The value of --metric that lists the metrics."""
@@ -66,3 +83,101 @@ def _report_lines(report: dict[str, Any]) -> Iterator[str]:
 
 def _format_value(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
+
+
+def judge(  # noqa: PLR0913 - every option of the verb is one parameter
+    run: Annotated[str, typer.Argument(help="The id of the verification; `showhow verify --list` lists them.")],
+    *,
+    profile: ProfileOption = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="ID", help="Compare with the answers of this verification, in both orders.")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="People's labels to store first: CSV or JSON Lines with question, value, person, aspect."),
+    ] = None,
+    at_once: ConcurrencyOption = 2,
+    most_money: TotalCostLimitOption = None,
+    most_tokens: TotalTokenLimitOption = None,
+    most_seconds: TotalTimeLimitOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with the labels, shares and agreement.")] = False,
+) -> None:
+    """Have a model judge the answers of a verification that it has not judged yet, and report its verdicts."""
+    parts = services()
+    run_id, other_id = _parse_id(run), None if against is None else _parse_id(against)
+    with parts.database.read() as session:
+        stored = verifications.find_verification(session, run_id)
+    if labels is not None:
+        read = read_labels(_read_rows(labels))
+        with parts.database.begin() as session:
+            rows = [(label.question, label.aspect, label.value, label.person) for label in read]
+            print_progress(f"{add_labels(session, run_id, rows):,} new labels of people are stored")
+    options = JudgingOptions(
+        profile, other_id, at_once, TotalLimits(most_money, most_tokens, most_seconds), print_progress
+    )
+    with fail_on_interrupt("the judging was stopped; the same command judges the rest"):
+        result = judge_run(parts, run_id, options, Event(), lambda done, total: print_count(done, total, "answers"))
+    if other_id is None:
+        report = report_ratings(parts.database, stored, result.judge)
+        lines = list(_rating_lines(report))
+    else:
+        report = report_preferences(parts.database, stored, result.judge, other_id)
+        lines = list(_preference_lines(report))
+    report |= {"without_verdict": list(result.without_verdict)}
+    emit(report, "\n".join([*lines, *result.without_verdict]), as_json=as_json)
+
+
+def _parse_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
+
+
+def _read_rows(file: Path) -> list[Mapping[str, Any]]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        if file.suffix.lower() == ".csv":
+            return list(csv.DictReader(text.splitlines()))
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+        raise CommandError(f"{file} cannot be read as CSV or JSON Lines: {error}") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise CommandError(f"{file} has a line that is no JSON object; each needs question, value and person")
+    return rows
+
+
+def _rating_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{report['judge']} has judged {report['judged']:,} answers"
+    for aspect, rated in report["aspects"].items():
+        counts = ", ".join(f"{count:,} {label}" for label, count in rated["labels"].items())
+        people = ", ".join(f"{count:,} {label}" for label, count in rated["people"].items())
+        yield f"  {aspect:16} {counts}" + (f"  (people: {people})" if any(rated["people"].values()) else "")
+    agreement = report["agreement"]
+    titles = {
+        "share_true": "true, as judged",
+        "sensitivity": "sensitivity",
+        "specificity": "specificity",
+        "corrected_share": "true, corrected by the judge's errors",
+        "prediction_powered_share": "true, judge and people together",
+    }
+    yield from (f"  {_format_share(agreement[name])}  {title}" for name, title in titles.items() if name in agreement)
+    if "kappa" in agreement:
+        yield f"  {agreement['kappa']:.3f}  Cohen's kappa with people, over {agreement['labelled_by_both']:,} answers"
+    if "note" in agreement:
+        yield f"Note: {agreement['note']}"
+
+
+def _preference_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    counts = f"{report['win']:,} won, {report['tie']:,} tied, {report['loss']:,} lost"
+    yield f"{report['judge']} has compared {report['compared']:,} answers in both orders: {counts}"
+    if report["compared"]:
+        yield f"  {_format_share(report['mean'])}  mean (won 1, tied 0.5); sign test p = {report['sign_test_p']:.4f}"
+        yield f"  {report['depends_on_order']:,} verdicts depend on the order, and count as ties"
+        if report["first_preferred"] is not None:
+            yield f"  {_format_share(report['first_preferred'])}  of the preferences are for the answer read first"
+
+
+def _format_share(share: Mapping[str, Any]) -> str:
+    interval = "" if share["interval"] is None else " ({:.3f} to {:.3f})".format(*share["interval"])
+    return f"{share['value']:.3f}{interval}"

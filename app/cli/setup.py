@@ -50,7 +50,7 @@ def prepare(parts: Services) -> None:
 def make_default_world(parts: Services, world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations, unless they exist."""
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
-    from evaluation.gold_demonstrations import make_demonstrations, open_gold_world  # noqa: PLC0415
+    from evaluation.demonstration_reruns import make_demonstrations, open_gold_world  # noqa: PLC0415
 
     folder = parts.settings.worlds_folder / world
     if not (folder / WORLD_FILE).is_file():

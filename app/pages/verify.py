@@ -8,8 +8,8 @@ import streamlit as st
 from app.pages.ask.form import SELECTION_LABELS
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
+from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
-from app.widgets.library_choice import list_versions
 from app.widgets.page_layout import escape_html, escape_markdown, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project

@@ -15,10 +15,9 @@ from reasoners.provenance import (
 )
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
 from reasoners.replay.compiler import build_program
-from reasoners.replay.demonstration import Program, list_subprograms
+from reasoners.replay.demonstration import Program, WorldWords, list_subprograms, mask_question
 from reasoners.replay.derivations import UndecidedAnswer
 from reasoners.replay.follower import ProgramFollower, ReplayCalls, ShapeMismatch, call_key
-from reasoners.replay.masking import WorldWords, mask_question
 from tools.tool import EncodeFunction
 from worlds.text_normalization import normalize_name
 

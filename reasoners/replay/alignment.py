@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from reasoners.replay.demonstration import Program, is_label
-from reasoners.replay.derivations import ALL, OPPOSITES, SYMMETRIC
-from reasoners.replay.masking import MaskedQuestion, Words, WorldWords
-from reasoners.replay.values import (
+from reasoners.replay.demonstration import MaskedQuestion, Program, Words, WorldWords, is_label
+from reasoners.replay.derivations import (
+    ALL,
     DATE,
     FUNCTION_WORDS,
     NUMBER,
+    OPPOSITES,
+    SYMMETRIC,
     UNREMARKABLE_WORDS,
     ReplayValue,
     stem,

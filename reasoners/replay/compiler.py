@@ -29,9 +29,6 @@ from reasoners.replay.demonstration import (
 from reasoners.replay.derivations import (
     COMPARISONS_OF_VALUES,
     SEPARATOR,
-    recognize_derivation,
-)
-from reasoners.replay.values import (
     UNREMARKABLE_WORDS,
     ReplayValue,
     find_similar,
@@ -39,6 +36,7 @@ from reasoners.replay.values import (
     iterate_runs,
     list_values,
     read_context,
+    recognize_derivation,
     stem,
     tokenize,
 )

@@ -25,11 +25,21 @@ from reasoners.replay.demonstration import (
     LookUpWay,
     Program,
     WayCall,
+    WorldWords,
     fill_word,
 )
-from reasoners.replay.derivations import ALL, NONE, NoValue, derive_answer
-from reasoners.replay.masking import WorldWords
-from reasoners.replay.values import DATE, TEXT, ReplayValue, is_form, list_values, read_values
+from reasoners.replay.derivations import (
+    ALL,
+    DATE,
+    NONE,
+    TEXT,
+    NoValue,
+    ReplayValue,
+    derive_answer,
+    is_form,
+    list_values,
+    read_values,
+)
 from tools.tool import ToolResult
 from worlds.text_normalization import normalize_name
 

@@ -60,7 +60,7 @@ assert "countWords" in str(prompt)
 
 def show_choice():
     from app.services import services
-    from app.widgets.tool_choice import choose_tools
+    from app.widgets.choices import choose_tools
     from db.projects import find_project
 
     with services().database.read() as session:

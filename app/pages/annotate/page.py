@@ -20,12 +20,12 @@ from app.pages.annotate.recorder import AnnotationRecorder
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
+from app.widgets.choices import show_missing_tools
 from app.widgets.notebook import show_trace
 from app.widgets.observation import name_lookup
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import current_user
 from app.widgets.queue import OpenedTrace, current_trace, fork_returned_trace, open_next_question, show_queue_header
-from app.widgets.tool_choice import show_missing_tools
 from db import queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.widgets.library_choice import LibraryStamp, SelectedLibrary, list_versions, load_demonstrations
+from app.widgets.choices import LibraryStamp, SelectedLibrary, list_versions, load_demonstrations
 from app.widgets.page_layout import escape_markdown
 from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database

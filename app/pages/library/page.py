@@ -10,7 +10,7 @@ from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.library_choice import SelectedLibrary, choose_library, list_versions
+from app.widgets.choices import SelectedLibrary, choose_library, list_versions
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.table import TableCell, show_table

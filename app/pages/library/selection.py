@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
-from app.widgets.library_choice import SelectedLibrary
+from app.widgets.choices import SelectedLibrary
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.selection import SelectionOptions, ask_selection_options, render_pick_reasons
 from app.widgets.table import TableCell, show_table

@@ -11,8 +11,8 @@ import streamlit as st
 
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selection import open_selected_library
+from app.widgets.choices import SelectedLibrary
 from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, show_verb_job, start_verb_job
-from app.widgets.library_choice import SelectedLibrary
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import current_user
 from app.widgets.selection import SelectionOptions, ask_selection_options

@@ -9,11 +9,11 @@ import streamlit as st
 
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
+from app.widgets.choices import choose_tools
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project
 from app.widgets.table import TableCell, show_bar_chart, show_table
-from app.widgets.tool_choice import choose_tools
 from db.libraries import MODELS, PEOPLE
 from db.models import User
 from db.projects import list_projects

@@ -5,9 +5,8 @@ import streamlit as st
 from app.pages.main import shortcuts_of
 from app.pages.worlds.create_world import show_generate_dialog, show_import_dialog
 from app.pages.worlds.explorer import show_console, show_world_explorer
-from app.pages.worlds.overview import show_world_overview
 from app.pages.worlds.questions import show_world_questions
-from app.pages.worlds.world_choice import SelectedWorld, choose_world
+from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
 from app.services import services as process_services
 from app.widgets.job_panel import show_world_jobs
 from app.widgets.page_layout import choose_view, format_sentence, show_shortcuts_button

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from reasoners.replay.derivations import (
     Evidence,
     LookUpResult,
+    ReplayValue,
     UndecidedAnswer,
     derive_answer,
     recognize_derivation,
 )
-from reasoners.replay.values import ReplayValue
 
 
 def result(root: int, **values: str | list[str]) -> LookUpResult:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reasoners.replay.values import ReplayValue, is_form, parse_date, read_context, read_values, stem, tokenize
+from reasoners.replay.derivations import ReplayValue, is_form, parse_date, read_context, read_values, stem, tokenize
 
 
 @pytest.mark.parametrize(
