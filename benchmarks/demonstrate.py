@@ -27,7 +27,7 @@ from evaluation.metrics import score_answer
 from fewshot_library.formats import find_writer
 from fewshot_library.formats.format import TraceExport
 from reasoners.replay.compiler import build_program
-from reasoners.replay.values import ReplayValue, list_values
+from reasoners.replay.derivations import ReplayValue, list_values
 from runs.services import Services
 from settings import Settings
 from tools.tool import EncodeFunction, ToolContext
