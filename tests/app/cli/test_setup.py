@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.setup import DEMONSTRATION_COUNT
 from db.models import GENERATED_REASONER
 from fewshot_library.formats import showhow
 from fiction.questions.question_file import read_question_rows
@@ -103,7 +104,7 @@ def test_the_demonstrations_are_generated_traces_of_every_kind_with_the_gold_ans
     command = [SHOWHOW, "traces", "export", str(file), "--status", "approved"]
     subprocess.run(command, env=environment_of(prepared), cwd=prepared, capture_output=True, check=True)
     records = list(showhow.read_records(file))
-    assert len(records) == 20
+    assert len(records) == DEMONSTRATION_COUNT
     kinds = {row["kind"] for row in read_question_rows(prepared / "worlds" / "default")}
     assert {record.question.kind for record in records} == kinds
     for record in records:
