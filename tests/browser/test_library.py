@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.cli.setup import DEMONSTRATION_COUNT
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
 
@@ -166,7 +167,7 @@ def test_demonstrations_are_run_again_and_differences_are_shown_side_by_side(pag
     home.run("library", "freeze", "made", "--project", "Fictional people")
     ned = Librarian(page, home.url, "ned")
     ned.open("made", view="drift")
-    ned.click("Run 20 demonstrations again")
+    ned.click(f"Run {DEMONSTRATION_COUNT} demonstrations again")
     expect(page.get_by_text("Every observation is the same as recorded.")).to_be_visible(timeout=90_000)
     # The world of the published demonstrations does not exist here.
     ned.open("mintaka", view="drift")

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.cli.setup import DEMONSTRATION_COUNT
 from tests.browser.librarian import Librarian
 from tests.browser.server import SHOWHOW, Showhow
 from tests.servers.model import ModelServer, Request
@@ -142,7 +143,7 @@ def test_a_repaired_failure_becomes_a_demonstration_that_corrects_the_others(pag
     # The repair of a question is no demonstration for the question itself.
     assert [row[1] for row in vera.failures()] == ["Who is number 1?"]
     library = json.loads(home.run("library", "show", "default:2", "--json"))
-    assert len(library["demonstrations"]) == 21
+    assert len(library["demonstrations"]) == DEMONSTRATION_COUNT + 1
 
 
 def test_a_verification_is_watched_paused_stopped_and_continued(page: Page, home: Showhow):
