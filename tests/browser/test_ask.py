@@ -84,11 +84,11 @@ def ask_refused_question(ida: Asker, question: str) -> str:
 
 
 def fix_run(ida: Asker, person: str, town: str) -> str:
-    """Fork before the last step, read the article and submit the answer; returns the id of the fixed trace."""
+    """Continue from the steps of the run, read the article and submit the answer; returns the id of the fixed trace."""
     page, refused_trace = ida.page, ida.trace
     form = page.locator(".st-key-composer")
-    kept = ida.steps.count() - 1
-    ida.steps.last.get_by_role("button", name="Fix this").click()
+    kept = ida.steps.count()
+    page.locator(".st-key-fix button").click()
     form.wait_for()
     page.wait_for_load_state("networkidle")
     ida.settle()
