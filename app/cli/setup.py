@@ -25,7 +25,7 @@ DEFAULT_WORLD = "default"
 DEFAULT_PROJECT = "Fictional people"
 WORLD_OPTIONS = GenerationOptions(people=1000, seed=1, depth=6, per_template=4, split="text=50,graph=35,web=15")
 """A thousand people, whose facts are split between text, graph and web, and three hundred questions."""
-DEMONSTRATION_COUNT = 60
+DEMONSTRATION_COUNT = 20
 
 
 def setup() -> None:
@@ -50,7 +50,7 @@ def prepare(parts: Services) -> None:
 def make_default_world(parts: Services, world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations, unless they exist."""
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
-    from evaluation.demonstration_reruns import make_demonstrations, open_gold_world  # noqa: PLC0415
+    from evaluation.gold_demonstrations import make_demonstrations, open_gold_world  # noqa: PLC0415
 
     folder = parts.settings.worlds_folder / world
     if not (folder / WORLD_FILE).is_file():
