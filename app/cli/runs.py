@@ -112,7 +112,14 @@ def _list_latest_runs(database: Database, project: str | None) -> list[UUID]:
     if project is None:
         raise CommandError("name the ids of at least two runs, or a project with --project")
     runs = _load_runs(database, project)
+    if not runs:
+        raise CommandError(f"project {project!r} has no runs yet; `showhow verify` and `showhow runs import` make them")
     alike = [run.id for run in runs if run.questions_hash == runs[0].questions_hash]
+    if len(alike) < 2:
+        raise CommandError(
+            f"the latest run of {project!r}, {runs[0].id}, is the only one over its questions; "
+            "make another with `showhow verify`, or name the runs that `showhow runs list` lists"
+        )
     return alike[:MAX_COMPARED_RUNS][::-1]
 
 
@@ -145,8 +152,8 @@ def _find_metric(database: Database, run_ids: Sequence[UUID], text: str | None) 
         raise CommandError("none of these runs has a scored answer; finish them, or choose other runs")
     if text is None:
         return metrics[0]
-    name, _, version = text.partition(":")
-    matching = [metric for metric in metrics if metric.name == name and version in ("", str(metric.version))]
+    # The name of a judge or a scorer may contain colons too.
+    matching = [metric for metric in metrics if text in (metric.name, f"{metric.name}:{metric.version}")]
     if not matching:
         names = ", ".join(f"{metric.name}:{metric.version}" for metric in metrics)
         raise CommandError(f"no answer of these runs is scored by {text!r}; they have {names}")

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from sqlalchemy import select
 
+from db.attempts import MetricScore, save_scores
 from db.database import Database
+from db.models import Attempt
 from db.schema import upgrade
 from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns, make_questions
 
+JUDGED = "quality by ollama:judge:8b"
 README = Path(__file__).resolve().parents[3] / "README.md"
 PROGRAM = ".venv/bin/showhow "
 
@@ -78,7 +82,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ComparedRuns]:
     made = make_questions(store, 6)
     for score in (1.0, 0.0):
         outcomes = {(question.id, 1): {"ending": "answered", "score": score} for question in made.questions}
-        made.add_run(made.questions, outcomes, options={"k": int(score)})
+        run = made.add_run(made.questions, outcomes, options={"k": int(score)})
+    with store.begin() as session:
+        for attempt_id in session.scalars(select(Attempt.id).where(Attempt.run_id == run.id)):
+            save_scores(session, attempt_id, 0, [MetricScore(JUDGED, 1, 0.5)])
+    for seed in (1, 2):
+        alone = make_questions(store, 2, seed=seed)
+        if seed == 2:
+            alone.add_run(alone.questions, {})
     store.close()
     return folder, made
 
@@ -90,6 +101,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ComparedRuns]:
         (["compare", "--project", "None"], "there is no project 'None'"),
         (["compare", "{0}", "nothing"], "'nothing' is not the id of a run; `showhow runs list` lists them"),
         (["compare", "0", "{0}"], "begins the ids of several runs"),
+        (["compare", "--project", "Made 1"], "project 'Made 1' has no runs yet; `showhow verify`"),
+        (["compare", "--project", "Made 2"], "is the only one over its questions; make another with `showhow verify`"),
         (["compare", "{0}"], "choose 2 to 8 different runs"),
         (["compare", "{0}", "{1}", "--format", "xls"], "there is no format 'xls'"),
         (["compare", "{0}", "{1}", "--rows"], "answers are written as csv, json, parquet"),
@@ -121,3 +134,17 @@ def test_a_metric_is_named_with_its_version_and_a_run_by_the_beginning_of_its_id
     assert re.search(
         r"\+1\.000 \[.*\] from replay, k=0, .* 6 gains, 0 losses, 0 ties", run_in_process(folder, *words).stdout
     )
+
+
+@pytest.mark.parametrize("metric", [JUDGED, f"{JUDGED}:1"])
+def test_a_metric_whose_name_has_colons_is_named_with_or_without_its_version(
+    home: tuple[Path, ComparedRuns], metric: str
+):
+    folder, made = home
+    words = [*(str(run.id) for run in made.runs), "--metric", metric, "--format", "json"]
+    done = run_in_process(folder, "compare", *words)
+    assert done.returncode == 0, done.stderr
+    assert [(row["metric"], row["score"]) for row in json.loads(done.stdout)] == [
+        (JUDGED, None),
+        (JUDGED, 0.5),
+    ]
