@@ -1,9 +1,16 @@
-"""Text to SPARQL: the share of correct first queries of the grammar, on real questions over a real graph."""
+"""Text to SPARQL: the queries of the grammar for real questions and for paraphrases, over a real graph.
+
+A paraphrase is answered rightly, wrongly (by anything but its gold answers), by no value, or refused. Its gold answers
+are read from the file of the graph, not by a query.
+"""
 
 import json
+import random
 import re
 import resource
 import statistics
+import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,14 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyoxigraph
 
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from tools.arguments import require_graph
 from tools.registry import BUILT_IN_TOOLS
-from tools.tool import ToolContext
+from tools.text_to_sparql.candidates import CERTAIN_SIMILARITY
+from tools.tool import EncodeFunction, ToolContext
 from worlds.build import WorldContents, build_world
 from worlds.importers import read_articles
 from worlds.open import open_world
-from worlds.source import World
+from worlds.source import Relation, World
 
+OUTCOMES = ("right", "wrong", "empty", "refused")
+_PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
+_OPERATIONS = frozenset(["first", "last", "before", "same", "refuse"])
+_SEED = 1
 _DATE_FORMATS = ("%d %B %Y", "%B %d, %Y", "%B %Y")
 
 
@@ -61,6 +76,127 @@ def measure_first_queries(world: World, questions: Iterable[QueryQuestion]) -> Q
     count = len(seconds)
     median = statistics.median(seconds) * 1000 if seconds else 0.0
     return QueryMeasurement(count, count - len(missed), median, tuple(missed))
+
+
+@dataclass(frozen=True, slots=True)
+class Paraphrase:
+    """A question with its entities and gold answers: ids, literals, or yes and no; none if it has no answer."""
+
+    text: str
+    entities: tuple[str, ...]
+    answers: frozenset[str]
+
+
+class GraphFacts:
+    """The labels and facts of a graph's file."""
+
+    def __init__(self, file: Path) -> None:
+        self.labels: dict[str, str] = {}
+        self._objects: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for triple in pyoxigraph.parse(path=str(file), format=pyoxigraph.RdfFormat.TURTLE):
+            subject, predicate = (_local_name(str(node)) for node in (triple.subject, triple.predicate))
+            is_node = isinstance(triple.object, pyoxigraph.NamedNode)
+            value = _local_name(str(triple.object)) if is_node else getattr(triple.object, "value", "")
+            if predicate.endswith("label"):
+                self.labels[subject] = value
+            else:
+                self._objects[subject, predicate].add(value)
+        self.subjects = sorted({subject for subject, _ in self._objects if subject in self.labels})
+        self._ids = {label: id_ for id_, label in self.labels.items() if id_.startswith("P")}
+
+    def follow(self, start: str, relations: Iterable[str]) -> frozenset[str]:
+        """The values at the end of the relations, which are named by their labels."""
+        nodes = {start}
+        for relation in relations:
+            nodes = set().union(*(self._objects.get((node, self._ids[relation]), set()) for node in nodes))
+        return frozenset(nodes)
+
+
+def _local_name(iri: str) -> str:
+    return iri.strip("<>").rsplit("/", 1)[-1]
+
+
+def read_paraphrases(part: str) -> list[tuple[str, str]]:
+    """The forms of a part, development or test: a question with places for entities, and what answers it."""
+    table = tomllib.loads(_PARAPHRASES.read_text(encoding="utf-8"))
+    return [(text, answer) for text, answer in table[part]]
+
+
+def fill_paraphrases(facts: GraphFacts, forms: Iterable[tuple[str, str]], seed: int) -> Iterator[Paraphrase]:
+    """Each form with entities that have values, drawn by the seed, and the answers that the facts give."""
+    draw = random.Random(seed)  # noqa: S311 - a sample, no secret
+    for text, answer in forms:
+        first_word, _, after = answer.partition(" ")
+        operation, rest = (first_word, after) if first_word in _OPERATIONS else ("values", answer)
+        paths = [tuple(path.strip().split("/")[1:]) for path in rest.split(";")]
+        choices = [[node for node in facts.subjects if facts.follow(node, path)] for path in paths]
+        while True:
+            items = [draw.choice(choice) for choice in choices]
+            values = [facts.follow(item, path) for item, path in zip(items, paths, strict=True)]
+            ordered = operation in ("first", "last", "before")
+            tied = ordered and (any(len(value) > 1 for value in values) or values[0] == values[1])
+            if len(set(items)) == len(items) and not tied:
+                break
+        names = dict(zip("AB", (facts.labels[item] for item in items), strict=False))
+        yield Paraphrase(text.format(**names), tuple(items), _gold_answers(operation, items, values))
+
+
+def _gold_answers(operation: str, items: Sequence[str], values: Sequence[frozenset[str]]) -> frozenset[str]:
+    match operation:
+        case "refuse":
+            return frozenset()
+        case "first" | "last":
+            ends = sorted(zip(map(min, values), items, strict=True))
+            return frozenset([ends[0 if operation == "first" else -1][1]])
+        case "before":
+            return frozenset(["yes" if min(values[0]) < min(values[1]) else "no"])
+        case "same":
+            return frozenset(["yes" if values[0] & values[1] else "no"])
+        case _:
+            return values[0]
+
+
+def measure_paraphrases(
+    world: World, paraphrases: Iterable[Paraphrase], encode: EncodeFunction
+) -> tuple[Counter[str], list[str]]:
+    """The numbers of right, wrong, empty and refused answers, and the wrongly answered questions."""
+    context = ToolContext(world, encode)
+    counts, wrong = Counter(dict.fromkeys(OUTCOMES, 0)), []
+    for paraphrase in paraphrases:
+        outcome = _judge_paraphrase(context, paraphrase)
+        counts[outcome] += 1
+        if outcome == "wrong":
+            wrong.append(paraphrase.text)
+    return counts, wrong
+
+
+def _judge_paraphrase(context: ToolContext, paraphrase: Paraphrase) -> str:
+    arguments = {"question": paraphrase.text, "entity_ids": list(paraphrase.entities)}
+    written = BUILT_IN_TOOLS["generateQuery"].call(context, arguments).observation
+    if written is None or written.data["unexplained"]:
+        return "refused"
+    result = BUILT_IN_TOOLS["runQuery"].call(context, {"sparql": written.text}).observation
+    if result is None:
+        raise ValueError(f"The query for {paraphrase.text!r} does not run: {written.text}")
+    values = {row[0]["value"] for row in result.data["rows"] if row[0]}
+    if not values:
+        return "empty"
+    return "right" if values == paraphrase.answers else "wrong"
+
+
+def measure_phrases(relations: Sequence[Relation], encode: EncodeFunction) -> tuple[int, int, int]:
+    """How many phrases name a relation, are taken for a relation's name, and are so rightly."""
+    table = tomllib.loads(_PARAPHRASES.read_text(encoding="utf-8"))
+    phrases = [tuple(phrase.split("=")) for phrase in table["phrases"]]
+    labels = [relation.label for relation in relations]
+    rows = encode([*(phrase for phrase, _ in phrases), *labels])
+    similarities = rows[: len(phrases)] @ rows[len(phrases) :].T
+    certain = [
+        labels[int(row.argmax())] == name
+        for row, (_, name) in zip(similarities, phrases, strict=True)
+        if row.max() >= CERTAIN_SIMILARITY
+    ]
+    return sum(name in labels for _, name in phrases), len(certain), sum(certain)
 
 
 def _encode_as_zeros(texts: Sequence[str]) -> np.ndarray:
@@ -119,6 +255,29 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
         yield {"name": "query_writing", "value": round(measurement.share, 4), "unit": "share", "note": note, **shared}
         median = {"value": round(measurement.milliseconds, 2), "unit": "ms"}
         yield {"name": "query_writing_median", "note": f"one query, {name}", **median, **shared}
+    yield from _measure_paraphrase_parts(world, GraphFacts(source / "kg_full.ttl"))
+
+
+def _measure_paraphrase_parts(world: World, facts: GraphFacts) -> Iterator[dict[str, Any]]:
+    """Outcomes of the paraphrases, with and without the encoder, and of single phrases."""
+    encoder = SentenceEncoder(BUNDLED_MODEL)
+    for part in ("development", "test"):
+        paraphrases = list(fill_paraphrases(facts, read_paraphrases(part), _SEED))
+        unanswerable = sum(not paraphrase.answers for paraphrase in paraphrases)
+        for how, encode in (("with", encoder), ("without", _encode_as_zeros)):
+            counts, _ = measure_paraphrases(world, paraphrases, encode)
+            outcomes = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES)
+            note = (
+                f"{outcomes} of {len(paraphrases)} {part} paraphrases, {unanswerable} without an answer, {how} encoder"
+            )
+            share = round(counts["right"] / len(paraphrases), 4)
+            size = {"size": len(paraphrases), "value": share, "unit": "share"}
+            yield {"name": "query_paraphrases", "note": note, "peak_mb": _peak_mb(), **size}
+    names, certain, right = measure_phrases(require_graph(world, "query_paraphrases").vocabulary(), encoder)
+    note = (
+        f"{right} of {certain} phrases at or above {CERTAIN_SIMILARITY}; {names} phrases name a relation of the graph"
+    )
+    yield {"name": "query_phrases", "value": right, "size": certain, "unit": "phrases", "note": note}
 
 
 def _peak_mb() -> float:

@@ -1,12 +1,13 @@
 """The tool generateQuery: write a SPARQL query for a question, with a language model or the grammar."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from llm.client import ChatClient
 from tools.arguments import SPLIT_IDS_VALIDATOR, ToolError, normalize_id, require_graph
 from tools.parameter import Accepts
-from tools.text_to_sparql.candidates import SemanticRelationMatcher, find_candidates
+from tools.text_to_sparql.candidates import QueryCandidate, SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.llm_writer import QueryTrial, write_queries
 from tools.text_to_sparql.vocabulary import load_vocabulary
 from tools.tool import Observation, ToolContext
@@ -54,8 +55,20 @@ def _generate_by_grammar(
     candidates = find_candidates(graph, vocabulary, text, entities, guess)
     if not candidates:
         raise ToolError(_no_relation_message(graph, entities), ErrorKind.NOT_FOUND)
-    candidate_data = [{"sparql": c.sparql, "reading": c.reading, "score": c.score} for c in candidates]
-    return Observation(candidates[0].sparql, {"route": "grammar", "candidates": candidate_data})
+    unexplained = candidates[0].unexplained
+    readings = [asdict(candidate) | {"unexplained": list(candidate.unexplained)} for candidate in candidates]
+    complete = [reading for reading in readings if not reading["unexplained"]]
+    incomplete = [reading for reading in readings if reading["unexplained"]]
+    data = {"route": "grammar", "candidates": complete, "incomplete": incomplete, "unexplained": list(unexplained)}
+    return Observation(candidates[0].sparql if complete else _refusal_text(candidates[0]), data)
+
+
+def _refusal_text(candidate: QueryCandidate) -> str:
+    """The text in place of a query that would leave words of the question out."""
+    return (
+        f"No query is written: nothing in the graph is known for {', '.join(map(repr, candidate.unexplained))}, and "
+        f"without that the question would be another ({candidate.reading}); say it in the graph's words."
+    )
 
 
 def _generate_by_model(
@@ -77,6 +90,8 @@ def _generate_by_model(
                 f"{error} The language model did not help either: {reason[:_MAX_REASON_CHARACTERS]}",
                 error.kind,
             ) from error
+        return _trials_to_observation(result.empty_trials, {"tried": tried, "why": reason})
+    if observation.data["unexplained"] and result.empty_trials:
         return _trials_to_observation(result.empty_trials, {"tried": tried, "why": reason})
     return Observation(observation.text, {**observation.data, "why": reason, "tried": tried})
 

@@ -7,16 +7,14 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tools.arguments import ToolError
+from tools.entities import get_label, get_wikidata_id
 from tools.external.config import ExternalToolsConfig
 from tools.generate_query import generate_query
-from tools.get_label import get_label
-from tools.get_wikidata_id import get_wikidata_id
 from tools.graph_steps import get_head_entities, get_relations_as_head, get_relations_as_tail, get_tail_entities
 from tools.read import read
 from tools.run_query import run_query
+from tools.search import websearch, wikisearch
 from tools.tool import SourceKind, Tool
-from tools.websearch import websearch
-from tools.wikisearch import wikisearch
 from worlds.source import ErrorKind, World
 
 if TYPE_CHECKING:

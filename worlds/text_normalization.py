@@ -57,10 +57,14 @@ def make_storable(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def build_analyzer() -> tantivy.TextAnalyzer:
-    """An analyzer that splits text into runs of letters and digits, in lower case, without accents."""
+def build_analyzer(*, stemmed: bool = False) -> tantivy.TextAnalyzer:
+    """An analyzer that splits text into runs of letters and digits, in lower case, without accents.
+
+    `stemmed` reduces English words to their stems.
+    """
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    for token_filter in (tantivy.Filter.remove_long(60), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()):
+    filters = [tantivy.Filter.remove_long(60), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()]
+    for token_filter in [*filters, tantivy.Filter.stemmer("english")] if stemmed else filters:
         builder = builder.filter(token_filter)
     return builder.build()
 

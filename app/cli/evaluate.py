@@ -47,6 +47,7 @@ from evaluation.scoring import (
     sample_questions,
     score_outcome,
     summarize_calls,
+    summarize_refusals,
     summarize_scores,
     summarize_usage,
 )
@@ -64,10 +65,11 @@ from runs.preparation import RunConfig, prepare_task, record_profile
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
+from settings import DEFAULT_LIBRARY
 
 PROGRESS_INTERVAL = 10
-MAX_FAILURE_REASONS = 5
-"""The most frequent reasons of failure that are printed."""
+MAX_REASONS = 5
+"""The most frequent reasons of failure, and of refusal, that are printed."""
 
 
 def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
@@ -119,6 +121,11 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
+    if config.entry.uses_demonstrations and not config.entry.needs_model and config.library_version(parts) is None:
+        raise CommandError(
+            f"{config.reasoner} follows demonstrations, and there is no library {DEFAULT_LIBRARY!r}: run "
+            "showhow setup, or name another library with --library (showhow library list shows them)"
+        )
     stop, started = Event(), time.monotonic()
     chat = parts.chat_client(config.profile) if config.entry.needs_model and uses_model else None
     shared = SharedModel(chat, TotalLimits(most_money, most_tokens, most_seconds), stop, on_note=print_progress)
@@ -140,7 +147,8 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
         "skills": skills,
     }
     spent = summarize_usage(shared.used) | {"seconds": round(time.monotonic() - started, 3)}
-    summary = model | summarize_scores(scores) | {"left": left} | spent | summarize_calls(scores)
+    counts = summarize_scores(scores) | {"refusals": summarize_refusals(scores), "left": left}
+    summary = model | counts | spent | summarize_calls(scores)
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
 
 
@@ -210,7 +218,7 @@ def _count_results(results: Iterator[QuestionScore], total: int) -> Iterator[Que
         if score.ending not in ("answered", REFUSED):
             failures[str(score.failure)] += 1
         yield score
-    for reason, count in failures.most_common(MAX_FAILURE_REASONS):
+    for reason, count in failures.most_common(MAX_REASONS):
         print_progress(f"{count:,} failed: {reason}")
 
 
@@ -221,6 +229,8 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
             f"{group['answered']:4,} answered, {group['refused']:4,} refused, "
             f"{group['failed']:4,} failed of {group['questions']:4,}  {name}"
         )
+    for reason, count in list(summary["refusals"].items())[:MAX_REASONS]:
+        yield f"{count:4,} refused: {reason}"
     if summary["left"]:
         yield f"{summary['left']:,} questions are left unanswered and are not counted"
     yield f"{summary['reasoner']}, {format_usage(summary)}, {format_seconds(summary['seconds'])}"

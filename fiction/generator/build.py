@@ -103,8 +103,6 @@ def _send_all(pipe: "Connection[Any, Any]", work: Callable[..., Iterator[Any]], 
 
 
 PAGES_FILE = "pages.jsonl"
-GENERATOR_VERSION = 1
-"""Version of the generator; the same options give a different world under another version."""
 _MAX_SINGLE_PROCESS_PEOPLE = 40_000
 """Up to this many people, starting a worker process takes longer than the work."""
 
@@ -143,7 +141,6 @@ def generate_world(  # noqa: PLR0913 - what is generated, and how
         metadata = {
             "name": name,
             "kind": "generated",
-            "generator": GENERATOR_VERSION,
             **asdict(options),
             **counts,
             "hash": world_build.content_hash(),

@@ -1,4 +1,4 @@
-"""Articles of a universe: phrasings of its facts, one sentence per fact, and only facts that are not withheld."""
+"""Articles of a universe: phrasings of its facts, one or two to a sentence, and only facts that are not withheld."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fiction.questions.names import format_english_date
 from fiction.universe.items import PROPERTY_IDS, PROPERTY_RELATIONS, ItemCatalog
-from fiction.universe.options import GenerationOptions
+from fiction.universe.options import GENERATOR_VERSION, GenerationOptions
 from fiction.universe.relations import find_sibling_pairs, get_relation
 from fiction.universe.universe import NONE, IdArray, Universe
 from worlds.lexicon.english import pluralize, takes_article_an
@@ -74,13 +74,21 @@ class ProseStyle:
 
 
 @cache
-def load_prose_style(*, plain: bool) -> ProseStyle:
-    """The style of articles; `plain` is the single template of the PhantomWiki paper."""
+def load_prose_style(*, plain: bool, generator: int = GENERATOR_VERSION) -> ProseStyle:
+    """The style of articles; `plain` is the single template of the PhantomWiki paper.
+
+    A later version of the generator has the phrasings of the earlier ones, and more.
+    """
     table = _read_table("plain" if plain else "prose")
+    more = table.get("more", {}) if generator > 1 else {}
     return ProseStyle(
         sections=tuple((heading, tuple(kinds)) for heading, *kinds in table["sections"]),
         phrasings={
-            kind: _expand_phrasings(kind, phrasings, table["many"].get(kind, ()))
+            kind: _expand_phrasings(
+                kind,
+                [*phrasings, *more.get("one", {}).get(kind, ())],
+                [*table["many"].get(kind, ()), *more.get("many", {}).get(kind, ())],
+            )
             for kind, phrasings in table["one"].items()
         },
         date_style=table["date"],
@@ -131,6 +139,9 @@ SENTENCE_KINDS = (
 _STREAM = 101
 _PEOPLE_PER_BLOCK = 1 << 12
 """People whose sentences are held in memory at once."""
+CLAUSE_SEPARATOR = "; "
+"""Separator of two facts in one sentence."""
+_PRONOUNS = frozenset(("She", "He", "Her", "His"))
 _PARTNER_KINDS = ("husband", "wife")
 _PLURAL_KINDS = ("sister", "brother", "daughter", "son", "friend")
 """Kinds whose values one sentence lists."""
@@ -175,12 +186,19 @@ def generate_place_articles(universe: Universe, items: ItemCatalog) -> Iterator[
         yield Article(name, (f"{name} is a country.",), items.country(country))
 
 
+def split_clauses(sentence: str) -> list[str]:
+    """The facts of a sentence as sentences of their own."""
+    clauses = sentence.removesuffix(".").split(CLAUSE_SEPARATOR)
+    return [f"{clause[:1].upper()}{clause[1:]}." for clause in clauses]
+
+
 class _ArticleBlock:
     """The articles of a block of people, written one kind of fact at a time."""
 
     def __init__(self, universe: Universe, options: GenerationOptions, rows: IdArray) -> None:
         self._universe, self._rows, self._seed = universe, rows, options.seed
-        self._style = load_prose_style(plain=options.plain)
+        self._style = load_prose_style(plain=options.plain, generator=options.generator)
+        self._joins_sentences = options.generator > 1 and not options.plain
         titles, first, last = universe.titles, int(rows[0]), int(rows[-1]) + 1
         self._titles = titles[first:last]
         self._subjects = self._titles if self._style.subject_style == "title" else universe.names[first:last]
@@ -193,6 +211,9 @@ class _ArticleBlock:
         for section, (_, kinds) in enumerate(self._style.sections):
             for kind in kinds:
                 self._counts[section] += self._write_kind(kind)
+        if self._joins_sentences:
+            for position, random_bits in enumerate(self._draw_stream(len(SENTENCE_KINDS)).tolist()):
+                self._join_sentences(position, random_bits)
         ends = self._counts.cumsum(axis=0)
         starts = map(tuple, (ends - self._counts).T.tolist())
         for row, title, sentences, section_starts in zip(
@@ -201,6 +222,23 @@ class _ArticleBlock:
             yield Article(
                 title, tuple(sentences), items.person(row), self._section_builder(section_starts, len(sentences))
             )
+
+    def _join_sentences(self, position: int, random_bits: int) -> None:
+        """Join some neighbouring sentences of a section, so that one sentence states two facts."""
+        sentences, joined = self._sentences[position], list[str]()
+        start = 0
+        for section, count in enumerate(self._counts[:, position].tolist()):
+            first = len(joined)
+            for sentence in sentences[start : start + count]:
+                random_bits, is_joined = random_bits >> 1, random_bits & 1
+                is_second = len(joined) > first and sentence.partition(" ")[0] in _PRONOUNS
+                if is_joined and is_second and CLAUSE_SEPARATOR not in joined[-1]:
+                    joined[-1] = f"{joined[-1][:-1]}{CLAUSE_SEPARATOR}{sentence[0].lower()}{sentence[1:]}"
+                else:
+                    joined.append(sentence)
+            start += count
+            self._counts[section, position] = len(joined) - first
+        self._sentences[position] = joined
 
     @cached_property
     def _section_builder(self) -> Callable[[tuple[int, ...], int], tuple[tuple[str, int], ...]]:
@@ -278,7 +316,10 @@ class _ArticleBlock:
 
     def _draw_picks(self, kind: str) -> Positions:
         """A random number per person that depends on seed, kind and row, but not on the block."""
-        stream = np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, SENTENCE_KINDS.index(kind))))
+        return self._draw_stream(SENTENCE_KINDS.index(kind))
+
+    def _draw_stream(self, number: int) -> Positions:
+        stream = np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(_STREAM, number)))
         stream.advance(int(self._rows[0]))
         return (stream.random_raw(len(self._rows)) >> np.uint64(32)).astype(np.int64)
 

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.random_streams import random_below
+from fiction.universe.families import random_below
 from fiction.universe.universe import NONE, Universe
 
 OUT_OF_DATE, NAMESAKE = "out of date", "namesake"

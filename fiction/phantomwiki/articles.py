@@ -8,8 +8,8 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,15 +78,22 @@ class StatedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatedFacts:
-    """Stated facts of an instance: facts by article, counts of bare attributes, and relation tables if published."""
+    """Stated facts of an instance: facts by article, counts of bare attributes, and relation tables if published.
+
+    Worlds that were imported by older versions have no rules and no solutions.
+    """
 
     articles: Mapping[str, list[StatedFact]]
     attributes: Mapping[str, int]
     relations: Mapping[str, Mapping[str, list[str]]]
+    rules: Sequence[str] = ()
+    """The clauses of facts.pl that define relations."""
+    solutions: Mapping[str, list[dict[str, str | int]]] = field(default_factory=dict)
+    """The solution traces by question: values by variable. Questions without published traces are absent."""
 
     def save(self, file: Path) -> None:
         """Write a gzipped JSON file; the same facts give the same bytes."""
-        document = {"articles": self.articles, "attributes": self.attributes, "relations": self.relations}
+        document = {part.name: getattr(self, part.name) for part in fields(self)}
         text = json.dumps(document, ensure_ascii=False)
         file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
@@ -96,7 +103,8 @@ class StatedFacts:
         try:
             document: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
             articles = {title: [StatedFact(*fact) for fact in facts] for title, facts in document["articles"].items()}
-            return cls(articles, document["attributes"], document["relations"])
+            parts = {name: document[name] for name in ("rules", "solutions") if name in document}
+            return cls(articles, document["attributes"], document["relations"], **parts)
         except (*READ_ERRORS, ValueError, TypeError, KeyError, AttributeError) as error:
             raise WorldError(f"The facts {file} cannot be read ({error}); import the world again.") from error
 
@@ -231,6 +239,8 @@ _BASE_RULES = (
     "friend(X, Y) :- friend_(X, Y).",
     "friend(X, Y) :- friend_(Y, X).",
 )
+MARRIED_FACT = "married_"
+"""Our predicate for couples without children, which published instances do not have."""
 _STEP_PREDICATES = {UP: "parent", DOWN: "child", SIDE: "sibling", SPOUSE: "married", FRIEND: "friend"}
 
 
@@ -261,7 +271,7 @@ def generate_facts(values: ValueCodec) -> Iterator[str]:
     yield from (format_fact("attribute", value) for value in values.iter_attributes())
     for child, parents in enumerate(zip(universe.father.tolist(), universe.mother.tolist(), strict=True)):
         yield from (format_fact("parent", titles[child], titles[parent]) for parent in parents if parent > NONE)
-    yield from (format_fact("married_", titles[one], titles[other]) for one, other in _childless_couples(universe))
+    yield from (format_fact(MARRIED_FACT, titles[one], titles[other]) for one, other in _childless_couples(universe))
     yield from (format_fact("friend_", titles[one], titles[other]) for one, other in universe.friends.pairs.tolist())
 
 

@@ -69,6 +69,14 @@ class InstanceLayout:
     """Precomputed tables of all relations, if present."""
 
 
+def is_instance_folder(folder: Path) -> bool:
+    """Whether the folder has the facts of an instance, or of several, in a layout that is read."""
+    if not folder.is_dir():
+        return False
+    places = (folder, *(path for path in folder.iterdir() if path.is_dir()))
+    return any(_find_first(place, _FACT_FILES) for place in places) or all((folder / n).is_dir() for n in _HUB_FOLDERS)
+
+
 def find_instance_layout(folder: Path, split: str | None = None) -> InstanceLayout:
     """Find the files of an instance in a folder; `split` selects one of several."""
     if not folder.is_dir():
@@ -169,6 +177,7 @@ class QuestionRowBuilder:
             "difficulty": question.difficulty,
             "type": question.type,
             "prolog": question.encode_query(),
+            **({} if question.counts is None else {"is_aggregation_question": question.counts}),
         }
 
     def _find_entity(self, expression: Expression, text: str) -> str | None:
@@ -218,6 +227,7 @@ class _InstanceReader:
         self.facts = _read_facts(layout)
         self._values = ValueCodec(self.facts.universe)
         self._articles = list(self._check_articles(read_articles(layout.articles)))
+        self._solutions: dict[str, list[dict[str, str | int]]] = {}
         self._rows = [json.dumps(row, ensure_ascii=False) for row in self._read_questions(layout)]
         self._relations = _read_relations(layout)
 
@@ -252,6 +262,8 @@ class _InstanceReader:
     def _read_questions(self, layout: InstanceLayout) -> Iterator[dict[str, Any]]:
         rows = QuestionRowBuilder(self._values)
         for record, question in read_questions(layout.questions):
+            if question.solutions:
+                self._solutions[question.id] = list(question.solutions)
             try:
                 yield rows.build_row(question)
             except UnknownPrologGoal as error:
@@ -262,7 +274,8 @@ class _InstanceReader:
 
     def _collect_stated_facts(self) -> StatedFacts:
         facts = {article.title: list(article.facts) for article in self._articles}
-        return StatedFacts(facts, dict(sorted(self.facts.attributes.items())), self._relations)
+        attributes = dict(sorted(self.facts.attributes.items()))
+        return StatedFacts(facts, attributes, self._relations, self.facts.rules, self._solutions)
 
 
 def _read_facts(layout: InstanceLayout) -> InstanceFacts:

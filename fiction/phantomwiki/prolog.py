@@ -1,6 +1,7 @@
-"""Parser and writer of the Prolog subset of facts and queries, and the parser of facts.pl into a universe.
+"""Parser and writer of the Prolog subset of facts and queries, the parser of facts.pl into a universe, and its rules.
 
-Terms are strings, atoms, numbers and variables; rules and directives of facts.pl are skipped.
+Terms are strings, atoms, numbers and variables. A universe is built from the facts alone; the rules that define
+relations are kept as text, and evaluated for verification. Directives and SWI-Prolog's own clauses are skipped.
 """
 
 import re
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fiction.phantomwiki.records import parse_day
+from fiction.universe.relations import RELATIONS
 from fiction.universe.universe import NONE, Friendships, IdArray, Places, Universe
 from worlds.importers.files import MalformedFile, require_storable_text
 
@@ -144,6 +146,8 @@ class InstanceFacts:
 
     universe: Universe
     attributes: Counter[str]
+    rules: tuple[str, ...] = ()
+    """Clauses that define the relations of RELATIONS, and those that these need, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,7 @@ def parse_facts(file: Path, text: str) -> InstanceFacts:
     return InstanceFacts(
         _UniverseBuilder(file, facts_by_name["type"]).build(facts_by_name),
         Counter(fact.args[0] for fact in facts_by_name["attribute"]),
+        tuple(_select_rules(text)),
     )
 
 
@@ -319,3 +324,127 @@ class _UniverseBuilder:
                 raise MalformedFile(self._file, fact.line, f"{fact.args[0]!r} is stated as their own friend")
             pairs.add((one, other))
         return Friendships(np.array(sorted(pairs), np.int32).reshape(-1, 2))
+
+
+_CLAUSE = re.compile(
+    rf'^(?!(?:{"|".join(_ARGUMENT_COUNTS)})\()([a-z]\w*)\((?:[^".]|"(?:[^"\\]|\\.)*"|\.(?!\s|\Z))*+\.(?=\s|\Z)',
+    re.MULTILINE,
+)
+_UNEQUAL, _OPERATOR = "\\=", re.compile(r"\s*(:-|\\=|,|\.)")
+
+
+def _select_rules(text: str) -> Iterator[str]:
+    """The clauses that relations are derived by; a predicate is needed if a needed clause names it."""
+    clauses = [(match[1], match[0]) for match in _CLAUSE.finditer(text)]
+    needed, names = set[str](), list(RELATIONS)
+    while names:
+        name = names.pop()
+        if name not in needed:
+            needed.add(name)
+            own_clauses = (clause for head, clause in clauses if head == name)
+            names += (word for clause in own_clauses for word in re.findall(r"\b([a-z]\w*)\(", clause))
+    return (clause for name, clause in clauses if name in needed)
+
+
+@dataclass(frozen=True, slots=True)
+class PrologRule:
+    """A clause: its head holds if all goals hold. The goal named \\= holds if its two arguments differ."""
+
+    head: PrologTerm
+    goals: tuple[PrologTerm, ...]
+
+
+def parse_rule(text: str) -> PrologRule:
+    """Parse a clause whose goals are relations and inequalities; PrologSyntaxError if it has anything else."""
+    terms: list[PrologTerm] = []
+    position, separator = 0, ""
+    while separator != ".":
+        value, position = parse_value(text, position)
+        operator = _OPERATOR.match(text, position)
+        if operator and operator[1] == _UNEQUAL:
+            other, position = parse_value(text, operator.end())
+            value, operator = PrologTerm(_UNEQUAL, (value, other)), _OPERATOR.match(text, position)
+        if operator is None or operator[1] not in ((":-", ".") if not terms else (",", ".")):
+            raise PrologSyntaxError(f"a comma or full stop is expected, not {_excerpt(text, position)}")
+        if not isinstance(value, PrologTerm) or len(value.args) not in (1, 2):
+            raise PrologSyntaxError(f"{_excerpt(text, 0)} has a goal that is neither a relation nor an inequality")
+        terms.append(value)
+        position, separator = operator.end(), operator[1]
+    return PrologRule(terms[0], tuple(terms[1:]))
+
+
+Tuples = set[tuple[str, ...]]
+
+
+class RuleEvaluator:
+    """Derives predicates from rules over given facts, as sets of tuples of strings."""
+
+    def __init__(self, rules: Iterable[PrologRule], facts: Mapping[str, Tuples]) -> None:
+        self._tuples = dict(facts)
+        self._open: set[str] = set()
+        self._rules: dict[str, list[PrologRule]] = {}
+        for rule in rules:
+            self._rules.setdefault(rule.head.name, []).append(rule)
+
+    def derive(self, name: str) -> Tuples:
+        """All tuples of a predicate, none if no rule defines it; PrologSyntaxError if a rule needs its own head."""
+        if name not in self._tuples:
+            if name in self._open:
+                raise PrologSyntaxError(f"the rules of {name} need {name} itself")
+            self._open.add(name)
+            self._tuples[name] = {row for rule in self._rules.get(name, ()) for row in self._derive_rule(rule)}
+        return self._tuples[name]
+
+    def _derive_rule(self, rule: PrologRule) -> Tuples:
+        relations = [goal for goal in rule.goals if goal.name != _UNEQUAL]
+        inequalities = [goal for goal in rule.goals if goal.name == _UNEQUAL]
+        for goal in inequalities:
+            # In Prolog, an inequality of a variable that no earlier goal binds fails.
+            if not _variables(goal) <= set().union(*map(_variables, rule.goals[: rule.goals.index(goal)])):
+                return set()
+        names: tuple[str, ...] = ()
+        rows: Tuples = {()}
+        while relations:
+            goal = next((goal for goal in relations if _variables(goal) & set(names)), relations[0])
+            relations.remove(goal)
+            names, rows = _join(names, rows, goal, self.derive(goal.name))
+            ready = [goal for goal in inequalities if _variables(goal) <= set(names)]
+            inequalities = [goal for goal in inequalities if goal not in ready]
+            for goal in ready:
+                rows = {row for row in rows if len({_resolve(argument, names, row) for argument in goal.args}) > 1}
+            later = _variables(rule.head).union(*map(_variables, (*relations, *inequalities)))
+            kept = [index for index, name in enumerate(names) if name in later]
+            names, rows = tuple(names[i] for i in kept), {tuple(row[i] for i in kept) for row in rows}
+        if not _variables(rule.head) <= set(names):
+            raise PrologSyntaxError(f"a rule of {rule.head.name} leaves a variable of its head unbound")
+        return {tuple(_resolve(argument, names, row) for argument in rule.head.args) for row in rows}
+
+
+def _variables(term: PrologTerm) -> set[str]:
+    return {name for name in map(_variable_name, term.args) if name}
+
+
+def _variable_name(argument: PrologValue) -> str:
+    return argument.name if isinstance(argument, PrologVariable) else ""
+
+
+def _resolve(argument: PrologValue, names: tuple[str, ...], row: tuple[str, ...]) -> str:
+    """The value of an argument: that of its variable, else the string or atom itself."""
+    if isinstance(argument, PrologVariable):
+        return row[names.index(argument.name)]
+    return argument if isinstance(argument, str) else argument.name
+
+
+def _join(names: tuple[str, ...], rows: Tuples, goal: PrologTerm, tuples: Tuples) -> tuple[tuple[str, ...], Tuples]:
+    """Extend rows, whose columns are these variables, by the tuples of a goal that agree with them."""
+    unbound = dict.fromkeys(name for name in map(_variable_name, goal.args) if name and name not in names)
+    free = [i for i, argument in enumerate(goal.args) if _variable_name(argument) in unbound]
+    known = [i for i in range(len(goal.args)) if i not in free]
+    by_key: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for entry in tuples:
+        values = {goal.args[i]: entry[i] for i in free}
+        # The same variable twice takes the same value.
+        if len(entry) == len(goal.args) and all(values[goal.args[i]] == entry[i] for i in free):
+            by_key.setdefault(tuple(entry[i] for i in known), []).append(tuple(values.values()))
+    keys = ((row, tuple(_resolve(goal.args[i], names, row) for i in known)) for row in rows)
+    return (*names, *unbound), {(*row, *extension) for row, key in keys for extension in by_key.get(key, ())}

@@ -1,9 +1,13 @@
 """Published questions of an instance: chains of relations from one start, and the parser of their Prolog queries."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from fiction.phantomwiki.prolog import (
     PrologSyntaxError,
@@ -23,7 +27,8 @@ from fiction.phantomwiki.records import (
 )
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.expressions import Count, Expression, Fact, Having, Named, People, Related
-from fiction.universe.relations import RELATIONS
+from fiction.universe.relations import RELATIONS, find_related, get_relation
+from fiction.universe.universe import NONE
 
 
 class UnknownPrologGoal(ValueError):
@@ -108,6 +113,10 @@ class PublishedQuestion:
     """Words and placeholders, or a single text."""
     type: int
     difficulty: int
+    counts: bool | None = None
+    """Whether it is stated to be an aggregation question; None if nothing is stated."""
+    solutions: tuple[dict[str, str | int], ...] = ()
+    """The solution traces: values by variable; none if they were not published."""
 
     def encode_query(self) -> dict[str, Any]:
         """Encode the query for a record."""
@@ -157,7 +166,33 @@ def _parse_question(record: SourceRecord) -> PublishedQuestion:
         else tuple(record.require_texts("template")),
         type=record.require_number("type"),
         difficulty=record.require_number("difficulty"),
+        counts=_parse_optional_truth(record, "is_aggregation_question"),
+        solutions=tuple(_parse_solutions(record)),
     )
+
+
+def _parse_optional_truth(record: SourceRecord, name: str) -> bool | None:
+    value = record.fields.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise record.malformed_error(f"the field {name!r} is neither true nor false")
+    return value
+
+
+def _parse_solutions(record: SourceRecord) -> Iterator[dict[str, str | int]]:
+    """The solution traces, published as JSON in a text; "[]" if they were skipped."""
+    text = record.fields.get("solution_traces")
+    if text is None:
+        return
+    try:
+        solutions = json.loads(record.require_text("solution_traces"))
+    except ValueError as error:
+        raise record.malformed_error(f"the field 'solution_traces' is invalid JSON ({error})") from error
+    if not isinstance(solutions, list):
+        raise record.malformed_error("the field 'solution_traces' is not a list")
+    for solution in solutions:
+        if not isinstance(solution, dict) or not all(type(value) in (str, int) for value in solution.values()):
+            raise record.malformed_error("a solution trace is not an object of names and numbers by variable")
+        yield solution
 
 
 WHO, WHAT, HOW_MANY = "who", "what", "how many"
@@ -272,3 +307,88 @@ def _build_chain(kind: str, target: str | None, people: People) -> RelationChain
     if isinstance(start, Having) and start.fact in FACT_ATTRIBUTES:
         return RelationChain(kind, target, tuple(relations), start)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _SolutionStep:
+    """One goal: `variable` takes the values of `name` for the subject, or their number if it `counts` them."""
+
+    name: str
+    subject: str | None
+    """A name; None if the subject is the value of the step before."""
+    variable: str
+    counts: bool = False
+    value: str | None = None
+    """The value that a first goal requires; then its variable takes the people who have it."""
+
+
+class SolutionPaths:
+    """Checks solution traces of queries over one universe: the values that their variables take together."""
+
+    def __init__(self, values: ValueCodec) -> None:
+        self._values = values
+        self._cache: dict[tuple[_SolutionStep, str | int | None], frozenset[str | int]] = {}
+
+    def check(
+        self, goals: Sequence[str], solutions: Sequence[Mapping[str, str | int]]
+    ) -> tuple[list[Mapping[str, str | int]], int]:
+        """Return the solutions that do not satisfy the goals (outermost first), and the number of all that do."""
+        steps = [_read_step(parse_goal(goal)) for goal in reversed(goals)]
+        variables = {step.variable for step in steps}
+        wrong = [one for one in solutions if one.keys() != variables or not self._satisfies(steps, one)]
+        # Every variable depends on the one before only, so that paths are counted without being listed.
+        paths: Counter[str | int | None] = Counter({None: 1})
+        for step in steps:
+            extended: Counter[str | int | None] = Counter()
+            for subject, count in paths.items():
+                extended.update(dict.fromkeys(self._find_values(step, subject), count))
+            paths = extended
+        return wrong, paths.total()
+
+    def _satisfies(self, steps: Sequence[_SolutionStep], solution: Mapping[str, str | int]) -> bool:
+        subject: str | int | None = None
+        for step in steps:
+            if solution[step.variable] not in self._find_values(step, subject):
+                return False
+            subject = solution[step.variable]
+        return True
+
+    def _find_values(self, step: _SolutionStep, subject: str | int | None) -> frozenset[str | int]:
+        key = step, None if step.subject is not None else subject
+        if key not in self._cache:
+            self._cache[key] = frozenset(self._iter_values(step, step.subject or subject))
+        return self._cache[key]
+
+    def _iter_values(self, step: _SolutionStep, subject: str | int | None) -> Iterator[str | int]:
+        universe, fact = self._values.universe, ATTRIBUTE_FACTS.get(step.name)
+        if fact is not None and step.value is not None:
+            people = universe.find_people_with(fact, self._values.parse_value(FACT_VALUE_KINDS[fact], step.value))
+            yield from (self._values.format_value("person", row) for row in people.tolist())
+            return
+        row = self._values.parse_value("person", str(subject))
+        if fact is not None:
+            number = int(getattr(universe, fact)[row])
+            if number > NONE:
+                yield self._values.format_value(FACT_VALUE_KINDS[fact], number)
+            return
+        related = find_related(universe, get_relation(step.name), np.array([row], np.int32)).tolist()
+        if step.counts:
+            yield len(related)
+        else:
+            yield from (self._values.format_value("person", relative) for relative in related)
+
+
+def _read_step(goal: PrologTerm) -> _SolutionStep:
+    """Read a goal; ValueError if it is none of the published grammar."""
+    match goal:
+        case PrologTerm("aggregate_all", (_, PrologTerm("distinct", (PrologTerm(name, (subject, _)),)), variable)):
+            counts = True
+        case PrologTerm(name, (PrologVariable(who), str(value))):
+            return _SolutionStep(name, None, who, value=value)
+        case PrologTerm(name, (subject, variable)):
+            counts = False
+        case _:
+            raise UnknownPrologGoal(f"the goal {goal.name} is not in the published grammar")
+    if not isinstance(variable, PrologVariable):
+        raise UnknownPrologGoal(f"the goal {goal.name} gives its result no variable")
+    return _SolutionStep(name, subject if isinstance(subject, str) else None, variable.name, counts)

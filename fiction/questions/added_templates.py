@@ -26,7 +26,7 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.questions.walk import RandomWalk
+from fiction.questions.walk import RandomWalk, find_balanced_count, find_countable_relations
 from fiction.questions.wording import FACT_LABELS
 from fiction.universe.relations import RELATIONS
 
@@ -40,8 +40,8 @@ _SINGLE_RELATIONS = ("mother", "father", "husband", "wife")
 """Relations that lead to at most one person."""
 _MAX_DAYS_APART = 20 * 365
 """Maximum days between two births or deaths; close dates make the question harder."""
-_MAX_DRAWS = 8
-"""Maximum draws for a suitable pair."""
+_MAX_DRAWS, _MAX_COUNT_DRAWS = 8, 20
+"""Maximum draws for a suitable pair, and for a count of the class that is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +293,6 @@ _CONDITION_PHRASES = {
 }
 _EVENT_PHRASES = {"birth": "were born", "death": "died", "wedding": "married"}
 _SINGULAR_EVENT_PHRASES = {"birth": "was born", "death": "died", "wedding": "married"}
-_EMPTY_COUNT_INTERVAL = 5
-"""One in this many count questions has the answer 0."""
 
 
 def filter_templates() -> Iterator[QuestionTemplate]:
@@ -344,8 +342,8 @@ def count_templates() -> Iterator[QuestionTemplate]:
         )
     for test in ("before", "after"):
         text = f"How many <relations> of {relation_phrase(0)} were born {test} <year>?"
-        yield QuestionTemplate(COUNT, text, _count_of_draw(_comparative_draw("birth", test, 0)))
-    for one, other in FACT_PAIRS[:2]:
+        yield QuestionTemplate(COUNT, text, _count_of_draw(_comparative_draw("birth", test, 0, countable=True)))
+    for one, other in (*FACT_PAIRS[:2], ("birthplace", "residence")):
         text = (
             f"whose {FACT_LABELS[one]} is {PLACEHOLDERS[one]} and whose {FACT_LABELS[other]} is {PLACEHOLDERS[other]}"
         )
@@ -363,9 +361,9 @@ def _filter_draw(fact: str, links: int) -> DrawFunction:
     return draw
 
 
-def _comparative_draw(fact: str, test: str, links: int) -> DrawFunction:
+def _comparative_draw(fact: str, test: str, links: int, *, countable: bool = False) -> DrawFunction:
     def draw(walk: RandomWalk) -> Only | None:
-        group = walk.draw_group(links)
+        group = walk.draw_group(links, find_countable_relations(walk.universe) if countable else RELATIONS)
         days = [walk.fact_value(fact, person) for person in walk.evaluate_people(group).tolist()] if group else []
         known_days = [day for day in days if day >= 0]
         if group is None or not known_days:
@@ -414,30 +412,38 @@ def _find_extreme(walk: RandomWalk, people: People, fact: str, *, first: bool) -
 
 
 def _count_draw(fact: str) -> DrawFunction:
-    def draw(walk: RandomWalk) -> Expression | None:
-        group = walk.draw_group(1)
+    def draw(walk: RandomWalk) -> Count | None:
+        group = walk.draw_group(1, find_countable_relations(walk.universe))
         if group is None:
             return None
-        has_match = walk.turn_number % _EMPTY_COUNT_INTERVAL > 0
-        members = walk.evaluate_people(group).tolist()
-        value = walk.fact_value(fact, walk.choose(members) if has_match else walk.random_person())
-        count = Count(Only(group, fact, "is", value))
-        return count if has_match or not len(walk.evaluate_people(count.of)) else None
+        values = [walk.fact_value(fact, member) for member in walk.evaluate_people(group).tolist()]
+        asked = [*dict.fromkeys(values), walk.fact_value(fact, walk.random_person())]
+        return find_balanced_count(walk, (Count(Only(group, fact, "is", value)) for value in asked))
 
-    return draw
+    return _balance_counts(draw)
 
 
 def _count_of_draw(draw: DrawFunction) -> DrawFunction:
-    def counted(walk: RandomWalk) -> Expression | None:
+    def counted(walk: RandomWalk) -> Count | None:
         people = draw(walk)
         return Count(people) if isinstance(people, Only) else None
 
-    return counted
+    return _balance_counts(counted)
 
 
 def _count_values_draw(one: str, other: str) -> DrawFunction:
-    def draw(walk: RandomWalk) -> Expression:
+    def draw(walk: RandomWalk) -> Count:
+        # Two people rarely share both values: the answer 0.
         person = walk.random_person()
-        return Count(Both(Having(one, walk.fact_value(one, person)), Having(other, walk.fact_value(other, person))))
+        second = walk.choose((person, person, walk.random_person()))
+        return Count(Both(Having(one, walk.fact_value(one, person)), Having(other, walk.fact_value(other, second))))
 
-    return draw
+    return _balance_counts(draw)
+
+
+def _balance_counts(draw: Callable[[RandomWalk], Count | None]) -> DrawFunction:
+    def balanced(walk: RandomWalk) -> Count | None:
+        counts = (draw(walk) for _ in range(_MAX_COUNT_DRAWS))
+        return find_balanced_count(walk, (count for count in counts if count is not None))
+
+    return balanced

@@ -1,8 +1,9 @@
 """Evaluation of expressions over a universe, as sets of people and values, and the fact triples that support a step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.universe.relations import SIDE, KinshipRelation, get_relation, sort_unique, trace_frontiers
+from fiction.universe.relations import SIDE, UP, KinshipRelation, get_relation, sort_unique, trace_frontiers
 from fiction.universe.universe import NONE, WITHHELD, IdArray, Universe
 from worlds.lexicon.kinship import gendered_words
 
@@ -304,3 +305,141 @@ _STEP_FUNCTIONS: dict[str, Callable[[Universe, int], Iterator[tuple[str, int]]]]
     "spouse": lambda universe, person: _iter_single_value(universe, "spouse", person),
     "friend": _iter_friends,
 }
+
+
+def is_stated(universe: Universe, fact: FactTriple) -> bool:
+    """Whether a universe, restricted to some sources, has the fact; genders and places are always stated."""
+    (_, subject), relation, (_, value) = fact
+    match relation:
+        case "gender" | "region" | "country":
+            return True
+        case "child":
+            return subject in (universe.father[value], universe.mother[value])
+        case "sibling":
+            parents = ((column[subject], column[value]) for column in (universe.father, universe.mother))
+            return any(one == other > NONE for one, other in parents)
+        case "friend":
+            return value in universe.friends_of.get_one(subject)
+    return bool(getattr(universe, relation)[subject] == value)
+
+
+class FactEvaluator:
+    """Evaluates expressions over a set of facts alone: what follows from them, and nothing else."""
+
+    def __init__(self, facts: Collection[FactTriple], today: int) -> None:
+        self._facts = facts
+        self._today = today
+        self._objects: dict[tuple[str, ThingKey], list[FactTriple]] = {}
+        self._subjects: dict[tuple[str, ThingKey], list[FactTriple]] = {}
+        for fact in facts:
+            self._objects.setdefault((fact.relation, fact.subject), []).append(fact)
+            self._subjects.setdefault((fact.relation, fact.object), []).append(fact)
+        self._ignored: FactTriple | None = None
+
+    def find_spare_fact(self, expression: Expression) -> FactTriple | None:
+        """The first fact without which the answers are the same; None if each is needed."""
+        answers = self.evaluate(expression)
+        for fact in self._facts:
+            self._ignored = fact
+            try:
+                if self.evaluate(expression) == answers:
+                    return fact
+            finally:
+                self._ignored = None
+        return None
+
+    def evaluate(self, expression: Expression) -> frozenset[int]:  # noqa: C901, PLR0911 - one case per operation
+        """The answers, as the values of an ExpressionAnswer."""
+        match expression:
+            case Named(person):
+                return frozenset([person])
+            case Having(fact, value):
+                return self._find_subjects(fact, (FACT_VALUE_KINDS[fact], value))
+            case Related(relation, of):
+                return self._find_related(get_relation(relation), self.evaluate(of))
+            case Only(of, fact, test, bound):
+                people = self.evaluate(of)
+                return frozenset(
+                    p for p in people if any(_passes(v, test, bound) for v in self._find_values(fact, [p]))
+                )
+            case Both(left, right):
+                return self.evaluate(left) & self.evaluate(right)
+            case Most(of, fact, first):
+                days = {p: day for p in self.evaluate(of) for day in self._find_values(fact, [p])}
+                extreme = min(days.values(), default=0) if first else max(days.values(), default=0)
+                return frozenset(person for person, day in days.items() if day == extreme)
+            case Fact(fact, of):
+                return self._find_values(fact, self.evaluate(of))
+            case Place(kind, of):
+                return frozenset(
+                    place for town in self.evaluate(of) for place in self._objects_of(kind, ("town", town))
+                )
+            case Count(Related(relation, of), True):
+                counted = get_relation(relation)
+                return frozenset(len(self._find_related(counted, [person])) for person in self.evaluate(of))
+            case Count(of):
+                return frozenset([len(self.evaluate(of))])
+        return self._compare(expression)
+
+    def _compare(self, expression: Expression) -> frozenset[int]:
+        match expression:
+            case Compare(left, right, fact, first):
+                days = [(day, p) for side in (left, right) for p in self.evaluate(side) for day in self._days(fact, p)]
+                if len(days) < 2 or days[0][0] == days[1][0]:
+                    return frozenset()
+                return frozenset([(min if first else max)(days)[1]])
+            case Same(left, right, fact, country):
+                ends = [self._find_values(fact, self.evaluate(side)) for side in (left, right)]
+                if country:
+                    ends = [self._find_countries(towns) for towns in ends]
+                return frozenset([int(not ends[0].isdisjoint(ends[1]))] if all(ends) else [])
+            case Judge("passport", left, right):
+                same = self._compare(Same(left, right, "residence", country=True))
+                return frozenset(1 - truth for truth in same)
+            case Judge(strategy, left, right):
+                return self._judge_lives(strategy, self.evaluate(left), self.evaluate(right))
+        raise TypeError(f"{type(expression).__name__} is not an expression")
+
+    def _judge_lives(self, strategy: str, left: Iterable[int], right: Iterable[int]) -> frozenset[int]:
+        truths = set()
+        for one, other in product(left, right):
+            births = [self._days("birth", person) for person in (one, other)]
+            deaths = [max(self._days("death", person), default=self._today) for person in (one, other)]
+            if strategy == "met" and all(births):
+                truths.add(int(max(map(max, births)) <= min(deaths)))
+            elif strategy == "wedding" and births[0]:
+                truths |= {int(max(births[0]) <= day <= deaths[0]) for day in self._days("wedding", other)}
+        return frozenset(truths)
+
+    def _days(self, fact: str, person: int) -> frozenset[int]:
+        return self._find_values(fact, [person])
+
+    def _find_values(self, fact: str, people: Iterable[int]) -> frozenset[int]:
+        return frozenset(value for person in people for value in self._objects_of(fact, ("person", person)))
+
+    def _find_countries(self, towns: Iterable[int]) -> frozenset[int]:
+        return frozenset(place for town in towns for place in self._objects_of("country", ("town", town)))
+
+    def _find_related(self, relation: KinshipRelation, people: Iterable[int]) -> frozenset[int]:
+        for position, step in enumerate(relation.steps, 1):
+            women = relation.women if position == len(relation.steps) else None
+            parents = ("mother", "father") if women is None else ("mother",) if women else ("father",)
+            names = parents if step == UP else (step,)
+            relatives = frozenset(
+                value for person in people for name in names for value in self._objects_of(name, ("person", person))
+            )
+            if women is not None and step != UP:
+                relatives &= self._find_subjects("gender", ("gender", int(women)))
+            people = relatives
+        return frozenset(people)
+
+    def _objects_of(self, relation: str, subject: ThingKey) -> Iterator[int]:
+        return (fact.object[1] for fact in self._objects.get((relation, subject), ()) if fact is not self._ignored)
+
+    def _find_subjects(self, relation: str, value: ThingKey) -> frozenset[int]:
+        facts = self._subjects.get((relation, value), ())
+        return frozenset(fact.subject[1] for fact in facts if fact is not self._ignored)
+
+
+def _passes(value: int, test: str, bound: int) -> bool:
+    return value == bound if test == "is" else value < bound if test == "before" else value > bound

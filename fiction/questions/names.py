@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from fiction.questions.evaluate import ExpressionEvaluator
+from fiction.questions.expressions import People
 from fiction.universe.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
 from fiction.universe.universe import IdArray, Universe
 
@@ -13,11 +15,23 @@ MONTHS = "January February March April May June July August September October No
 
 
 class NameFormatter:
-    """Formats values of a universe; `plain` writes days as ISO dates, as the published articles do."""
+    """Formats values of a universe; `plain` writes days as ISO dates, as the published articles do.
 
-    def __init__(self, universe: Universe, *, plain: bool = False) -> None:
+    `plural` names several people in the plural: the friends of X.
+    """
+
+    def __init__(self, universe: Universe, *, plain: bool = False, plural: bool = False) -> None:
         self._universe = universe
         self._plain = plain
+        self._evaluation = ExpressionEvaluator(universe) if plural else None
+
+    def is_plural(self, people: People) -> bool:
+        """Whether an expression is named in the plural: it denotes several people, and `plural` is set."""
+        if self._evaluation is None:
+            return False
+        if people not in self._evaluation.results:
+            self._evaluation.evaluate(people)
+        return len(self._evaluation.results[people][1]) > 1
 
     def person_title(self, row: int) -> str:
         """Title of the person's article: the name, for namesakes with the job in parentheses."""

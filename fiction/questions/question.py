@@ -1,11 +1,14 @@
 """Questions of a generated world with all gold parts, their difficulty, and the minimal sets of sources they need."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from fiction.questions.decomposition import build_atomic_tree, build_subquestions, build_triples, classify_structure
-from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
+from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator, FactEvaluator, FactTriple, is_stated
 from fiction.questions.expressions import (
     Both,
     Compare,
@@ -26,7 +29,9 @@ from fiction.questions.expressions import (
 from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.sparql import build_sparql
+from fiction.questions.wording import FACT_LABELS, noun_phrase
 from fiction.universe.items import ItemCatalog
+from fiction.universe.options import GENERATOR_VERSION
 from fiction.universe.relations import get_relation
 from fiction.universe.universe import SOURCES, FactSources, Universe
 
@@ -79,27 +84,31 @@ _SOURCE_SETS = [chosen for size in (1, 2) for chosen in combinations(SOURCES, si
 class SourceNeeds:
     """Finds the sets of sources that can derive an expression's answers, by evaluating it on each set.
 
-    For monotonic expressions (relations, facts, filters, intersections) equal answers suffice. For all others (counts,
-    comparisons, superlatives, yes-no questions, questions without an answer) every intermediate set and value must be
-    the same as with all sources. The absence of a fact is not withheld: a person without a death counts as alive.
+    The sources must state every supporting fact. For monotonic expressions (relations, facts, filters, intersections)
+    equal answers suffice then. For all others (counts, comparisons, superlatives, yes-no questions, questions without
+    an answer) every intermediate set and value must be the same as with all sources. The absence of a fact is not
+    withheld: a person without a death counts as alive.
     """
 
     def __init__(self, universe: Universe, fact_sources: FactSources) -> None:
         self._everything = ExpressionEvaluator(universe)
-        self._evaluators = {
-            chosen: ExpressionEvaluator(
-                universe.restrict_to_sources(fact_sources, sum(SOURCES[source] for source in chosen))
-            )
+        self._universes = {
+            chosen: universe.restrict_to_sources(fact_sources, sum(SOURCES[source] for source in chosen))
             for chosen in _SOURCE_SETS
         }
+        self._evaluators = {chosen: ExpressionEvaluator(restricted) for chosen, restricted in self._universes.items()}
 
-    def find_sufficient_sets(self, expression: Expression) -> list[list[str]]:
-        """All minimal sets of sources that derive the answers."""
+    def find_sufficient_sets(self, expression: Expression, facts: Collection[FactTriple] = ()) -> list[list[str]]:
+        """All minimal sets of sources that derive the answers and state these facts."""
         answer = self._everything.evaluate(expression)
         sufficient: list[set[str]] = []
         for source_set, evaluation in self._evaluators.items():
             has_smaller_set = any(sufficient_sets <= set(source_set) for sufficient_sets in sufficient)
-            if not has_smaller_set and self._derives_answer(evaluation, expression, answer):
+            if (
+                not has_smaller_set
+                and self._derives_answer(evaluation, expression, answer)
+                and all(is_stated(self._universes[source_set], fact) for fact in facts)
+            ):
                 sufficient.append(set(source_set))
         sufficient_sets = sufficient or [set(SOURCES)]
         return [[source for source in SOURCES if source in source_set] for source_set in sufficient_sets]
@@ -148,6 +157,17 @@ class GeneratedQuestion:
     tree: dict[str, Any]
     triples: dict[str, Any]
     subquestions: list[dict[str, Any]]
+    minimal: bool | None = None
+    """Whether no proper subset of its facts gives its answers, so that no hop can be skipped.
+
+    None for a question without an answer, and for those of the first version of the generator.
+    """
+
+    false_premise: dict[str, Any] | None = None
+    """The premise that fails: {"text", "subjects", "relation"}: none of the subjects has this relation or fact.
+
+    None if the question has an answer, or if it fails for another reason.
+    """
 
     def to_row(self) -> dict[str, Any]:
         """The JSON object for questions.jsonl, which `showhow questions import` reads."""
@@ -167,21 +187,36 @@ class GeneratedQuestion:
             "triples": self.triples,
             "subquestions": self.subquestions,
             "decomposition": self.triples["completed"],
+            **({} if self.minimal is None else {"minimal": self.minimal}),
+            **({} if self.false_premise is None else {"false_premise": self.false_premise}),
         }
 
 
-class GoldBuilder:
-    """Builds the gold parts of questions over one universe."""
+def is_minimal(expression: Expression, facts: Collection[FactTriple], universe: Universe) -> bool:
+    """Whether the answers that follow from these facts follow from no proper subset of them."""
+    return FactEvaluator(facts, universe.today).find_spare_fact(expression) is None
 
-    def __init__(self, universe: Universe, fact_sources: FactSources, names: NameFormatter) -> None:
-        self._universe = universe
+
+class GoldBuilder:
+    """Builds the gold parts of questions over one universe; `generator` is the version whose rules they follow."""
+
+    def __init__(
+        self,
+        universe: Universe,
+        fact_sources: FactSources,
+        names: NameFormatter,
+        generator: int = GENERATOR_VERSION,
+    ) -> None:
+        self._universe, self._generator = universe, generator
         self._things = ThingCatalog(universe, ItemCatalog(universe), names)
         self._reasoning = ReasoningBuilder(self._things)
         self._needs = SourceNeeds(universe, fact_sources)
+        self._evaluation = ExpressionEvaluator(universe)
 
     def build(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
         """Build a question; `kind` is (kind, template)."""
         root = self._reasoning.build_tree(expression, text)
+        facts = self._reasoning.list_supporting_facts(root) if self._generator > 1 else ()
         return GeneratedQuestion(
             id=f"q-{number:06d}",
             text=text,
@@ -191,10 +226,36 @@ class GoldBuilder:
             difficulty=compute_difficulty(expression),
             hops=count_hops(expression),
             structure=classify_structure(expression),
-            needs=self._needs.find_sufficient_sets(expression),
+            needs=self._needs.find_sufficient_sets(expression, facts),
             expression=expression,
             sparql=build_sparql(expression, self._universe),
             tree=build_atomic_tree(root, self._things),
             triples=build_triples(expression, self._reasoning, root),
             subquestions=build_subquestions(self._reasoning, root),
+            minimal=is_minimal(expression, facts, self._universe) if len(root.values) and facts else None,
+            false_premise=None if len(root.values) or self._generator == 1 else self._find_false_premise(expression),
         )
+
+    def _find_false_premise(self, expression: Expression) -> dict[str, Any] | None:
+        """The innermost relation or fact that none of its subjects has."""
+        for part in child_expressions(expression):
+            if premise := self._find_false_premise(part):
+                return premise
+        if not isinstance(expression, (Related, Fact)):
+            return None
+        subjects = self._evaluation.evaluate(expression.of)
+        if not subjects.values or self._evaluation.evaluate(expression).values:
+            return None
+        whose = noun_phrase(expression.of, self._things.names)
+        if isinstance(expression, Related):
+            relation = get_relation(expression.relation).singular
+            text = f"{whose} {'have' if self._things.names.is_plural(expression.of) else 'has'} no {relation}"
+        else:
+            relation = FACT_LABELS[expression.fact]
+            text = f"no {relation} of {whose} is known"
+        people = np.array(subjects.values, np.int32)
+        return {
+            "text": f"{text[0].upper()}{text[1:]}.",
+            "subjects": list(self._things.encode_answers("person", people)),
+            "relation": relation,
+        }

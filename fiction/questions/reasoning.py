@@ -125,6 +125,10 @@ class ReasoningBuilder:
             return iter_place_triples(universe, leaf.relation, head)
         return iter_relation_triples(universe, leaf.relation, head)
 
+    def list_supporting_facts(self, root: ReasoningNode) -> list[FactTriple]:
+        """All facts that support the operations of a tree, each once."""
+        return list(dict.fromkeys(fact for leaf in root.leaves() for fact in self.supporting_facts(leaf)))
+
     @singledispatchmethod
     def _build_nodes(self, expression: Expression) -> tuple[ReasoningNode, ...]:
         """Nodes of an expression, in order; the answer of the last is that of the expression."""

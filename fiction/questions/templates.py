@@ -39,7 +39,7 @@ from fiction.questions.expressions import Both, Count, Expression, Fact, Having,
 from fiction.questions.names import NameFormatter
 from fiction.questions.question import GeneratedQuestion, GoldBuilder
 from fiction.questions.sparql import MAX_SET_SIZE
-from fiction.questions.walk import ATTRIBUTES, RandomWalk
+from fiction.questions.walk import ATTRIBUTES, RandomWalk, find_balanced_count, find_countable_relations
 from fiction.questions.wording import word_question
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import FactSources, Universe
@@ -92,12 +92,16 @@ def _ask_what(walk: RandomWalk, end: tuple[People, int]) -> Expression | None:
 
 
 def _ask_how_many(walk: RandomWalk, end: tuple[People, int], *, count_each: bool) -> Expression | None:
-    people, person = end
-    step = walk.random_step(person)
-    return Count(Related(step[0], people), each=count_each) if step else None
+    # A relation of which everybody has the same number, such as mothers, is not worth counting.
+    names = walk.shuffle(sorted(find_countable_relations(walk.universe)))
+    if count_each:
+        # In the paper's meaning there is a count per person, and one person at least has a relative.
+        names = [name for name in names if walk.random_relative(name, end[1])][:1]
+    counts = [Count(Related(name, end[0]), each=count_each) for name in names]
+    return find_balanced_count(walk, counts)
 
 
-NO_ANSWER_KIND = "no answer"
+NO_ANSWER_KIND, FALSE_PREMISE_KIND = "no answer", "false premise"
 
 
 def unanswerable_templates() -> Iterator[QuestionTemplate]:
@@ -113,11 +117,35 @@ def unanswerable_templates() -> Iterator[QuestionTemplate]:
     yield _unanswerable_template(f"Who is {person_with_facts(*FACT_PAIRS[0])}?", _draw_unheld_value)
 
 
-def _unanswerable_template(text: str, draw: DrawFunction) -> QuestionTemplate:
-    return QuestionTemplate(NO_ANSWER_KIND, text, draw, has_answer=False)
+def _unanswerable_template(text: str, draw: DrawFunction, kind: str = NO_ANSWER_KIND) -> QuestionTemplate:
+    return QuestionTemplate(kind, text, draw, has_answer=False)
 
 
-def _no_relative_draw(links: int) -> DrawFunction:
+def false_premise_templates() -> Iterator[QuestionTemplate]:
+    """Templates about a fact of a relative who does not exist; the gold states which premise fails."""
+    for links, fact, text in (
+        (1, "wedding", "When did {} marry?"),
+        (1, "death", "When did {} die?"),
+        (1, "birthplace", "In which town was {} born?"),
+        (1, "job", "What is the occupation of {}?"),
+        (2, "hobby", "What is the hobby of {}?"),
+        (2, "residence", "What is the residence of {}?"),
+    ):
+        draw = _false_premise_draw(fact, links)
+        yield _unanswerable_template(text.format(relation_phrase(links)), draw, FALSE_PREMISE_KIND)
+
+
+def _false_premise_draw(fact: str, links: int) -> DrawFunction:
+    no_relative = _no_relative_draw(links - 1)
+
+    def draw(walk: RandomWalk) -> Expression | None:
+        people = no_relative(walk)
+        return Fact(fact, people) if people else None
+
+    return draw
+
+
+def _no_relative_draw(links: int) -> Callable[[RandomWalk], Related | None]:
     def draw(walk: RandomWalk) -> Related | None:
         end = walk.extend_chain(walk.start_at_person(), links)
         name = walk.find_missing_relation(end[1]) if end else None
@@ -128,7 +156,7 @@ def _no_relative_draw(links: int) -> DrawFunction:
 
 def _draw_no_event(walk: RandomWalk) -> Expression | None:
     people = _no_relative_draw(1)(walk)
-    return Fact(walk.choose(ATTRIBUTES), people) if isinstance(people, Related) else None
+    return Fact(walk.choose(ATTRIBUTES), people) if people else None
 
 
 def _no_event_draw(fact: str) -> DrawFunction:
@@ -163,7 +191,8 @@ QUESTION_KINDS = (
     "count",
     "comparison",
     "implicit",
-    "no answer",
+    NO_ANSWER_KIND,
+    FALSE_PREMISE_KIND,
 )
 """The first three are those of the paper's grammar."""
 
@@ -180,6 +209,7 @@ def build_templates(options: GenerationOptions) -> list[QuestionTemplate]:
         comparison_templates,
         implicit_templates,
         unanswerable_templates,
+        false_premise_templates,
     )
     templates = list(grammar_templates(options.depth, count_each=options.each))
     for make_templates in others:
@@ -219,7 +249,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     def __post_init__(self) -> None:
         self._templates = build_templates(self.options)
         self._evaluation = ExpressionEvaluator(self.universe)
-        self._names = NameFormatter(self.universe, plain=self.options.plain)
+        self._names = NameFormatter(self.universe, plain=self.options.plain, plural=self.options.words_plural)
         self._used: set[Expression | str] = set()
         self._stream = self._generate()
 
@@ -255,7 +285,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
                         yield template, *question
 
     def _generate(self) -> Iterator[GeneratedQuestion]:
-        gold = GoldBuilder(self.universe, self.fact_sources, self._names)
+        gold = GoldBuilder(self.universe, self.fact_sources, self._names, self.options.generator)
         for number, (template, expression, text) in enumerate(self.draw(), 1):
             yield gold.build(number, expression, text, (template.kind, template.text))
 

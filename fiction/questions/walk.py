@@ -1,12 +1,13 @@
 """Random walks through a universe; templates draw questions with them so that an answer exists."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 
 from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Expression, Having, Named, People, Related
+from fiction.questions.expressions import Count, Expression, Having, Named, People, Related
 from fiction.universe.relations import DOWN, FRIEND, RELATIONS, SIDE, SPOUSE, UP, KinshipRelation, find_related
 from fiction.universe.universe import NONE, IdArray, Universe
 from worlds.lexicon.kinship import inverse_step
@@ -100,14 +101,17 @@ class RandomWalk:
         names = self.shuffle(_RELATION_NAMES)
         return next((name for name in names if self.random_relative(name, person) is None), None)
 
-    def draw_group(self, links: int) -> Related | None:
-        """Draw a relation with two or more relatives, `links` relations from a named person; None if the walk fails."""
+    def draw_group(self, links: int, names: Collection[str] = _RELATION_NAMES) -> Related | None:
+        """Draw one of these relations with two or more relatives, `links` relations from a named person.
+
+        None if the walk fails.
+        """
         end = self.extend_chain(self.start_at_person(), links)
         if end is None:
             return None
         people, person = end
         for name in self._shuffle_relations(RELATIONS[people.relation] if isinstance(people, Related) else None):
-            if len(find_related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
+            if name in names and len(find_related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
                 return Related(name, people)
         return None
 
@@ -122,6 +126,49 @@ class RandomWalk:
             name, person = step
             people, previous_relation = Related(name, people), RELATIONS[name]
         return people, person
+
+
+_MAX_SCANNED_PEOPLE = 1000
+
+
+@lru_cache(maxsize=1)
+def find_countable_relations(universe: Universe) -> frozenset[str]:
+    """Relations that are worth counting: people who have such relatives have different numbers of them.
+
+    So children and grandmothers, but neither mothers nor husbands. The first thousand people decide.
+    """
+    people = range(min(len(universe), _MAX_SCANNED_PEOPLE))
+    return frozenset(name for name, relation in RELATIONS.items() if _has_several_counts(universe, relation, people))
+
+
+def _has_several_counts(universe: Universe, relation: KinshipRelation, people: Iterable[int]) -> bool:
+    first = 0
+    for person in people:
+        count = len(find_related(universe, relation, np.array([person], np.int32)))
+        first = first or count
+        if count not in (0, first):
+            return True
+    return False
+
+
+MANY = 4
+"""Counts from this number on are one class."""
+
+
+def find_balanced_count(walk: RandomWalk, counts: Iterable[Count]) -> Count | None:
+    """The first question whose answer is in the class that is due: 0, 1, 2, 3, or MANY and more; else the nearest.
+
+    The classes take turns, so that the answers of a template are balanced. None if there are no questions.
+    """
+    due = walk.turn_number % (MANY + 1)
+    nearest: tuple[Count | None, int] = None, MANY + 1
+    for count in counts:
+        distance = abs(min(len(walk.evaluate_people(count.of)), MANY) - due)
+        if distance == 0:
+            return count
+        if distance < nearest[1]:
+            nearest = count, distance
+    return nearest[0]
 
 
 def _is_inverse(step: KinshipRelation, before: KinshipRelation) -> bool:

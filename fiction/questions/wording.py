@@ -1,7 +1,7 @@
 """English text of questions, and of the steps and facts of the gold reasoning.
 
-Each expression has one text and each text one meaning: "the mother of the friend of X" is each mother of any friend of
-X, and "How many friends does the child of X have?" counts the distinct people who are a friend of any child of X.
+Each expression has one text and each text one meaning: "the mothers of the friends of X" are all mothers of any friend
+of X, and "How many friends do the children of X have?" counts the distinct people who are a friend of any child of X.
 """
 
 from datetime import date
@@ -118,7 +118,7 @@ def word_question(expression: Expression, names: NameFormatter) -> str:  # noqa:
 @word_question.register(Having)
 @word_question.register(Related)
 def _(people: People, names: NameFormatter) -> str:
-    return f"Who is {noun_phrase(people, names)}?"
+    return f"Who {_verb('is', people, names)} {noun_phrase(people, names)}?"
 
 
 @word_question.register
@@ -129,7 +129,7 @@ def _(only: Only, names: NameFormatter) -> str:
 @word_question.register
 def _(both: Both, names: NameFormatter) -> str:
     if isinstance(both.left, Having) and isinstance(both.right, Having):
-        return f"Who is {noun_phrase(both, names)}?"
+        return f"Who {_verb('is', both, names)} {noun_phrase(both, names)}?"
     return f"Who is both {_indefinite_phrase(both.left, names)} and {_indefinite_phrase(both.right, names)}?"
 
 
@@ -148,7 +148,7 @@ def _(fact: Fact, names: NameFormatter) -> str:
         case "wedding":
             return f"When did {whose} marry?"
         case "birthplace":
-            return f"In which town was {whose} born?"
+            return f"In which town {_verb('was', fact.of, names)} {whose} born?"
     return f"What is the {FACT_LABELS[fact.fact]} of {whose}?"
 
 
@@ -156,7 +156,7 @@ def _(fact: Fact, names: NameFormatter) -> str:
 def _(place: Place, names: NameFormatter) -> str:
     whose = noun_phrase(place.of.of, names)
     if place.of.fact == "birthplace":
-        return f"In which {place.kind} was {whose} born?"
+        return f"In which {place.kind} {_verb('was', place.of.of, names)} {whose} born?"
     return f"In which {place.kind} is the residence of {whose}?"
 
 
@@ -164,7 +164,8 @@ def _(place: Place, names: NameFormatter) -> str:
 def _(count: Count, names: NameFormatter) -> str:
     of = count.of
     if isinstance(of, Related):
-        return f"How many {get_relation(of.relation).plural} does {noun_phrase(of.of, names)} have?"
+        whose = f"{_verb('does', of.of, names)} {noun_phrase(of.of, names)}"
+        return f"How many {get_relation(of.relation).plural} {whose} have?"
     if isinstance(of, Only):
         return f"How many {_plural_phrase(of.of, names)} {_condition_clause(of, names)}?"
     if isinstance(of, Both) and isinstance(of.left, Having) and isinstance(of.right, Having):
@@ -211,12 +212,14 @@ def _(named: Named, names: NameFormatter) -> str:
 
 @noun_phrase.register
 def _(having: Having, names: NameFormatter) -> str:
-    return f"the person {_value_clause(having, names)}"
+    return f"the {_person_noun(having, names)} {_value_clause(having, names)}"
 
 
 @noun_phrase.register
 def _(related: Related, names: NameFormatter) -> str:
-    return f"the {get_relation(related.relation).singular} of {noun_phrase(related.of, names)}"
+    relation = get_relation(related.relation)
+    noun = relation.plural if names.is_plural(related) else relation.singular
+    return f"the {noun} of {noun_phrase(related.of, names)}"
 
 
 @noun_phrase.register
@@ -227,7 +230,8 @@ def _(only: Only, names: NameFormatter) -> str:
 @noun_phrase.register
 def _(both: Both, names: NameFormatter) -> str:
     if isinstance(both.left, Having) and isinstance(both.right, Having):
-        return f"the person {_value_clause(both.left, names)} and {_value_clause(both.right, names)}"
+        noun = _person_noun(both, names)
+        return f"the {noun} {_value_clause(both.left, names)} and {_value_clause(both.right, names)}"
     return f"the person who is both {_indefinite_phrase(both.left, names)} and {_indefinite_phrase(both.right, names)}"
 
 
@@ -238,6 +242,17 @@ def _(most: Most, names: NameFormatter) -> str:
         return f"the {end} of the {_plural_phrase(most.of, names)}"
     end = "first" if most.first else "last"
     return f"the {end} to {_EVENT_VERBS[most.fact]} of the {_plural_phrase(most.of, names)}"
+
+
+_PLURAL_VERBS = {"is": "are", "was": "were", "does": "do"}
+
+
+def _verb(singular: str, people: People, names: NameFormatter) -> str:
+    return _PLURAL_VERBS[singular] if names.is_plural(people) else singular
+
+
+def _person_noun(people: People, names: NameFormatter) -> str:
+    return "people" if names.is_plural(people) else "person"
 
 
 def _value_clause(having: Having, names: NameFormatter) -> str:

@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.families import FamilyTrees, grow_families
+from fiction.universe.families import FamilyTrees, RandomStream, create_generator, grow_families, random_below
 from fiction.universe.life_events import assign_homes, draw_births, draw_deaths, draw_friendships, draw_weddings
 from fiction.universe.options import GenerationOptions
-from fiction.universe.random_streams import RandomStream, create_generator, random_below
 from fiction.universe.universe import NONE, IdArray, Places, Universe
 from worlds.folder import WorldError
 

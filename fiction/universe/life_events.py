@@ -7,8 +7,7 @@ people. Friendships form the random graph G(n, p).
 import numpy as np
 import numpy.typing as npt
 
-from fiction.universe.families import FamilyTrees
-from fiction.universe.random_streams import random_below
+from fiction.universe.families import FamilyTrees, random_below
 from fiction.universe.universe import NONE, CompressedLists, Friendships, IdArray, Places
 
 _STAY_SHARE = 0.75

@@ -4,6 +4,13 @@ from dataclasses import dataclass
 
 from worlds.folder import WorldError
 
+GENERATOR_VERSION = 2
+"""Version of the generator; the same options give a different world under another version.
+
+Version 1 words every set of people in the singular, takes a set of sources for sufficient if it gives the answers, and
+states one fact a sentence in fewer phrasings.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOptions:
@@ -33,6 +40,13 @@ class GenerationOptions:
     """Unit of the split: "entity", "relation" or "both"."""
     each: bool = False
     """Answer "how many" with the set of counts of each person, as in the paper."""
+    generator: int = GENERATOR_VERSION
+    """Version that generated the world; an earlier one is for its verification only."""
+
+    @property
+    def words_plural(self) -> bool:
+        """Whether questions name several people in the plural; the paper's do not."""
+        return self.generator > 1 and not self.plain
 
     def check(self) -> None:
         """Raise WorldError if an option is out of range."""

@@ -90,7 +90,7 @@ class Friendships:
     """Shape (m, 2)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Universe:
     """People and their facts; row i of every array is person i, and dates are ordinals.
 

@@ -24,8 +24,9 @@ from fiction.generator.source_split import assign_sources, parse_split
 from fiction.generator.world_files import generate_triples
 from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
 from fiction.questions.expressions import Expression, decode_expression, is_chain
-from fiction.questions.names import NameFormatter
-from fiction.questions.question import GoldBuilder
+from fiction.questions.names import NameFormatter, ThingCatalog
+from fiction.questions.question import GoldBuilder, is_minimal
+from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.templates import build_templates
 from fiction.questions.wording import word_question
 from fiction.universe.constraints import find_violations
@@ -162,8 +163,8 @@ def check_gold(
 ) -> VerificationCheck:
     """Check template, text, difficulty, sources, query, tree, triples and sub-questions of all questions."""
     check = VerificationCheck("parts of gold")
-    names = NameFormatter(universe, plain=options.plain)
-    gold = GoldBuilder(universe, fact_sources, names)
+    names = NameFormatter(universe, plain=options.plain, plural=options.words_plural)
+    gold = GoldBuilder(universe, fact_sources, names, options.generator)
     templates = {(template.kind, template.text) for template in build_templates(options)}
     for number, row in enumerate(rows, 1):
         question_name = format_question_name(row)
@@ -179,6 +180,26 @@ def check_gold(
             check.add_difference(f"template of {question_name}", ": ".join(map(str, kind)), "one of the templates")
         for name, value in derived.items():
             check.compare(f"{name} of {question_name}", row.get(name), value)
+    return check
+
+
+def check_hops(rows: Iterable[dict[str, Any]], universe: Universe) -> VerificationCheck:
+    """Check which questions need each of their facts, so that no hop can be skipped; the name states their number."""
+    check = VerificationCheck("")
+    reasoning = ReasoningBuilder(ThingCatalog(universe, ItemCatalog(universe), NameFormatter(universe)))
+    minimal = 0
+    for row in rows:
+        if "minimal" in row:
+            try:
+                expression = parse_row_expression(row)
+                facts = reasoning.list_supporting_facts(reasoning.build_tree(expression))
+                derived = is_minimal(expression, facts, universe)
+            except ROW_ERRORS as error:
+                check.add_unreadable(format_question_name(row), error)
+                continue
+            minimal += derived
+            check.compare(f"whether {format_question_name(row)} needs each fact", row["minimal"], derived)
+    check.name = f"questions tried without each of their facts ({minimal:,} need every fact)"
     return check
 
 

@@ -1,5 +1,6 @@
 """Verification of a world: everything that it states is derived again from its universe and compared."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -9,12 +10,31 @@ from typing import Any
 import numpy as np
 
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
-from fiction.phantomwiki.articles import STATED_FACTS_FILE, StatedFacts, derive_facts, parse_sentence
+from fiction.phantomwiki.articles import (
+    MARRIED_FACT,
+    STATED_FACTS_FILE,
+    StatedFacts,
+    derive_facts,
+    generate_facts,
+    parse_sentence,
+)
 from fiction.phantomwiki.instance import INSTANCE_FORMAT
-from fiction.phantomwiki.published_questions import GRAMMAR_DEPTH, parse_query, to_chain
+from fiction.phantomwiki.prolog import (
+    PrologRule,
+    PrologSyntaxError,
+    RuleEvaluator,
+    Tuples,
+    format_fact,
+    parse_facts,
+    parse_goal,
+    parse_rule,
+)
+from fiction.phantomwiki.published_questions import GRAMMAR_DEPTH, SolutionPaths, parse_query, to_chain
 from fiction.phantomwiki.records import ValueCodec
+from fiction.questions.expressions import Count
 from fiction.questions.question import compute_difficulty, count_hops
 from fiction.questions.question_file import read_question_rows
+from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
 from fiction.universe.universe import GRAPH, FactSources, Universe
@@ -28,6 +48,7 @@ from fiction.verification.checks import (
     check_constraints,
     check_gold,
     check_graph,
+    check_hops,
     check_pages,
     check_queries,
     check_split,
@@ -43,6 +64,7 @@ from worlds.source import NotFound
 
 _MARRIED_RELATION = KinshipRelation("married", (SPOUSE,))
 _MAX_DEPTH = 200
+_PROBE_OPTIONS = GenerationOptions(people=240, seed=1, family_size=60, generations=6, branching=5)
 
 
 def check_questions(rows: list[dict[str, Any]], values: ValueCodec) -> VerificationCheck:
@@ -64,6 +86,9 @@ def _check_question(check: VerificationCheck, row: dict[str, Any], values: Value
     check.compare(f"difficulty of {name}", row["difficulty"], compute_difficulty(expression))
     check.compare(f"goals of {name}", row["hops"], count_hops(expression))
     check.compare(f"goals of {name}", row["hops"], len(query["query"]))
+    if "is_aggregation_question" in row:
+        is_count = isinstance(expression, Count)
+        check.compare(f"is_aggregation_question of {name}", row["is_aggregation_question"], is_count)
     chain = to_chain(expression)
     if chain is None:
         check.undecided += 1
@@ -108,6 +133,80 @@ def _check_relation_cells(check: VerificationCheck, relation: KinshipRelation, c
         check.compare(f"{relation.singular} of {title}", sorted(cells.get(title, [])), derived)
     for title in sorted(set(cells) - set(titles)):
         check.require_equal(f"{relation.singular} of {title}", sorted(cells[title]), [])
+
+
+def check_rules(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
+    """Check that the rules of facts.pl derive the relations, over the instance and over a generated universe.
+
+    The generated universe has people of every relation, so that a rule without effect in a small instance counts too.
+    """
+    check = VerificationCheck("relations by rules")
+    rules = []
+    for text in stated.rules:
+        try:
+            rules.append(parse_rule(text))
+        except PrologSyntaxError as error:
+            check.add_unreadable(f"rule {text}", error)
+    if rules:
+        for codec, where in ((values, ""), (_make_probe(rules), " in a generated universe")):
+            facts: dict[str, Tuples] = {}
+            for fact in map(parse_goal, generate_facts(codec)):
+                facts.setdefault(fact.name, set()).add(tuple(str(argument) for argument in fact.args))
+            # Predicates without a fact have no tuples.
+            _check_derived_relations(check, RuleEvaluator(rules, {"friend_": set(), **facts}), codec.universe, where)
+    return check
+
+
+def _make_probe(rules: list[PrologRule]) -> ValueCodec:
+    """A generated universe in which every relation occurs."""
+    codec = ValueCodec(make_universe(_PROBE_OPTIONS))
+    lines = list(generate_facts(codec))
+    if not any(goal.name == MARRIED_FACT for rule in rules for goal in rule.goals):
+        # The published rules know couples by their children only.
+        lines = [line for line in lines if not line.startswith(f"{MARRIED_FACT}(")]
+    return ValueCodec(parse_facts(Path("generated facts"), "\n".join(lines)).universe)
+
+
+def _check_derived_relations(check: VerificationCheck, rules: RuleEvaluator, universe: Universe, where: str) -> None:
+    titles = universe.titles
+    for relation in RELATIONS.values():
+        derived = {
+            (titles[row], titles[relative])
+            for row in range(len(universe))
+            for relative in find_related(universe, relation, np.array([row], np.int32)).tolist()
+        }
+        try:
+            stated = rules.derive(relation.name)
+        except PrologSyntaxError as error:
+            check.add_unreadable(f"rules of {relation.name}", error)
+            continue
+        check.checked += 1
+        for pair in sorted(stated ^ derived)[:1]:
+            fact = format_fact(relation.name, *pair)
+            sides = (fact, "") if pair in stated else ("", fact)
+            check.add_difference(f"rules of {relation.name}{where}", *sides)
+
+
+def check_solutions(rows: list[dict[str, Any]], stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
+    """Check all solution traces, and that none is missing, of the questions that have them."""
+    check = VerificationCheck("solution traces")
+    paths = SolutionPaths(values)
+    unknown = set(stated.solutions) - {row.get("id") for row in rows}
+    check.require_equal("questions with solution traces that do not exist", sorted(unknown), [])
+    for row in rows:
+        if row.get("id") in stated.solutions:
+            solutions, name = stated.solutions[row["id"]], format_question_name(row)
+            try:
+                wrong, count = paths.check(row["prolog"]["query"], solutions)
+            except ROW_ERRORS as error:
+                check.add_unreadable(f"solution traces of {name}", error)
+                continue
+            check.checked += len(solutions)
+            for solution in wrong:
+                check.add_difference(f"solution trace of {name}", json.dumps(solution, ensure_ascii=False), "")
+            distinct = {tuple(sorted(solution.items())) for solution in solutions}
+            check.require_equal(f"number of distinct solution traces of {name}", len(distinct), count)
+    return check
 
 
 def check_facts(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
@@ -223,6 +322,7 @@ def _check_generated_world(
     fact_sources = FactSources.load(folder / FACT_SOURCES_FILE)
     yield check_split(universe, fact_sources, options)
     yield check_gold(rows, universe, fact_sources, options)
+    yield check_hops(rows, universe)
     yield check_articles(folder, universe, fact_sources, options)
     yield check_pages(folder, universe, fact_sources, options)
     graph_universe = universe.restrict_to_sources(fact_sources, GRAPH)
@@ -233,7 +333,9 @@ def _check_generated_world(
 def _check_instance(folder: Path, rows: list[dict[str, Any]], values: ValueCodec) -> Iterator[VerificationCheck]:
     stated = StatedFacts.load(folder / STATED_FACTS_FILE)
     yield check_questions(rows, values)
+    yield check_solutions(rows, stated, values)
     yield check_relations(stated, values)
+    yield check_rules(stated, values)
     yield check_facts(stated, values)
     yield check_sentences(folder, values)
     yield check_graph(folder, values.universe)

@@ -1,12 +1,24 @@
 """The tool read without a language model."""
 
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.reading import (
+    Ranker,
+    ReadingQuestion,
+    generate_questions,
+    make_rankers,
+    measure_ranker,
+    read_label_questions,
+    read_supported_questions,
+)
+from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
+from fiction.universe.options import GenerationOptions
 from tools.read import TOP_SENTENCES, rank_sentences
 from tools.registry import get_tool
 from tools.tool import ToolContext
@@ -82,3 +94,37 @@ def test_five_thousand_sentences_are_ranked_in_bounded_time(with_encoder: ToolCo
 def test_the_ranking_of_few_sentences_has_each_once(count: int, without_encoder: ToolContext) -> None:
     ranked = rank_sentences([f"Sentence {n}." for n in range(count)], "Which sentence?", without_encoder.encode)
     assert sorted(place for place, _ in ranked) == list(range(count))
+
+
+@pytest.fixture(scope="module")
+def rankers() -> dict[str, Ranker]:
+    return make_rankers(SentenceEncoder(BUNDLED_MODEL))
+
+
+def assert_read_is_best(rankers: dict[str, Ranker], questions: Sequence[ReadingQuestion], margin: float) -> None:
+    """Assert that read ranks a supporting sentence first, and among the first three, more often than the others."""
+    shares = {name: measure_ranker(rank, questions) for name, rank in rankers.items()}
+    read = shares.pop("read")
+    for name, plain in shares.items():
+        assert read[0] > plain[0] + margin, (name, shares, read)
+        assert read[1] > plain[1], (name, shares, read)
+
+
+def test_on_real_articles_a_supporting_sentence_comes_first_more_often_than_by_plain_rankings(
+    shared_data: Path, rankers: dict[str, Ranker]
+) -> None:
+    wiki = shared_data / "2wikimultihopqa" / "2wiki_train_200.json"
+    label_questions = [question for question in read_label_questions([wiki]) if question.is_held_out]
+    hotpot = shared_data / "hotpotqa" / "hotpot_dev_distractor_300.json"
+    natural_questions = [question for question in read_supported_questions(hotpot) if question.is_held_out]
+    # `make bench ONLY=reading` measures all of them.
+    assert len(label_questions) > 40 < len(natural_questions)
+    assert_read_is_best(rankers, [*label_questions[:40], *natural_questions[:40]], 0.02)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_on_generated_articles_a_supporting_sentence_comes_first_more_often_than_by_plain_rankings(
+    rankers: dict[str, Ranker], *, plain: bool
+) -> None:
+    options = GenerationOptions(people=5, seed=31, plain=plain)
+    assert_read_is_best(rankers, list(generate_questions(options)), 0.1)

@@ -10,13 +10,18 @@ from itertools import permutations
 
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop
 from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction, parse_question
-from tools.text_to_sparql.queries import QueryComposer, QueryDraft
-from tools.text_to_sparql.scan import Anchor, RelationMention, find_anchors
+from tools.text_to_sparql.queries import PathChoice, QueryComposer, QueryDraft
+from tools.text_to_sparql.scan import RelationMention
+from tools.text_to_sparql.vocabulary import Anchor, find_anchors
 from tools.tool import EncodeFunction
-from worlds.lexicon.english import split_words
+from worlds.lexicon.english import split_words, stem_word
 from worlds.source import Entity, GraphSource, Relation, SourceTimeout
 
 MIN_SIMILARITY = 0.35
+CERTAIN_SIMILARITY = 0.85
+"""From this on a phrase names a relation; below, "assistant director" is as near to "director" as real names are, which
+`python -m benchmarks query_writing` measures.
+"""
 MAX_RELATIONS = 4
 DISSIMILARITY_COST = 4.0
 
@@ -41,12 +46,16 @@ class SemanticRelationMatcher:
         return tuple(self._path(place, like) for place, like in nearest if like >= MIN_SIMILARITY)
 
     def _path(self, place: int, like: float) -> GraphPath:
-        relation = self._relations[place]
-        return GraphPath((PathHop((PathAtom(relation),)),), relation.label, DISSIMILARITY_COST * (1.0 - like))
+        relation, cost = self._relations[place], DISSIMILARITY_COST * (1.0 - like)
+        return GraphPath((PathHop((PathAtom(relation),)),), relation.label, cost, certain=like >= CERTAIN_SIMILARITY)
 
 
+_EXCLUDED_KINDS = {"when": ("entity",), "where": ("date", "number"), "who": ("date", "number")}
+"""The kinds of values that do not answer a question of this word."""
 MAX_DRAFTS = 24
 MAX_CANDIDATES = 5
+MAX_REORDERED = 3
+"""So many relations are tried in all of their orders."""
 INVERSION_COST = 1.2
 REORDERING_COST = 2.0
 PARTIAL_READING_COST = 1.0
@@ -64,6 +73,8 @@ class QueryCandidate:
     sparql: str
     reading: str
     score: float
+    unexplained: tuple[str, ...] = ()
+    """The words of the question that no part of the query accounts for; () for a complete reading."""
 
 
 def find_candidates(
@@ -86,17 +97,19 @@ def find_candidates(
         new = [draft for draft in drafts if draft.sparql not in usable]
         proven = _find_matching_drafts(graph, new[:1]) or _find_matching_drafts(graph, new)
         usable.update({draft.sparql: (draft, place in proven) for place, draft in enumerate(new)})
-        if any(exists for _, exists in usable.values()):
+        if any(exists and not draft.unexplained for draft, exists in usable.values()):
             break
-    ranked = sorted(usable.values(), key=lambda pair: (not pair[1], pair[0].cost))
+    ranked = sorted(usable.values(), key=lambda pair: (bool(pair[0].unexplained), not pair[1], pair[0].cost))
     return [
-        QueryCandidate(d.sparql, d.reading, _candidate_score(d.cost, exists=exists))
-        for d, exists in ranked[:MAX_CANDIDATES]
+        QueryCandidate(draft.sparql, draft.reading, _candidate_score(draft, exists=exists), draft.unexplained)
+        for draft, exists in ranked[:MAX_CANDIDATES]
     ]
 
 
-def _candidate_score(cost: float, *, exists: bool) -> float:
-    return round((0.5 if exists else 0.0) + 0.5 / (1.0 + cost / 2), 3)
+def _candidate_score(draft: QueryDraft, *, exists: bool) -> float:
+    """Above 0.5 for a path that exists, half of that or less for an incomplete reading."""
+    score = (0.5 if exists else 0.0) + 0.5 / (1.0 + draft.cost / 2)
+    return round(score / (2 + len(draft.unexplained)) if draft.unexplained else score, 3)
 
 
 # The readings of a question, each with what it costs beyond its paths.
@@ -129,16 +142,24 @@ def _comparison_readings(question: ParsedQuestion, names: tuple[str, ...]) -> It
 
 
 def _reordered_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
-    """The same relations in other orders, for phrasings that the grammar reads wrongly."""
+    """The relations that are said apart in other orders; all of them where their order as read leads nowhere."""
     for leg in question.branches[:1]:
         mentions = (*leg.chain, *leg.trailing)
-        for order in permutations(mentions) if 1 < len(mentions) <= 3 else ():
+        free = mentions if any(map(_ends_in_literals, mentions[:-1])) else leg.trailing
+        fixed = leg.chain if free is leg.trailing else ()
+        for order in permutations(free) if 1 < len(free) <= MAX_REORDERED else ():
             yield (
                 replace(
-                    question, branches=tuple(replace(branch, chain=order, trailing=()) for branch in question.branches)
+                    question,
+                    branches=tuple(replace(branch, chain=fixed, trailing=order) for branch in question.branches),
                 ),
                 REORDERING_COST,
             )
+
+
+def _ends_in_literals(mention: RelationMention) -> bool:
+    """Whether no path of the mention leads to entities, from which another could go on."""
+    return bool(mention.paths) and all(path.hops and path.hops[-1].value_type != "entity" for path in mention.paths)
 
 
 def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Iterator[tuple[ParsedQuestion, float]]:
@@ -152,16 +173,26 @@ def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Itera
             ),
             0.0,
         )
-    elif question.unexplained_words:
-        legs, word = (
-            question.branches,
-            RelationMention(-2, -2, guess(question.unexplained_words), question.unexplained_words),
-        )
-        yield (
-            replace(question, branches=tuple(replace(leg, trailing=(*leg.trailing, word)) for leg in legs)),
-            PARTIAL_READING_COST,
-        )
-        yield replace(question, branches=tuple(replace(leg, trailing=(word,)) for leg in legs)), PARTIAL_READING_COST
+    elif unknown := _unknown_words(question):
+        phrase = " ".join(unknown.values())
+        word = RelationMention(-2, -2, guess(phrase), phrase, merged_places=frozenset(unknown))
+        for add_to_trailing in (True, False):
+            yield (
+                replace(
+                    question,
+                    branches=tuple(
+                        replace(leg, trailing=(*leg.trailing, word) if add_to_trailing else (word,))
+                        for leg in question.branches
+                    ),
+                ),
+                PARTIAL_READING_COST,
+            )
+
+
+def _unknown_words(question: ParsedQuestion) -> dict[int, str]:
+    """The content words that belong to no relation of the question."""
+    places = frozenset().union(*(mention.places for mention in _collect_mentions(question)))
+    return {place: word for place, word in question.content_words.items() if place not in places}
 
 
 def _readings_without_unknown_words(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
@@ -192,9 +223,38 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
     for question, extra in readings:
         for choice, cost in _iterate_path_choices(question, lexicon):
             draft = QueryComposer(question, choice, lexicon).compose()
-            if draft and (draft.sparql not in drafts or drafts[draft.sparql].cost > cost + extra):
-                drafts[draft.sparql] = replace(draft, cost=max(0.0, cost + extra))
-    return sorted(drafts.values(), key=lambda draft: draft.cost)[:MAX_DRAFTS]
+            if draft is None:
+                continue
+            new = replace(draft, cost=max(0.0, cost + extra), unexplained=_find_unexplained(question, choice))
+            if draft.sparql not in drafts or _draft_rank(new) < _draft_rank(drafts[draft.sparql]):
+                drafts[draft.sparql] = new
+    return sorted(drafts.values(), key=_draft_rank)[:MAX_DRAFTS]
+
+
+def _draft_rank(draft: QueryDraft) -> tuple[bool, float]:
+    return bool(draft.unexplained), draft.cost
+
+
+def _find_unexplained(question: ParsedQuestion, choice: PathChoice) -> tuple[str, ...]:
+    """The words that no part of the reading accounts for, in order, then the entities that it leaves out."""
+    certain = [(mention, path) for mention, path in choice.items() if path.certain]
+    places = frozenset().union(*(mention.places for mention, _ in certain))
+    labels = frozenset().union(*(path.label_stems for _, path in certain))
+    if any(path.inverted for _, path in certain):
+        places |= question.answer_nouns
+    words = {
+        place: word
+        for place, word in question.content_words.items()
+        if place not in places and stem_word(word) not in labels
+    }
+    if kinds := _EXCLUDED_KINDS.get(question.question_word or "") if question.form == "select" else None:
+        ends = [choice[mention] for leg in question.branches for mention in (*leg.chain, *leg.trailing)[-1:]]
+        if any(path.hops[-1].value_type in kinds for path in ends):
+            return (str(question.question_word), *(words[place] for place in sorted(words)))
+    starts = (leg.start for leg in question.branches)
+    used = {start.anchor if isinstance(start, ValueRestriction) else start for start in starts}
+    omitted = sorted(question.named - used, key=lambda anchor: anchor.start)
+    return (*(words[place] for place in sorted(words)), *(anchor.entity.label for anchor in omitted))
 
 
 def _collect_mentions(question: ParsedQuestion) -> list[RelationMention]:
@@ -235,19 +295,25 @@ def _path_options(mention: RelationMention, lexicon: GraphLexicon) -> list[Graph
         paths += (
             [path] if path.hops else [replace(p, cost=p.cost + path.cost) for p in lexicon.direct_paths(path.phrase)]
         )
-    if mention.invertible:
-        paths += [_invert_path(path) for path in paths if _can_invert(path)]
+    if mention.inverted_only:
+        paths = [_invert_path(path) for path in paths if _can_invert(path)]
+    elif mention.invertible:
+        paths += [_invert_path(path) for path in paths if _can_invert(path) and _is_plain(path)]
     return sorted(paths, key=lambda path: path.cost)
 
 
 def _can_invert(path: GraphPath) -> bool:
     hop = path.hops[0]
-    return len(path.hops) == 1 and hop.value_type == "entity" and len(hop.atoms) == 1 and not hop.atoms[0].inverse
+    return len(path.hops) == 1 and hop.value_type == "entity" and not hop.gender
 
 
 def _invert_path(path: GraphPath) -> GraphPath:
-    atom = replace(path.hops[0].atoms[0], inverse=True)
-    return GraphPath((PathHop((atom,)),), path.phrase, path.cost + INVERSION_COST, inverted=True)
+    atoms = tuple(replace(atom, inverse=not atom.inverse) for atom in path.hops[0].atoms)
+    return replace(path, hops=(PathHop(atoms),), cost=path.cost + INVERSION_COST, inverted=True)
+
+
+def _is_plain(path: GraphPath) -> bool:
+    return len(path.hops[0].atoms) == 1 and not path.hops[0].atoms[0].inverse
 
 
 def _find_matching_drafts(graph: GraphSource, drafts: Sequence[QueryDraft]) -> set[int]:

@@ -1,11 +1,20 @@
 """Lexicon of one graph: phrases to paths of hops, by its labels and aliases and by English phrasings."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from tools.arguments import ToolError
-from worlds.lexicon.english import PathExpression, PathSegment, PhraseKey, load_lexicon, phrase_key
+from worlds.lexicon.english import (
+    MIN_ROOT_LETTERS,
+    PathExpression,
+    PathSegment,
+    PhraseKey,
+    load_lexicon,
+    phrase_key,
+    word_root,
+)
 from worlds.source import ErrorKind, Relation
 from worlds.terms import format_node, format_predicate
 
@@ -13,6 +22,8 @@ MALE_LABELS = ("male", "man", "boy", "trans man")
 FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
 MAX_UNSTAGED_HOPS = 5
 _MONTHS = "january february march april may june july august september october november december".split()
+_MIN_MONTH_LETTERS = 3
+_ORDINAL_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 PatternLines = tuple[str, ...]
 
 
@@ -53,6 +64,14 @@ class GraphPath:
     cost: float = 0.0
     inverted: bool = False
     """It leads to what has the start as its value."""
+    certain: bool = True
+    """Whether it accounts for its phrase; False for a relation that only resembles it."""
+
+    @property
+    def label_stems(self) -> frozenset[str]:
+        """The stems of the content words in the labels of its relations."""
+        labels = (atom.relation.label for hop in self.hops for atom in hop.atoms)
+        return frozenset(stem for label in labels for stem in phrase_key(label)) - _FUNCTION_WORDS
 
 
 def entity_term(entity: str) -> str:
@@ -75,13 +94,21 @@ def _require_term(id_or_iri: str, term: str | None) -> str:
 
 
 def to_iso_date(text: str) -> str | None:
-    """A day in words, 16 October 1943, as graphs write it: 1943-10-16; None for anything else."""
-    day, month, year, *more = [*text.lower().replace(",", "").split(), "", "", ""]
-    if month.isdecimal():
+    """A day in words, 16 October 1943 or October 16th, 1943, as graphs write it: 1943-10-16; None for anything else."""
+    day, month, year, *more = [*text.lower().replace(",", " ").replace(" of ", " ").split(), "", "", ""]
+    if not day[:1].isdecimal():
         day, month = month, day
-    if any(more) or not (day.isdecimal() and year.isdecimal()) or month not in _MONTHS:
+    day = _ORDINAL_ENDING.sub("", day)
+    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
+    if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
         return None
-    return f"{int(year):04}-{_MONTHS.index(month) + 1:02}-{int(day):02}"
+    return f"{int(year):04}-{number:02}-{int(day):02}"
+
+
+def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
+    """The month, if it is abbreviated so: Oct, Sept."""
+    letters = abbreviation.removesuffix(".")
+    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
 
 
 def quote_literal(text: str) -> str:
@@ -162,6 +189,7 @@ def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
 MAX_SEGMENT_PATHS = 4
 """So many readings of a phrase are kept when it is a part of a longer one."""
 RANK_COST = 1.0
+DERIVATION_COST = 1.0
 UNKNOWN_GENDER_COST = 1.5
 ALIAS_COST = 0.5
 EXTRA_HOP_COST = 0.25
@@ -206,18 +234,24 @@ class GraphLexicon:
     vocabulary: Sequence[Relation]
     _labels: dict[PhraseKey, list[Relation]] = field(default_factory=dict, init=False)
     _aliases: dict[PhraseKey, list[Relation]] = field(default_factory=dict, init=False)
+    _keys_by_root: dict[str, list[PhraseKey]] = field(default_factory=dict, init=False)
     _path_cache: dict[tuple[PhraseKey, str | None], tuple[GraphPath, ...]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         for relation in self.vocabulary:
             self._labels.setdefault(phrase_key(relation.label), []).append(relation)
-            for alias in relation.aliases:
+            synonyms = load_lexicon().other_names(phrase_key(relation.label))
+            # "child of E" asks for a child, although a graph may call the parent so.
+            for alias in (*relation.aliases, *(name for name in synonyms if not name.endswith(" of"))):
                 key = phrase_key(alias)
                 if not _FUNCTION_WORDS.issuperset(key):
                     self._aliases.setdefault(key, []).append(relation)
         self.max_phrase_length = max(
             (len(key) for key in (*self._labels, *self._aliases, *load_lexicon().words)), default=0
         )
+        for key in dict.fromkeys((*self._labels, *self._aliases, *load_lexicon().words)):
+            if len(key) == 1 and len(key[0]) >= MIN_ROOT_LETTERS:
+                self._keys_by_root.setdefault(word_root(key[0]), []).append(key)
         gender = self.find_relations(GENDER_RELATION)
         self.gender_relation = gender[0] if gender else None
 
@@ -243,6 +277,19 @@ class GraphLexicon:
         if (key, question_word) not in self._path_cache:
             self._path_cache[key, question_word] = tuple(self._build_paths(key, question_word, frozenset()))
         return self._path_cache[key, question_word]
+
+    def is_label(self, key: PhraseKey) -> bool:
+        """Whether a relation of the graph has this label."""
+        return key in self._labels
+
+    def find_derived_paths(self, word: str, question_word: str | None) -> tuple[GraphPath, ...]:
+        """The paths of the words with the same root as a word without a meaning of its own: fathered, father."""
+        keys = self._keys_by_root.get(word_root(word), ()) if len(word) >= MIN_ROOT_LETTERS else ()
+        paths = (path for key in keys for path in self.find_paths(key, question_word))
+        cheapest: dict[tuple[PathHop, ...], GraphPath] = {}
+        for path in sorted(paths, key=lambda path: path.cost):
+            cheapest.setdefault(path.hops, replace(path, cost=path.cost + DERIVATION_COST))
+        return tuple(cheapest.values())
 
     def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""

@@ -1,19 +1,22 @@
 """Parse a question: the relations from each entity, and the operation on their values."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tools.text_to_sparql.lexicon import GraphLexicon
-from tools.text_to_sparql.scan import (
+from tools.text_to_sparql.scan import QuestionScan, RelationMention
+from tools.text_to_sparql.vocabulary import Anchor
+from worlds.lexicon.english import (
     AUXILIARY_VERBS,
     DETERMINERS,
+    POSSESSIVE_SUFFIX,
     RELATIVE_PRONOUNS,
-    Anchor,
-    QuestionScan,
-    RelationMention,
+    Comparison,
+    phrase_key,
+    word_root,
 )
-from worlds.lexicon.english import POSSESSIVE_SUFFIX, Comparison
 
+_ASKED_AGENTS = frozenset(["whom", "who", "which", "what", "whose", "?"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
 
@@ -35,6 +38,8 @@ class QuestionBranch:
     chain: tuple[RelationMention, ...]
     trailing: tuple[RelationMention, ...] = ()
     """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
+    chooses_end: bool = False
+    """Whether a comparison chooses what the chain leads to ("the father of E or the father of F"), not the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,13 @@ class ParsedQuestion:
     form: str
     branches: tuple[QuestionBranch, ...]
     comparison: Comparison | None = None
-    unexplained_words: str = ""
-    """The words with a content that no part of the reading accounts for."""
+    content_words: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """By place, the words that the relations of a reading must account for."""
+    named: frozenset[Anchor] = frozenset()
+    """The entities that the question names; a reading must start at or lead to all."""
+    question_word: str | None = None
+    answer_nouns: frozenset[int] = frozenset()
+    """The places of nouns that say what has an entity as its value ("which films did E direct")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +89,14 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         used.update(mention.start for mention in chain)
         legs.append(QuestionBranch(start.node, chain))
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
-    parsed_mentions = [*scan.mentions, *(mention for leg in legs for mention in leg.chain)]
     return ParsedQuestion(
         scan.form,
         _distribute_relations(scan, legs, _order_mentions(scan, rest)),
         scan.comparison,
-        scan.find_unexplained_words(parsed_mentions, [range(v.first_word, v.end_word) for v in values]),
+        scan.find_content_words([range(v.first_word, v.end_word) for v in values]),
+        frozenset(scan.anchors),
+        scan.question_word,
+        scan.find_answer_nouns(),
     )
 
 
@@ -106,8 +118,21 @@ def _of_mentions(scan: QuestionScan, begins: int, used: set[int]) -> Iterator[Re
         mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, begins)
         if mention is None or mention.start in used:
             return
-        yield mention
-        begins = mention.start
+        owners = _owning_mentions(scan, mention.start)
+        yield from (*owners, mention)
+        begins = owners[0].start if owners else mention.start
+
+
+def _owning_mentions(scan: QuestionScan, begins: int) -> list[RelationMention]:
+    """The relations whose possessives stand before what begins there ("the S's R of E"), in reading order."""
+    owners: list[RelationMention] = []
+    while scan.words_between(begins - 1, begins) == [POSSESSIVE_SUFFIX]:
+        owner = scan.mention_ending_at(begins - 1)
+        if owner is None:
+            break
+        owners.insert(0, owner)
+        begins = owner.start
+    return owners
 
 
 def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
@@ -128,13 +153,10 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
 def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None:
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
-        joined = mention.end <= begins and set(scan.words_between(mention.end, begins)) <= DETERMINERS | {
-            "film",
-            "song",
-            "book",
-        }
+        between = range(mention.end, begins)
         if (
-            joined
+            mention.end <= begins
+            and all(scan.words[place].folded in DETERMINERS or scan.is_apposed_at(place) for place in between)
             and mention.start > 1
             and scan.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
         ):
@@ -144,8 +166,7 @@ def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None
 
 def _is_class_noun(scan: QuestionScan, mention: RelationMention) -> bool:
     """A noun that only says what an entity is ("the composer Ada Reed"), as no "of" stands between them."""
-    beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    return beside and scan.form == "select" and len(scan.mentions) > 1
+    return scan.form == "select" and len(scan.mentions) > 1 and scan.is_apposed(mention)
 
 
 # Those "whose A is V".
@@ -187,7 +208,17 @@ def _ends_value(scan: QuestionScan, place: int) -> bool:
     if scan.words[place].folded == POSSESSIVE_SUFFIX:
         # "the baker's" goes on as a value, "the baker's father" does not.
         return any(mention.start == place + 1 for mention in scan.mentions)
-    return scan.words[place].folded in AUXILIARY_VERBS | {"?", ",", ";", "and"}
+    return (
+        scan.words[place].folded in AUXILIARY_VERBS | {";", "and"}
+        or (scan.words[place].folded == "," and _opens_clause(scan, place + 1))
+        or (scan.words[place].folded == "?" and place + 1 == len(scan.words))
+    )
+
+
+def _opens_clause(scan: QuestionScan, place: int) -> bool:
+    """Whether a new part of the question begins after a comma, which a date and a name may have as well."""
+    opening = RELATIVE_PRONOUNS | AUXILIARY_VERBS | {"whose", "what", "where", "when", "how", "and", "or", "?"}
+    return scan.words_between(place, place + 1) == [] or scan.words[place].folded in opening
 
 
 # The relations that are left.
@@ -216,7 +247,7 @@ def _merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, .
             if both:
                 least = min(path.cost for path in both)
                 both = sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost)
-                merged[place] = replace(other, paths=tuple(both))
+                merged[place] = replace(other, paths=tuple(both), merged_places=other.merged_places | mention.places)
                 break
         else:
             merged.append(mention)
@@ -230,8 +261,19 @@ def _distribute_relations(
     if scan.form in ("compare", "exceeds", "same"):
         apart = any(_stands_alone(scan, leg) for leg in legs)
         first_chain = () if apart else next((leg.chain for leg in legs if leg.chain), ())
-        return tuple(replace(leg, chain=leg.chain or first_chain, trailing=rest) for leg in legs)
-    rest = tuple(replace(mention, invertible=_is_invertible(scan, mention)) for mention in rest)
+        repeated = legs[0].chain[-1:] if legs else ()
+        if scan.form == "compare" and scan.asks_who() and all(leg.chain for leg in legs):
+            return tuple(replace(leg, trailing=rest, chooses_end=True) for leg in legs)
+        return tuple(
+            replace(leg, chain=leg.chain + repeated, trailing=rest)
+            if leg is not legs[0] and _says_that_of(scan, leg)
+            else replace(leg, chain=leg.chain or first_chain, trailing=rest)
+            for leg in legs
+        )
+    rest = tuple(
+        replace(mention, invertible=_is_invertible(scan, mention), inverted_only=_is_stranded(scan, mention))
+        for mention in rest
+    )
     if len(legs) < 2 or scan.form == "whether":
         return tuple(replace(leg, trailing=rest) if place == 0 else leg for place, leg in enumerate(legs))
     shared, before, last = [], -1, legs[-1]
@@ -241,6 +283,15 @@ def _distribute_relations(
         shared.append(replace(leg, trailing=tuple(mine)))
         before = end
     return tuple(shared)
+
+
+def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
+    """Whether "that of" before a name repeats the last relation of the first."""
+    begins = min([mention.start for mention in leg.chain], default=0)
+    if isinstance(leg.start, Anchor) and not leg.chain:
+        begins = leg.start.start
+    before = [word for word in scan.words_between(begins - 3, begins) if word not in {"the", "a", "an"}]
+    return before[-2:] in (["that", "of"], ["those", "of"])
 
 
 def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -254,4 +305,31 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
     if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
         return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    return beside or scan.words_between(mention.start - 1, mention.start) == ["as"]
+    before = [word for word in scan.words_between(mention.start - 2, mention.start) if word not in DETERMINERS]
+    return beside or before[-1:] == ["as"]
+
+
+def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
+    """Whether the question asks for what has the entity as its value: who is E the father of, whom did E father."""
+    if any(anchor.end == mention.start for anchor in scan.anchors) and scan.form == "select":
+        key = tuple(word.stem for word in scan.words[mention.start : mention.end])
+        return {"do", "does", "did"}.intersection(scan.words_between(0, mention.start)) != set() and (
+            scan.lexicon.is_label(key)
+        )
+    if _has_agent(scan, mention):
+        return True
+    stranded = scan.words_between(mention.end, mention.end + 2) in (["of"], ["of", "?"])
+    return stranded and not mention.merged_places
+
+
+def _has_agent(scan: QuestionScan, mention: RelationMention) -> bool:
+    """Whether "by" follows with who did it: a director may be the one whom a film is directed by, an award none that it
+    is received by.
+    """
+    end = mention.end - (scan.words_between(mention.end - 1, mention.end) == ["by"])
+    following = scan.words_between(end + 1, end + 2)
+    if scan.words_between(end, end + 1) != ["by"] or not following or _ASKED_AGENTS.intersection(following):
+        return False
+    root = word_root(scan.words[mention.start].folded)
+    labels = (path.hops[-1].atoms[-1].relation.label for path in mention.paths if len(path.hops) == 1)
+    return any([root] == [word_root(part) for part in phrase_key(label) if part != "by"] for label in labels)

@@ -1,6 +1,6 @@
 """Writes a reading of a question as SPARQL and in plain English."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tools.text_to_sparql.lexicon import (
@@ -12,7 +12,8 @@ from tools.text_to_sparql.lexicon import (
     entity_term,
 )
 from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction
-from tools.text_to_sparql.scan import Anchor, RelationMention
+from tools.text_to_sparql.scan import RelationMention
+from tools.text_to_sparql.vocabulary import Anchor
 from worlds.lexicon.english import Comparison
 
 ANSWER_VARIABLE = "?answer"
@@ -27,6 +28,8 @@ class QueryDraft:
     reading: str
     pattern: str
     cost: float = 0.0
+    unexplained: tuple[str, ...] = ()
+    """The words that it does not account for."""
 
 
 @dataclass
@@ -43,21 +46,23 @@ class QueryComposer:
 
     def compose(self) -> QueryDraft | None:
         """The draft; None where this form cannot be asked with these paths."""
-        match self.question.form:
-            case "compare":
-                return self._compose_comparison()
-            case "exceeds":
-                return self._compose_exceeds()
-            case "same":
-                return self._compose_same()
-            case "whether":
-                return self._compose_whether()
-            case "count":
-                return self._compose_count()
-            case _:
-                return self._compose_select()
+        compose_form = {
+            "compare": self._compose_comparison,
+            "exceeds": self._compose_exceeds,
+            "same": self._compose_same,
+            "whether": self._compose_whether,
+            "count": self._compose_count,
+        }.get(self.question.form, self._compose_select)
+        if self.question.form in ("compare", "exceeds", "same") and not self._compares_alike():
+            return None
+        return compose_form()
 
     # Parts.
+
+    def _compares_alike(self) -> bool:
+        """Whether all legs end in the same relation, so that their values can be compared."""
+        ends = {paths[-1].hops[-1] if (paths := self._branch_paths(leg)) else None for leg in self.question.branches}
+        return len(ends) == 1
 
     def _branch_paths(self, leg: QuestionBranch) -> tuple[GraphPath, ...]:
         return tuple(self.choice[mention] for mention in (*leg.chain, *leg.trailing))
@@ -159,7 +164,9 @@ class QueryComposer:
         (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
         pattern = " ".join((*one, *two))
         words = f"whether {first} is {'after or above' if than.most else 'before or below'} {second}"
-        return QueryDraft(f"ASK {{ {pattern} FILTER(?one {'>' if than.most else '<'} ?two) }}", words, pattern)
+        ends = "MAX" if than.most else "MIN"
+        test = f"{ends}(?one) {'>' if than.most else '<'} {ends}(?two)"
+        return QueryDraft(_yes_or_no(test, pattern), words, pattern)
 
     def _compose_span_comparison(self, than: Comparison) -> QueryDraft | None:
         """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
@@ -169,35 +176,43 @@ class QueryComposer:
         proofs: list[str] = []
         branches, names = [], []
         for leg in self.question.branches:
-            start, _, name = self._start_term(leg)
-            bridge = self._branch_paths(leg)
+            binding, name, bridge = self._compared_item(leg)
             node = "?of" if bridge else "?item"
-            lines = [f"VALUES ?item {{ {start} }}", *self._writer.follow_paths("?item", bridge, node)]
+            lines = [*binding, *self._writer.follow_paths("?item", bridge, node)]
             for span, date in zip(spans, ("?from", "?to"), strict=True):
                 lines += self._writer.follow_paths(node, span, date)
-                proofs += self._proof_lines(leg, (*bridge, *span))
+                proofs += self._proof_lines(leg, (*self._branch_paths(leg), *span))
             branches.append("{ " + " ".join(lines) + " }")
             names.append(name)
         days = " ".join(f"BIND(YEAR({v}) * 372 + MONTH({v}) * 31 + DAY({v}) AS {v}_day)" for v in ("?from", "?to"))
         order, end = ("DESC", "longest") if than.most else ("ASC", "shortest")
+        pattern = f"{_bound(proofs)} {' UNION '.join(branches)} {days}"
         return QueryDraft(
-            f"SELECT ?item WHERE {{ {' UNION '.join(branches)} {days} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
+            f"SELECT ?item WHERE {{ {pattern} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
             f"which of {' and '.join(names)} has the {end} time from {than.date_span[0]} to {than.date_span[1]}",
             " ".join(proofs),
         )
+
+    def _compared_item(self, leg: QuestionBranch) -> tuple[PatternLines, str, tuple[GraphPath, ...]]:
+        """The lines that bind ?item to what a comparison chooses, its name, and the paths on from there."""
+        start, _, name = self._start_term(leg)
+        paths = self._branch_paths(leg)
+        if not leg.chooses_end:
+            return (f"VALUES ?item {{ {start} }}",), name, paths
+        chain, rest = paths[: len(leg.chain)], paths[len(leg.chain) :]
+        return self._writer.follow_paths(start, chain, "?item"), describe_paths(chain, name), rest
 
     def _compose_ranking(self, than: Comparison, measure: str, what: str) -> QueryDraft:
         proofs: list[str] = []
         branches, names = [], []
         for leg in self.question.branches:
-            start, _, name = self._start_term(leg)
-            follow = " ".join(self._writer.follow_paths("?item", self._branch_paths(leg), "?value"))
-            branches.append(f"{{ VALUES ?item {{ {start} }} {follow} }}")
+            lines, name, paths = self._compared_item(leg)
+            branches.append(f"{{ {' '.join((*lines, *self._writer.follow_paths('?item', paths, '?value')))} }}")
             proofs += self._proof_lines(leg, self._branch_paths(leg))
             names.append(name)
         order = "DESC" if than.most else "ASC"
         return QueryDraft(
-            f"SELECT ?item ({measure} AS ?measure) WHERE {{ {' UNION '.join(branches)} }} "
+            f"SELECT ?item ({measure} AS ?measure) WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} }} "
             f"GROUP BY ?item ORDER BY {order}(?measure) LIMIT 1",
             f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
@@ -207,16 +222,16 @@ class QueryComposer:
         if len(self.question.branches) < 2 or not all(self._branch_paths(leg) for leg in self.question.branches):
             return None
         lines: list[str] = []
-        proofs: list[str] = []
         readings = []
-        for leg in self.question.branches:
-            line, words = self._branch_lines(leg, "?same")
+        values = [f"?value{place}" for place in range(1, len(self.question.branches) + 1)]
+        for leg, value in zip(self.question.branches, values, strict=True):
+            line, words = self._branch_lines(leg, value)
             lines += line
             readings.append(words)
-            proofs += self._proof_lines(leg, self._branch_paths(leg))
-        return QueryDraft(
-            f"ASK {{ {' '.join(lines)} }}", f"whether {' and '.join(readings)} share a value", " ".join(proofs)
-        )
+        pattern = " ".join(lines)
+        same = " && ".join(f"{values[0]} = {value}" for value in values[1:])
+        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = 1", pattern)
+        return QueryDraft(query, f"whether {' and '.join(readings)} share a value", pattern)
 
     def _compose_whether(self) -> QueryDraft | None:
         if len(self.question.branches) != 2:
@@ -229,9 +244,21 @@ class QueryComposer:
             return None
         if self._branch_paths(leg)[-1].hops[-1].value_type != "entity":
             return None
-        lines, words = self._branch_lines(leg, entity_term(other.start.entity.id))
-        proof = " ".join(self._proof_lines(leg, self._branch_paths(leg)))
-        return QueryDraft(f"ASK {{ {' '.join(lines)} }}", f"whether {words} is {other.start.entity.label}", proof)
+        lines, words = self._branch_lines(leg, "?value")
+        pattern = " ".join(lines)
+        query = _yes_or_no(f"MAX(IF(?value = {entity_term(other.start.entity.id)}, 1, 0)) = 1", pattern)
+        return QueryDraft(query, f"whether {words} is {other.start.entity.label}", pattern)
+
+
+def _bound(lines: Sequence[str]) -> str:
+    """A pattern that holds, once, where all of the lines have values: what lacks one is compared with nothing."""
+    return f"{{ SELECT (1 AS ?bound) WHERE {{ {' '.join(lines)} }} LIMIT 1 }}"
+
+
+def _yes_or_no(test: str, pattern: str) -> str:
+    """A query for "yes" or "no" where the pattern has values, and for nothing where it has none."""
+    # One group of all solutions; without GROUP BY there would be one of none, too.
+    return f'SELECT (IF({test}, "yes", "no") AS ?answer) WHERE {{ {pattern} BIND(1 AS ?group) }} GROUP BY ?group'
 
 
 def _superlative(than: Comparison, path: GraphPath) -> str:

@@ -1,214 +1,42 @@
 """Classify the words of a question: its kind, its entities, and the words that mention relations."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath
-from worlds.lexicon.english import POSSESSIVE_SUFFIX, Comparison, QuestionWord, load_lexicon, split_words
-from worlds.source import Entity
-
-MIN_SIMILARITY = 0.5
-_BRACKETED_SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
-_FUNCTION_WORDS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "and",
-        "or",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "by",
-        "with",
-        "from",
-        "de",
-        "la",
-        "von",
-        "van",
-        "der",
-        "den",
-        "du",
-        "le",
-    ]
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop
+from tools.text_to_sparql.vocabulary import Anchor
+from worlds.lexicon.english import (
+    AUXILIARY_VERBS,
+    CHOICE_WORDS,
+    COMPARISON_WORDS,
+    CONJUNCTIONS,
+    COPULAS,
+    COUNT_WORDS,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    GENERIC_NOUNS,
+    MODAL_VERBS,
+    PLAIN_WORDS,
+    PREPOSITIONS,
+    REASON_WORDS,
+    RELATIVE_PRONOUNS,
+    REQUEST_WORDS,
+    RESTRICTIONS,
+    SAMENESS_WORDS,
+    SPEAKERS,
+    VALUE_QUESTION_WORDS,
+    Comparison,
+    QuestionWord,
+    load_lexicon,
+    split_words,
+    stem_word,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """An entity and the words of the question, from `start` up to `end`, that name it."""
-
-    entity: Entity
-    start: int
-    end: int
-
-
-def find_anchors(words: Sequence[QuestionWord], entities: Sequence[Entity]) -> tuple[list[Anchor], list[Entity]]:
-    """The anchors in reading order, and the entities that the question does not name.
-
-    Exact names win over similar ones, long ones over short ones, so that "Ada Reed" is not found in "Ada Reed Hall".
-    """
-    anchors: list[Anchor] = []
-    names = [(name, entity) for entity in entities for name in entity_names(entity)]
-    for name, entity in sorted(names, key=lambda pair: -len(pair[0])):
-        if all(anchor.entity is not entity for anchor in anchors):
-            anchors.extend(_match_exact(words, name, entity, anchors))
-    for search in (_match_similar, _match_capitalised):
-        for entity in entities:
-            if all(anchor.entity is not entity for anchor in anchors):
-                anchors.extend(search(words, entity, anchors))
-    named = [anchor.entity for anchor in anchors]
-    return sorted(anchors, key=lambda anchor: anchor.start), [e for e in entities if e not in named]
-
-
-def entity_names(entity: Entity) -> list[tuple[str, ...]]:
-    """Everything that an entity is called, as folded words; also without what a title adds in brackets."""
-    texts = [text for text in (entity.title, entity.label, *entity.aliases) if text]
-    texts += [_BRACKETED_SUFFIX.sub("", text) for text in texts]
-    return [name for name in dict.fromkeys(_fold_words(text) for text in texts) if name]
-
-
-def _fold_words(text: str) -> tuple[str, ...]:
-    return tuple(word.folded for word in split_words(text))
-
-
-def _is_free(start: int, end: int, anchors: Sequence[Anchor]) -> bool:
-    return all(end <= anchor.start or anchor.end <= start for anchor in anchors)
-
-
-def _match_exact(
-    words: Sequence[QuestionWord], name: tuple[str, ...], entity: Entity, anchors: Sequence[Anchor]
-) -> Iterator[Anchor]:
-    # Marks inside a name are compared too, but one that only one side has is forgiven by comparing without any.
-    for spelling in (name, tuple(part for part in name if part.isalnum() or part == POSSESSIVE_SUFFIX)):
-        for start in range(len(words) - len(spelling) + 1):
-            end = start + len(spelling)
-            if spelling and _is_free(start, end, anchors) and tuple(w.folded for w in words[start:end]) == spelling:
-                yield Anchor(entity, start, _extend_over_brackets(words, end))
-                return
-
-
-def _extend_over_brackets(words: Sequence[QuestionWord], end: int) -> int:
-    """The end of a name with the "(film)" or "(1890-1960)" that may follow it."""
-    if end < len(words) and words[end].folded == "(":
-        for place in range(end, len(words)):
-            if words[place].folded == ")":
-                return place + 1
-    return end
-
-
-def _match_similar(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
-    """The run of words that shares most with one of the names: "Ada Reed" for "Ada Mary Reed"."""
-    best, place = MIN_SIMILARITY, None
-    for name in entity_names(entity):
-        content_words = set(name) - _FUNCTION_WORDS
-        for start, end in _iterate_runs(words, anchors, len(name) + 2):
-            run = [word.folded for word in words[start:end]]
-            shared = len(content_words.intersection(run))
-            likeness = 2 * shared / (len(content_words) + len(set(run) - _FUNCTION_WORDS)) if shared else 0.0
-            if run[0] in content_words and run[-1] in content_words and likeness > best:
-                best, place = likeness, (start, end)
-    if place:
-        yield Anchor(entity, place[0], _extend_over_brackets(words, place[1]))
-
-
-def _iterate_runs(words: Sequence[QuestionWord], anchors: Sequence[Anchor], longest: int) -> Iterator[tuple[int, int]]:
-    for start in range(len(words)):
-        for end in range(start + 1, min(len(words), start + longest) + 1):
-            if _is_free(start, end, anchors):
-                yield start, end
-
-
-def _match_capitalised(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
-    """The longest run of capitalised words, the question's first word aside: a name that the graph does not know."""
-    best = (0, 0)
-    for start, end in _iterate_runs(words, anchors, 20):
-        run = words[start:end]
-        ends = run[0].capitalized and run[-1].capitalized and start > 0
-        between = all(word.capitalized or word.folded in _FUNCTION_WORDS or not word.folded.isalpha() for word in run)
-        if ends and between and all(w.folded != POSSESSIVE_SUFFIX for w in run) and end - start > best[1] - best[0]:
-            best = (start, end)
-    if best[1]:
-        yield Anchor(entity, best[0], _extend_over_brackets(words, best[1]))
-
-
-AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
-DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
-RELATIVE_PRONOUNS = frozenset(["who", "that", "which"])
-FUNCTION_WORDS = (
-    AUXILIARY_VERBS
-    | DETERMINERS
-    | RELATIVE_PRONOUNS
-    | frozenset(
-        [
-            "what",
-            "whom",
-            "whose",
-            "where",
-            "when",
-            "why",
-            "how",
-            "many",
-            "much",
-            "and",
-            "or",
-            "this",
-            "it",
-            "be",
-            "been",
-            "by",
-            "in",
-            "on",
-            "at",
-            "to",
-            "for",
-            "with",
-            "from",
-            "as",
-            "same",
-            "share",
-            "one",
-            "ones",
-            "each",
-            "other",
-            "than",
-            "out",
-            "name",
-            "please",
-            "tell",
-            "me",
-            "give",
-            "list",
-            "about",
-            "there",
-            "any",
-            "person",
-            "man",
-            "woman",
-            "thing",
-            "someone",
-            "they",
-            "he",
-            "she",
-            ",",
-            "?",
-            ";",
-            ":",
-            "(",
-            ")",
-            '"',
-            "'s",
-            "number",
-        ]
-    )
-)
+_ASKING = (["which"], ["what"])
+_MAX_APPOSITION_WORDS = 2
+_BEFORE_APPOSITION = (DETERMINERS | PREPOSITIONS | CONJUNCTIONS | COPULAS | {"between"}) - {"to"}
 PLACE_READING_COST = 1.0
-_SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
 _QUESTION_WORD_PHRASES = {
     "where": (
         "where",
@@ -221,7 +49,7 @@ _QUESTION_WORD_PHRASES = {
         "which country",
         "what country",
     ),
-    "when": ("when", "what year", "which year", "what date", "which date", "what day"),
+    "when": ("when", "what year", "which year", "what date", "which date", "what day", "which day"),
     "why": ("why", "how", "what cause", "of what"),
     "who": ("who", "whom"),
 }
@@ -237,6 +65,15 @@ class RelationMention:
     text: str
     invertible: bool = False
     """It may lead to what has the entity as its value ("the films that E directed")."""
+    inverted_only: bool = False
+    """It cannot be meant forwards ("Whom did E father?")."""
+    merged_places: frozenset[int] = frozenset()
+    """The places of other words that say the same."""
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The places of all words that the relation accounts for."""
+        return self.merged_places.union(range(self.start, self.end))
 
 
 class QuestionScan:
@@ -252,7 +89,7 @@ class QuestionScan:
         if self.form not in ("compare", "exceeds"):
             # "first cousin" compares nothing.
             self.comparison, self._comparison_places = None, frozenset()
-        self._question_word = "when" if self.comparison else self._find_question_word()
+        self.question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
 
     def words_between(self, start: int, end: int) -> list[str]:
@@ -276,23 +113,148 @@ class QuestionScan:
         key = tuple(word.stem for word in self.words[mention.start : mention.end])
         whole = tuple(self.words_between(mention.start, mention.end))
         paths = self.lexicon.find_paths(whole, question_word) or self.lexicon.find_paths(key, question_word)
+        paths = paths or self.lexicon.find_derived_paths(key[0], question_word)
         return RelationMention(mention.start, mention.end, paths, mention.text)
 
-    def find_unexplained_words(self, mentions: Sequence[RelationMention], values: Sequence[range]) -> str:
-        """The words with a content that no entity, none of these relations and no value accounts for."""
-        spans = (*values, *(range(mention.start, mention.end) for mention in mentions if mention.paths))
-        explained = {place for span in spans for place in span} | self._comparison_places
-        left = [
-            word.folded
+    def find_content_words(self, values: Sequence[range]) -> dict[int, str]:
+        """The words, by place, that a reading must account for by its relations: no entity, value, operator or plain
+        word is among them, but every negation is.
+        """
+        explained = {place for span in values for place in span} | self._comparison_places | self._apposed_places()
+        explained |= self._question_phrase_places() | self._head_noun_places()
+        return {
+            place: word.folded
             for place, word in enumerate(self.words)
-            if place not in explained and not self.in_entity_name(place) and word.folded not in FUNCTION_WORDS
-        ]
-        return " ".join(left)
+            if place not in explained and not self.in_entity_name(place) and not self._is_operator(place)
+        }
+
+    def _head_noun_places(self) -> set[int]:
+        """The nouns that only announce a relative clause, which says who is meant ("the firm that published E")."""
+        return {
+            mention.start - 2
+            for mention in self.mentions
+            if self.words_between(mention.start - 3, mention.start - 2) == ["the"]
+            and self.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
+            and self._is_unknown_noun(mention.start - 2)
+        }
+
+    def _question_phrase_places(self) -> set[int]:
+        """The nouns of "which city" or "what year", unless they are a relation, or one that the graph lacks."""
+        nouns = {place for place in range(1, len(self.words)) if self.words_between(place - 1, place) in _ASKING}
+        mentioned = {place for mention in self.mentions for place in mention.places}
+        signs = _QUESTION_WORD_PHRASES.get(self.question_word or "", ())
+        return {
+            place
+            for place in nouns - mentioned
+            if any(" ".join(self.words_between(place - 1, place + 1)) == sign for sign in signs)
+        }
+
+    def find_answer_nouns(self) -> frozenset[int]:
+        """The places of unknown nouns after which, what and how many."""
+        asking = (*_ASKING, ["many"])
+        nouns = (n for n in range(1, len(self.words)) if self.words_between(n - 1, n) in asking)
+        return frozenset(filter(self._is_unknown_noun, nouns))
+
+    def has_class_position(self, place: int) -> bool:
+        """Whether a noun there only says what the compared are: which film, the two films, is the older film."""
+        if len(self.anchors) < 2:
+            return False
+        if place - 1 in self._comparison_places:
+            before = self.words_between(min(self._comparison_places) - 2, min(self._comparison_places))
+            return before[-1:] == ["the"] and before[0] in COPULAS
+        if any(anchor.end == place for anchor in self.anchors[1:]) and self.words_between(place + 1, place + 2):
+            return self.words[place + 1].folded in AUXILIARY_VERBS
+        return self.words_between(place - 1, place) in (*_ASKING, ["two"], ["both"], ["these"])
+
+    def asks_who(self) -> bool:
+        """Whether the question begins with "who"."""
+        return self.words_between(0, 1) == ["who"]
+
+    def is_apposed(self, mention: RelationMention) -> bool:
+        """Whether a noun only says what an entity is ("the composer Ada Reed")."""
+        return all(map(self.is_apposed_at, range(mention.start, mention.end)))
+
+    def is_apposed_at(self, place: int) -> bool:
+        """Whether the word is part of such a noun."""
+        return place in self._apposed_places()
+
+    def _is_operator(self, place: int) -> bool:
+        """Whether the word is plain, or an operator that the form of the question has."""
+        word, stem = self.words[place].folded, self.words[place].stem
+        if word in CONJUNCTIONS and (self._joins_relations(place) or self._joins_names_wrongly(place)):
+            return False
+        several = len(self.anchors) > 1
+        return (
+            (word in PLAIN_WORDS and (word not in VALUE_QUESTION_WORDS or self.form in ("select", "count")))
+            or stem in GENERIC_NOUNS
+            or (word in REQUEST_WORDS and all(map(self._opens_request, range(place + 1))))
+            or (word in COUNT_WORDS | {"how"} and self.form == "count")
+            or (word in SAMENESS_WORDS and self.form == "same")
+            or (word in COMPARISON_WORDS and self.comparison is not None)
+            or (word in CHOICE_WORDS and several)
+            or (word in REASON_WORDS and self._asks_for_reason())
+            or (several and self.has_class_position(place) and self._is_unknown_noun(place))
+        )
+
+    def _asks_for_reason(self) -> bool:
+        """Whether a word of the question means something of its own after "why" or "how" (die: the cause of death)."""
+        if self.question_word != "why":
+            return False
+        forms = ((*self.words_between(m.start, m.end),) for m in self.mentions)
+        return any(self.lexicon.find_paths(f, "why") != self.lexicon.find_paths(f, None) for f in forms)
+
+    def _opens_request(self, place: int) -> bool:
+        if self.words[place].folded in MODAL_VERBS:
+            return bool(SPEAKERS.intersection(self.words_between(place + 1, place + 2)))
+        return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS
+
+    def _is_unknown_noun(self, place: int) -> bool:
+        return self._unknown_mention(place) is not None and all(m.start != place for m in self.mentions)
+
+    def _joins_relations(self, place: int) -> bool:
+        """Whether "and" or "or" stands between two relations, which no query of this grammar combines."""
+        before = any(mention.end == place for mention in self.mentions)
+        after = place + 1
+        while self.words_between(after, after + 1) and self.words[after].folded in DETERMINERS:
+            after += 1
+        return before and any(mention.start == after for mention in self.mentions)
+
+    def _joins_names_wrongly(self, place: int) -> bool:
+        """Whether it joins two names as no query of this form does: who directed E or F, are E and F directors."""
+        before = any(anchor.end == place for anchor in self.anchors)
+        after = any(anchor.start == place + 1 for anchor in self.anchors)
+        wrong = {"select": "or", "count": "or", "whether": "and"}.get(self.form)
+        return before and after and self.words[place].folded == wrong
+
+    def _apposed_places(self) -> set[int]:
+        """The nouns right before a name that only say what it names: "of the film E", "both villages, E and F"."""
+        places: set[int] = set()
+        for anchor in self.anchors:
+            end = anchor.start
+            while self.words_between(end - 1, end) in ([","], [":"], ['"']):
+                end -= 1
+            start = end
+            while start > 0 and end - start < _MAX_APPOSITION_WORDS and self._may_be_apposed(start - 1):
+                start -= 1
+            before = self.words_between(start - 1, start)
+            if start < end and before and before[0] in _BEFORE_APPOSITION:
+                places.update(range(start, end))
+        return places
+
+    def _may_be_apposed(self, place: int) -> bool:
+        word = self.words[place].folded
+        return (
+            word not in FUNCTION_WORDS | RESTRICTIONS
+            and word.isalpha()
+            and not self.in_entity_name(place)
+            and place not in self._comparison_places
+        )
 
     def _unknown_mention(self, place: int) -> RelationMention | None:
         if (
             0 <= place < len(self.words)
             and not self.in_entity_name(place)
+            and place not in self._comparison_places
             and self.words[place].folded not in FUNCTION_WORDS
         ):
             return RelationMention(place, place + 1, (), self.words[place].folded)
@@ -318,7 +280,7 @@ class QuestionScan:
             return "count"
         if len(self.anchors) < 2:
             return "select"
-        if _SAMENESS_WORDS.intersection(free):
+        if SAMENESS_WORDS.intersection(free):
             return "same"
         if self.comparison:
             return "exceeds" if free[0] in AUXILIARY_VERBS and "or" not in free else "compare"
@@ -345,7 +307,7 @@ class QuestionScan:
 
     def _find_mention_at(self, start: int) -> RelationMention | None:
         """The longest phrase from there that is a relation of the graph, else one that English knows for a relation."""
-        missing = None
+        missing, derived = None, None
         for end in range(min(len(self.words), start + self.lexicon.max_phrase_length), start, -1):
             whole = tuple(self.words_between(start, end))
             occupied = any(
@@ -356,20 +318,32 @@ class QuestionScan:
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
                 if paths := self._find_paths(form):
                     return RelationMention(start, end, paths, " ".join(whole))
+                if end - start == 1 and (paths := self.lexicon.find_derived_paths(form[0], self.question_word)):
+                    derived = derived or RelationMention(start, end, paths, " ".join(whole))
                 if missing is None and form in load_lexicon().words:
-                    named = load_lexicon().words[form].paths_for(self._question_word)[0]
+                    named = load_lexicon().words[form].paths_for(self.question_word)[0]
                     relation = named.segments[0].relation if len(named.segments) == 1 else None
                     missing = RelationMention(start, end, (), relation or " ".join(whole))
-        return missing
+        return missing or derived
 
     def _find_paths(self, form: tuple[str, ...]) -> tuple[GraphPath, ...]:
-        """What the words may mean; without a question word a verb may also ask for a place ("was Ada born in ...")."""
-        paths = self.lexicon.find_paths(form, self._question_word)
-        if self._question_word not in (None, "who"):
-            return paths
+        """What the words may mean; also what they would mean after another question word, if the question names it:
+        "the cause of E's death", "the place where E was born". A verb alone may ask for a place: "was E born in F".
+        """
+        paths = self.lexicon.find_paths(form, self.question_word)
         hops = {path.hops for path in paths}
-        places = (path for path in self.lexicon.find_paths(form, "where") if path.hops not in hops)
-        return (*paths, *(replace(path, cost=path.cost + PLACE_READING_COST) for path in places))
+        others: dict[tuple[PathHop, ...], GraphPath] = {}
+        for question_word in _QUESTION_WORD_PHRASES:
+            may_be_place = question_word == "where" and self.question_word in (None, "who")
+            for path in self.lexicon.find_paths(form, question_word):
+                if path.hops not in hops and (may_be_place or self._says_more_of(path, form)):
+                    others.setdefault(path.hops, replace(path, cost=path.cost + PLACE_READING_COST))
+        return (*paths, *others.values())
+
+    def _says_more_of(self, path: GraphPath, form: tuple[str, ...]) -> bool:
+        """Whether the question has a content word of the path's relation beside those that led to it."""
+        words = {word.stem for place, word in enumerate(self.words) if not self.in_entity_name(place)}
+        return bool(words & path.label_stems - {stem_word(part) for part in form})
 
     def _is_auxiliary_do(self, form: tuple[str, ...], end: int) -> bool:
         """ "do" is a verb of its own only at the end ("what does Ada do?")."""

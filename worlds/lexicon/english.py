@@ -1,4 +1,4 @@
-"""English knowledge of relations, read from english.toml, and the words of a text as they are compared."""
+"""English knowledge of relations, read from english.toml, classes of function words, and the words of a text."""
 
 import re
 import tomllib
@@ -13,6 +13,62 @@ MALE, FEMALE = "male", "female"
 POSSESSIVE_SUFFIX = "'s"
 _MIN_COMPOUND_PLURAL = 5
 """Letters of an irregular plural that also ends compounds: grandchildren, but not specimen."""
+
+AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
+DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
+RELATIVE_PRONOUNS = frozenset(["who", "that", "which", "whoever"])
+PREPOSITIONS = frozenset(["of", "in", "on", "at", "to", "for", "by", "with", "from", "as", "about"])
+CONJUNCTIONS = frozenset(["and", "or"])
+_PRONOUNS = frozenset("this these those it he she they one ones each any there whom whose whoever".split())
+VALUE_QUESTION_WORDS = frozenset(["where", "when"])
+"""Words that ask for a value, and so not for one of several things, nor for yes or no."""
+_QUESTION_WORDS = VALUE_QUESTION_WORDS | {"what", "whether"}
+GENERIC_NOUNS = frozenset(["person", "man", "woman", "thing", "someone"])
+_MARKS = frozenset([",", "?", ";", ":", "(", ")", '"', "!", POSSESSIVE_SUFFIX])
+REASON_WORDS = frozenset(["why", "how"])
+COUNT_WORDS = frozenset(["many", "number"])
+COMPARISON_WORDS = frozenset(["than", "other"])
+CHOICE_WORDS = frozenset(["out", "between", "among", "either", "two", "other"])
+"""Words about a set of several entities."""
+SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
+MODAL_VERBS = frozenset(["would", "could"])
+SPEAKERS = frozenset(["i", "you", "we"])
+REQUEST_WORDS = frozenset(
+    "name please tell give list state say show know find identify like want wish would could i me you us we".split()
+)
+"""Words that mean nothing where a question begins with them: tell me, could you say."""
+RESTRICTIONS = frozenset(
+    "not never no none neither nor without except but unlike only behind after before during since until against near "
+    "over under above below beside besides despite within beyond around through via".split()
+)
+"""Negations and prepositions that change what is asked, and so are no part of a noun before a name."""
+COPULAS = frozenset(["is", "are", "was", "were"])
+PLAIN_WORDS = (
+    AUXILIARY_VERBS
+    | DETERMINERS
+    | RELATIVE_PRONOUNS
+    | PREPOSITIONS
+    | CONJUNCTIONS
+    | _PRONOUNS
+    | _QUESTION_WORDS
+    | GENERIC_NOUNS
+    | _MARKS
+    | {"be", "been", "being"}
+)
+"""Words that carry no content of their own wherever they stand."""
+FUNCTION_WORDS = (
+    PLAIN_WORDS
+    | REASON_WORDS
+    | COUNT_WORDS
+    | COMPARISON_WORDS
+    | CHOICE_WORDS
+    | SAMENESS_WORDS
+    | REQUEST_WORDS
+    | {"much"}
+)
+"""The plain words, and those that only some questions account for; none is an unknown relation."""
+MIN_ROOT_LETTERS = 4
+_VERB_ENDINGS = ("ing", "ed", "er", "or", "e")
 
 # The possessive, whether 's or the bare apostrophe of a plural; runs of letters and digits; the marks that separate.
 _WORD = re.compile(r"(?P<own>['’]s\b|(?<=s)['’](?=\s))|(?P<word>[^\W_]+)|(?P<mark>[,?;:()\"])", re.IGNORECASE)
@@ -155,6 +211,16 @@ def stem_word(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]
     return word
+
+
+def word_root(word: str) -> str:
+    """What the forms of a verb and its agent have in common: direct of directs, directed, directing and director."""
+    root = stem_word(word)
+    while ending := next((e for e in _VERB_ENDINGS if root.endswith(e) and len(root) - len(e) >= MIN_ROOT_LETTERS), ""):
+        root = root.removesuffix(ending)
+        if root[-1] == root[-2] and root[-1] not in "lsz":
+            root = root[:-1]
+    return root
 
 
 def pluralize(noun: str) -> str:

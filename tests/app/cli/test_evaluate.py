@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from db.merge import merge_trace
 from db.schema import upgrade
-from evaluation.gold_demonstrations import make_world_gold_traces
+from evaluation.demonstration_reruns import make_world_gold_traces
 from fiction.generator.build import generate_world
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
 from fiction.universe.options import GenerationOptions
@@ -37,15 +38,37 @@ def evaluate(home: Path, *options: str, model: str = "", price: str = "") -> sub
     return run_in_process(home, "evaluate", *options, **environ)
 
 
-def test_without_demonstrations_every_question_is_refused_and_counted_by_kind(home: Path) -> None:
+def test_without_the_default_library_it_says_what_to_run(home: Path) -> None:
     done = evaluate(home, "--world", "town", "--reasoner", "replay", "--limit", "12", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no library 'default': run showhow setup, or name another library with --library" in done.stderr
+
+
+def test_refused_questions_are_counted_by_kind_and_by_reason(home: Path, tmp_path: Path) -> None:
+    """The one demonstration is no answer to questions of other kinds."""
+    copy = tmp_path / "home"
+    shutil.copytree(home, copy)
+    services = Services(Settings.from_env({"SHOWHOW_HOME": str(copy)}), {})
+    row = next(iter(QuestionFile(copy / "worlds" / "town" / QUESTIONS_FILE).select(QuestionFilter())))
+    rows = [QuestionFile(copy / "worlds" / "town" / QUESTIONS_FILE).load_row(row)]
+    upgrade(services.database)
+    with services.database.begin() as session:
+        for record in make_world_gold_traces(services, "town", rows, None):
+            merge_trace(session, record)
+    services.close()
+    assert run_in_process(copy, "library", "freeze", "default").returncode == 0
+    options = ("--world", "town", "--reasoner", "replay", "--limit", "12")
+    done = evaluate(copy, *options, "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    expected = {"questions": 12, "answered": 0, "refused": 12, "failed": 0, "f1": 0.0, "f1_answered": None}
-    assert {name: summary[name] for name in expected} == expected
-    assert sum(counts["refused"] for counts in summary["by_kind"].values()) == 12
+    assert (summary["questions"], summary["failed"]) == (12, 0)
+    assert summary["refused"] == 12 - summary["answered"] > 0
+    assert sum(counts["refused"] for counts in summary["by_kind"].values()) == summary["refused"]
     assert max(counts["questions"] for counts in summary["by_kind"].values()) <= 2
+    assert sum(summary["refusals"].values()) == summary["refused"] > len(summary["refusals"])
     assert "12 of 12 questions" in done.stderr
+    reason, count = next(iter(summary["refusals"].items()))
+    assert f"{count:4,} refused: {reason}" in evaluate(copy, *options).stdout
 
 
 def test_the_reasons_of_failed_questions_are_printed(home: Path) -> None:

@@ -23,55 +23,92 @@ def _kin(kin: str) -> list[str]:
         rf"{WHOSE} {kin}s {ARE} (?P<several>.+)",
         rf"{WHO} {HAS} a {kin}, {WHAT}",
         rf"{WHO} {HAS} {kin}s: (?P<several>.+)",
+        rf"{WHAT} {IS} (?P<whose>his|her) {kin}",
+        rf"(?P<several>.+) {ARE} (?P<whose>his|her) {kin}s",
     ]
 
 
 PROSE = _patterns(
     {
-        "gender": [rf"{WHO} {IS} a (?P<what>man|woman)", rf"This article is about {WHO}, a (?P<what>man|woman)"],
+        "gender": [
+            rf"{WHO} {IS} a (?P<what>man|woman)",
+            rf"This article is about {WHO}, a (?P<what>man|woman)",
+            rf"Here follows the life of {WHO}, a (?P<what>man|woman)",
+        ],
         "birth": [
             rf"{WHO} was born on {DAY}",
             rf"{WHOSE} date of birth is {DAY}",
             rf"{WHO} came into the world on {DAY}",
+            rf"On {DAY}, {WHO} was born",
         ],
         "birthplace": [
             rf"{WHO} was born in {WHAT}",
             rf"{WHOSE} place of birth is {WHAT}",
             rf"{WHO} {IS} a native of {WHAT}",
+            rf"It was in {WHAT} that {WHO} was born",
         ],
         "residence": [
             rf"{WHO} (?P<verb>lives|lived) in {WHAT}",
             rf"{WHO} (?P<verb>resides|resided) in {WHAT}",
             rf"{WHOSE} home {IS} in {WHAT}",
+            rf"{WHAT} {IS} home to {WHO}",
+            rf"{WHO} {HAS} (?P<whose>his|her) home in {WHAT}",
         ],
-        "death": [rf"{WHO} died on {DAY}", rf"{WHO} passed away on {DAY}", rf"{WHOSE} life ended on {DAY}"],
-        "father": [rf"{WHOSE} father {IS} {WHAT}", rf"(?P<what>.+) {IS} the father of {WHO}"],
-        "mother": [rf"{WHOSE} mother {IS} {WHAT}", rf"(?P<what>.+) {IS} the mother of {WHO}"],
+        "death": [
+            rf"{WHO} died on {DAY}",
+            rf"{WHO} passed away on {DAY}",
+            rf"{WHOSE} life ended on {DAY}",
+            rf"Death came to {WHO} on {DAY}",
+        ],
+        "father": [
+            rf"{WHOSE} father {IS} {WHAT}",
+            rf"(?P<what>.+) {IS} the father of {WHO}",
+            rf"{WHO} {HAS} {WHAT} as (?P<whose>his|her) father",
+        ],
+        "mother": [
+            rf"{WHOSE} mother {IS} {WHAT}",
+            rf"(?P<what>.+) {IS} the mother of {WHO}",
+            rf"{WHO} {HAS} {WHAT} as (?P<whose>his|her) mother",
+        ],
         "sister": _kin("sister"),
         "brother": _kin("brother"),
         "daughter": _kin("daughter"),
         "son": _kin("son"),
-        "husband": [rf"{WHOSE} husband {IS} {WHAT}", rf"{WHO} {IS} the wife of {WHAT}"],
-        "wife": [rf"{WHOSE} wife {IS} {WHAT}", rf"{WHO} {IS} the husband of {WHAT}"],
+        "husband": [
+            rf"{WHOSE} husband {IS} {WHAT}",
+            rf"{WHO} {IS} the wife of {WHAT}",
+            rf"{WHAT} {IS} (?P<whose>his|her) husband",
+        ],
+        "wife": [
+            rf"{WHOSE} wife {IS} {WHAT}",
+            rf"{WHO} {IS} the husband of {WHAT}",
+            rf"{WHAT} {IS} (?P<whose>his|her) wife",
+        ],
         "wedding": [
             rf"{WHO} married on {DAY}",
             rf"{WHOSE} wedding day was {DAY}",
             rf"{WHOSE} wedding took place on {DAY}",
+            rf"{WHO} was wed on {DAY}",
+            rf"On {DAY}, {WHO} married",
         ],
         "job": [
             rf"{WHO} (?P<verb>works|worked) as {WORK}",
             rf"{WHO} {IS} {WORK} by occupation",
             rf"By occupation, (?P<who>he|she) {IS} {WORK}",
+            rf"{WHO} {HAS} the occupation of {WHAT}",
         ],
         "hobby": [
             rf"{WHOSE} hobby {IS} {WHAT}",
             rf"{WHOSE} favourite pastime {IS} {WHAT}",
             rf"{FREE_TIME} (?P<verb>enjoys|enjoyed) {WHAT}",
+            rf"{WHO} (?P<verb>enjoys|enjoyed) {WHAT} as a hobby",
         ],
         "friend": [
             rf"{WHOSE} friend {IS} {WHAT}",
             rf"{WHOSE} friends {ARE} (?P<several>.+)",
             rf"{WHO} {IS} friends with (?P<some>.+)",
+            rf"{WHO} {HAS} a friend, {WHAT}",
+            rf"{WHO} {HAS} friends: (?P<several>.+)",
             rf"{WHO} (?P<verb>counts|counted) (?P<several>.+) among (?P<whose>his|her) friends",
         ],
     }
@@ -145,6 +182,12 @@ class Reading:
     values: tuple[str, ...]
     past: bool | None
     """Whether it is in the past tense; None if the sentence does not depend on it."""
+
+
+def clauses(sentence: str) -> list[str]:
+    """The two facts of a sentence as sentences; a sentence of one fact as it is."""
+    first, semicolon, second = sentence.partition("; ")
+    return [f"{first}.", second[0].upper() + second[1:]] if semicolon else [sentence]
 
 
 def read(sentence: str, patterns: list[tuple[str, re.Pattern[str]]]) -> Reading:

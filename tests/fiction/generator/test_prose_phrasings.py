@@ -38,7 +38,7 @@ def test_phrasings_have_all_shapes_and_only_name_and_value_placeholders(kind: tu
 def test_every_kind_of_fact_is_in_one_section(*, plain: bool):
     stated = [kind for _, kinds in load_prose_style(plain=plain).sections for kind in kinds]
     assert sorted(stated) == sorted(SENTENCE_KINDS) == sorted(load_prose_style(plain=plain).phrasings)
-    assert len(load_prose_style(plain=plain).phrasings["birth"].formats) == (1 if plain else 3) * SHAPE_COUNT
+    assert len(load_prose_style(plain=plain).phrasings["birth"].formats) == (1 if plain else 4) * SHAPE_COUNT
 
 
 def test_shapes_select_gender_tense_and_article():

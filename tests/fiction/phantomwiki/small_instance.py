@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
+from fiction.phantomwiki.articles import generate_rules
+
 FACTS = """
 :- dynamic friend_/2.
 :- use_module(library(x)).
@@ -64,7 +66,16 @@ attribute("rowing").
 attribute("rowing").
 attribute("checkers (draughts)").
 attribute("chess").
-"""
+
+friend(X, Y) :-
+    friend_(X, Y).
+friend(X, Y) :-
+    friend_(Y, X).
+married(X, Y) :-
+    parent(Child, X),
+    parent(Child, Y),
+    X\\=Y.
+""" + "\n".join(rule for rule in generate_rules() if not rule.startswith(("friend(", "married(", "sister(", ":-")))
 _RELATIVES = {
     "Ann Lee": {"daughter": ["Di Lee"], "friend": ["Ed Oak"], "husband": ["Bo Lee"], "son": ["Cy Lee"]},
     "Bo Lee": {"daughter": ["Di Lee"], "son": ["Cy Lee"], "wife": ["Ann Lee"]},
@@ -110,6 +121,7 @@ def questions() -> list[dict[str, Any]]:
         "prolog": {"query": ["sister(Y_4, Y_2)", 'hobby(Y_4, "rowing")'], "answer": "Y_2"},
         "template": "Who is|the|<relation>_3|of|the person whose|<attribute_name>_5|is|<attribute_value>_5|?",
         "type": 14,
+        "solution_traces": '[{"Y_2": "Di Lee", "Y_4": "Cy Lee"}]',
     }
     what = {
         "question": "What is the occupation of the friend of Ed Oak?",
@@ -117,6 +129,7 @@ def questions() -> list[dict[str, Any]]:
         "prolog": {"query": ["job(Y_3, Y_2)", 'friend("Ed Oak", Y_3)'], "answer": "Y_2"},
         "template": "What is|the|<attribute_name>_3|of|the|<relation>_4|of|<name>_5|?",
         "type": 31,
+        "solution_traces": '[{"Y_3": "Ann Lee", "Y_2": "baker"}, {"Y_3": "Di Lee", "Y_2": "miller"}]',
     }
     counted = ["aggregate_all(count, distinct(friend(Y_3, Y_1)), Count_1)", 'parent("Cy Lee", Y_3)']
     many = {
@@ -125,10 +138,17 @@ def questions() -> list[dict[str, Any]]:
         "prolog": {"query": counted, "answer": "Count_1"},
         "template": "How many|<relation_plural>_2|does|the|<relation>_4|of|<name>_5|have|?",
         "type": 47,
+        "solution_traces": '[{"Y_3": "Ann Lee", "Count_1": 1}, {"Y_3": "Bo Lee", "Count_1": 0}]',
     }
     records = enumerate((who, what, many))
     return [
-        {**template, "id": f"q{n}", "template": str(template["template"]).split("|"), "difficulty": 2}
+        {
+            **template,
+            "id": f"q{n}",
+            "template": str(template["template"]).split("|"),
+            "difficulty": 2,
+            "is_aggregation_question": template is many,
+        }
         for n, template in records
     ]
 

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from db import projects
@@ -8,18 +9,24 @@ from db.database import Database
 from db.schema import upgrade
 from evaluation.datasets import read_questions
 from fiction.generator.source_split import assign_sources, parse_split
-from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import decode_expression
+from fiction.questions.evaluate import ExpressionEvaluator, FactEvaluator
+from fiction.questions.expressions import Fact, Named, Related, decode_expression
+from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.question import GeneratedQuestion
+from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.templates import sample_questions
+from fiction.questions.wording import noun_phrase
 from fiction.universe.build import make_universe
+from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
+from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import SOURCES
 
 OPTIONS = GenerationOptions(
     people=120, seed=6, depth=8, per_template=1, split="text=40,graph=40,web=20", collisions=0.2
 )
 UNIVERSE = make_universe(OPTIONS)
+THINGS = ThingCatalog(UNIVERSE, ItemCatalog(UNIVERSE), NameFormatter(UNIVERSE))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +49,47 @@ def test_a_row_has_all_gold_parts_and_is_json(questions: list[GeneratedQuestion]
         assert list(row) == [
             *("id", "text", "kind", "template", "answers", "difficulty", "hops", "structure", "needs"),
             *("expression", "sparql", "tree", "triples", "subquestions", "decomposition"),
+            *([] if one.minimal is None else ["minimal"]),
+            *([] if one.false_premise is None else ["false_premise"]),
         ]
+
+
+def test_the_facts_of_a_question_alone_give_its_answers_and_a_minimal_question_needs_each(
+    questions: list[GeneratedQuestion],
+) -> None:
+    reasoning = ReasoningBuilder(THINGS)
+    minimal = set()
+    for one in questions:
+        root = reasoning.build_tree(one.expression)
+        facts = {fact for leaf in root.leaves() for fact in reasoning.supporting_facts(leaf)}
+        answers = frozenset(ExpressionEvaluator(UNIVERSE).evaluate(one.expression).values)
+        assert FactEvaluator(facts, UNIVERSE.today).evaluate(one.expression) == answers, one.text
+        # Another route: one evaluator per set of facts, for every set that lacks one.
+        rest = [FactEvaluator(facts - {fact}, UNIVERSE.today).evaluate(one.expression) for fact in facts]
+        assert one.minimal == (answers not in rest if answers and facts else None), one.text
+        minimal.add(one.minimal)
+    assert minimal == {True, False, None}
+
+
+def test_the_gold_of_a_false_premise_names_people_without_the_relation_and_only_the_premise_fails(
+    questions: list[GeneratedQuestion],
+) -> None:
+    titles, names = {title: row for row, title in enumerate(UNIVERSE.titles)}, NameFormatter(UNIVERSE)
+    asked = [one for one in questions if one.kind == "false premise"]
+    assert len(asked) == 6
+    for one in asked:
+        assert one.false_premise is not None
+        assert isinstance(one.expression, Fact)
+        assert isinstance(one.expression.of, Related)
+        relation = get_relation(one.expression.of.relation)
+        assert one.false_premise["relation"] == relation.singular
+        rows = [titles[str(subject["text"])] for subject in one.false_premise["subjects"]]
+        assert tuple(rows) == ExpressionEvaluator(UNIVERSE).evaluate(one.expression.of.of).values
+        assert len(find_related(UNIVERSE, relation, np.array(rows, np.int32))) == 0
+        assert one.false_premise["text"].endswith(f" no {relation.singular}.")
+        if isinstance(one.expression.of.of, Named):
+            assert one.false_premise["text"].startswith(f"{noun_phrase(one.expression.of.of, names)} has no ")
+    assert all(one.false_premise is None for one in questions if one.answers)
 
 
 def test_every_formalism_ends_with_the_answers(questions: list[GeneratedQuestion]) -> None:

@@ -1,5 +1,6 @@
 """Needs compared with an independent exhaustive search over all sets of sources."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.world_files import generate_triples
 from fiction.questions import expressions as ask
 from fiction.questions.question import SourceNeeds
 from fiction.questions.templates import sample_questions
@@ -157,17 +159,39 @@ def is_monotonic(expression: ask.Expression) -> bool:
     return isinstance(expression, MONOTONIC) and all(map(is_monotonic, ask.child_expressions(expression)))
 
 
-def needs(universe: Universe, fact_sources: FactSources, expression: ask.Expression) -> list[list[str]]:
+def needs(
+    universe: Universe, fact_sources: FactSources, expression: ask.Expression, facts: Sequence[dict[str, Any]] = ()
+) -> list[list[str]]:
+    """Sets of sources that give the answers, and whose triples include the listed facts."""
     everything = Plain(universe, fact_sources, 7)
     answer = everything.answer(expression)
     derive = []
     for chosen in (set(names) for size in (1, 2, 3) for names in combinations(BITS, size)):
-        plain = Plain(universe, fact_sources, sum(BITS[name] for name in chosen))
+        sources = sum(BITS[name] for name in chosen)
+        plain = Plain(universe, fact_sources, sources)
+        if facts and not states(universe.restrict_to_sources(fact_sources, sources), facts):
+            continue
         if plain.answer(expression) == answer and (
             (bool(answer) and is_monotonic(expression)) or plain.stages == everything.stages
         ):
             derive.append(chosen)
     return [[name for name in BITS if name in one] for one in derive if not any(other < one for other in derive)]
+
+
+def states(universe: Universe, facts: Sequence[dict[str, Any]]) -> bool:
+    """Whether the graph of a universe has a triple for each fact."""
+    lines = b"".join(generate_triples(universe)).decode().splitlines()
+    triples = {(one, relation): set[str]() for one, relation, _ in (line.split(" ", 2) for line in lines)}
+    for line in lines:
+        one, relation, value = line.split(" ", 2)
+        triples[one, relation].add(value)
+    for fact in facts:
+        subject = f"<http://www.wikidata.org/entity/{fact['subject_id']}>"
+        relation = f"<http://www.wikidata.org/prop/direct/{fact['pid']}>"
+        value = f"entity/{fact['object_id']}>" if fact["object_id"] else f'"{fact["object"]}T'
+        if not any(value in stated for stated in triples.get((subject, relation), ())):
+            return False
+    return True
 
 
 def masks(universe: Universe, seed: int) -> FactSources:
@@ -203,7 +227,8 @@ def test_needs_of_a_worlds_questions_equal_those_of_an_exhaustive_search() -> No
     universe = make_universe(options)
     fact_sources = assign_sources(universe, parse_split(options.split), options.seed)
     for question in sample_questions(universe, fact_sources, options):
-        assert question.needs == needs(universe, fact_sources, question.expression), question.text
+        derive = needs(universe, fact_sources, question.expression, question.triples["completed"])
+        assert question.needs == derive, question.text
 
 
 def fact_sources_with(**sources: int) -> FactSources:

@@ -105,7 +105,8 @@ def test_every_question_of_a_world_has_its_answers_on_the_graph(options: Generat
         elif is_monotonic(question.expression):
             partial_answers = sorted(run_query(graph, question.sparql))
             assert partial_answers == sorted(derived(question.expression, graph_universe, things)), question.text
-            assert set(partial_answers) < set(gold) or not gold, question.text
+            # Equal answers may follow from a part of the facts that a solution lists.
+            assert set(partial_answers) <= set(gold) or not gold, question.text
     assert kinds == set(QUESTION_KINDS)
 
 

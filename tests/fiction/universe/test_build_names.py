@@ -13,9 +13,8 @@ from fiction.universe.build import (
     load_name_pools,
     make_universe,
 )
-from fiction.universe.families import FamilyTrees, grow_families
+from fiction.universe.families import FamilyTrees, RandomStream, create_generator, grow_families
 from fiction.universe.options import GenerationOptions
-from fiction.universe.random_streams import RandomStream, create_generator
 from worlds.folder import WorldError
 
 OPTIONS = GenerationOptions(people=2_000, seed=1)

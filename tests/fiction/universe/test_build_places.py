@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fiction.universe.build import generate_places, list_known_values
-from fiction.universe.random_streams import RandomStream, create_generator
+from fiction.universe.families import RandomStream, create_generator
 from fiction.universe.universe import Places
 
 SIZES = (1, 25, 100, 1_000, 10_000, 1_000_000, 5_000_000)

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fiction.universe.families import RandomStream, create_generator
 from fiction.universe.life_events import draw_friendships
-from fiction.universe.random_streams import RandomStream, create_generator
 from fiction.universe.universe import IdArray
 
 

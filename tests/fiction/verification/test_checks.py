@@ -23,6 +23,7 @@ from fiction.verification.checks import (
     check_constraints,
     check_gold,
     check_graph,
+    check_hops,
     check_pages,
     check_queries,
     check_split,
@@ -72,12 +73,34 @@ def test_a_generated_world_verifies_without_differences(tmp_path: Path, split: s
     assert (checked["answers"], checked["people"]) == (about["questions"], 60)
     assert checked["triples"] == about["triples"]
     assert (checked["answers of queries"] == about["questions"]) == (split != "text=60,graph=40")
-    assert len(report.checks) == 8
+    assert len(report.checks) == 9
     assert completed == list(report.checks)
 
 
 def test_a_split_world_verifies_without_differences(made: Path):
     assert verify_world(made, "kin", print).different == 0
+
+
+def test_a_world_of_the_first_version_verifies_by_its_own_rules(tmp_path: Path):
+    options = replace(OPTIONS, generator=1)
+    about = generate_world(tmp_path, "first", options)
+    assert (about["generator"], read_options(about)) == (1, options)
+    assert verify_world(tmp_path, "first", print).different == 0
+    rows = read_question_rows(tmp_path / "first")
+    assert not any("minimal" in row or row["text"].startswith("Who are") for row in rows)
+    # The same world fails by the rules of the second version.
+    universe, fact_sources = facts(tmp_path / "first")
+    assert check_articles(tmp_path / "first", universe, fact_sources, OPTIONS).different
+    assert check_gold(rows, universe, fact_sources, OPTIONS).different
+
+
+def test_a_changed_statement_that_every_fact_is_needed_is_reported(kin: Path):
+    change_rows(kin / QUESTIONS_FILE, change_first("what", lambda row: row.update(minimal=not row["minimal"])))
+    rows, (universe, _) = read_question_rows(kin), facts(kin)
+    check = check_hops(rows, universe)
+    assert check.different == 1
+    assert first(check).startswith("whether What ")
+    assert "questions tried without each of their facts (" in str(check)
 
 
 def change_first(kind: str, change: Callable[[dict[str, Any]], object]) -> Callable[[list[dict[str, Any]]], None]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyoxigraph as ox
 import pytest
 
@@ -16,10 +17,10 @@ from fiction.phantomwiki.articles import STATED_FACTS_FILE
 from fiction.phantomwiki.instance import import_instance
 from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.question_file import QUESTIONS_FILE
-from fiction.universe.relations import RELATIONS
+from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import Friendships, Universe
 from fiction.verification.checks import VerificationCheck
-from fiction.verification.verify import VerificationReport, verify_world
+from fiction.verification.verify import VerificationReport, _make_probe, verify_world
 from tests.fiction.phantomwiki import small_instance
 from tests.fiction.verification.alterations import change_article, change_graph, change_rows, change_stated
 from worlds.folder import WorldError
@@ -72,11 +73,14 @@ def test_an_unchanged_instance_verifies_without_differences(worlds: Path):
     completed: list[VerificationCheck] = []
     report = verify_world(worlds, "small", completed.append)
     assert report.first_differences == []
-    # Three sets of answers, seven details of each question, 46 cells for each of five people.
+    # Three sets of answers, eight details of each question, 46 cells for each of five people, and
+    # 45 relations over the instance and over a generated universe.
     assert [str(check) for check in completed] == [
         "3 answers: all equal",
-        "21 particulars of questions: all equal",
+        "24 particulars of questions: all equal",
+        "5 solution traces: all equal",
         "230 relation cells: all equal",
+        "90 relations by rules: all equal",
         "46 facts under articles: all equal",
         "36 facts in sentences: all equal",
         "136 triples: all equal",
@@ -112,6 +116,11 @@ NOBODY = [{"text": "Nobody Atall", "entity": None}]
         (of_question("template", "Who"), "particulars of questions", "template of Who is the sister of"),
         (of_question("difficulty", 9), "particulars of questions", "stated 9, derived 2"),
         (of_question("hops", 9), "particulars of questions", "stated 9, derived 2"),
+        (
+            of_question("is_aggregation_question", True),  # noqa: FBT003 - the value
+            "particulars of questions",
+            "rowing? (q0): stated True, derived False",
+        ),
         (lambda rows: rows[1].update(type=12), "particulars of questions", "stated 12, derived 31"),
         (lambda rows: rows[1]["prolog"].update(answer="Y_3"), "particulars of questions", "an unreadable value"),
     ],
@@ -153,6 +162,21 @@ def test_a_changed_question_is_reported(worlds: Path, change: Callable[[Any], No
             "facts under articles",
             "attributes: stated nothing, derived chess",
         ),
+        (
+            lambda stated: stated["solutions"].update(q1=stated["solutions"]["q2"], q2=stated["solutions"]["q1"]),
+            "solution traces",
+            'solution trace of What is the occupation of the friend of Ed Oak? (q1): stated {"Y_3": "Ann Lee", ',
+        ),
+        (
+            lambda stated: stated["solutions"]["q1"].pop(),
+            "solution traces",
+            "number of distinct solution traces of What is the occupation of the friend of Ed Oak? (q1): stated 1, ",
+        ),
+        (
+            lambda stated: stated["solutions"].update(q9=[]),
+            "solution traces",
+            "questions with solution traces that do not exist: stated q9",
+        ),
     ],
 )
 def test_a_changed_fact_is_reported(worlds: Path, change: Callable[[Any], None], check: str, message: str):
@@ -160,6 +184,56 @@ def test_a_changed_fact_is_reported(worlds: Path, change: Callable[[Any], None],
     report = verify_world(worlds, "small", print)
     assert list(differences(report)) == [check]
     assert any(str(difference).startswith(message) for difference in report.first_differences)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("female(Y)", "male(Y)", 'rules of sister: stated nothing, derived sister("Cy Lee", "Di Lee").'),
+        ("X\\=Y", "Child\\=Y", "rules of husband: stated husband("),
+        (
+            "great_aunt(X, Y) :-",
+            "second_aunt(X, Y) :-",
+            "rules of great_aunt in a generated universe: stated nothing, ",
+        ),
+        ("second_uncle(X, Y) :-", "% second_uncle(X, Y) :-", "rules of second_uncle in a generated universe"),
+        ("cousin(X, Y) :- parent", "cousin(X, Y) :- child", "rules of cousin"),
+        ("    female(Y).", "    \\+ male(Y).", "an unreadable value"),
+        ("    sibling(X, Y),", "    sister(X, Y),", "the rules of sister need sister itself"),
+        (
+            "    sibling(X, Y),",
+            '    sibling(X, Y), X \\= "Cy Lee",',
+            "rules of sister: stated nothing, derived sister(",
+        ),
+        ("    sibling(X, Y),\n    female(Y).", "    female(X).", "leaves a variable of its head unbound"),
+        ("    sibling(X, Y),", "    X \\= Y, sibling(X, Y),", "rules of sister: stated nothing"),
+        ("friend(X, Y) :-\n    friend_(Y, X).", "", 'rules of friend: stated nothing, derived friend("'),
+    ],
+)
+def test_a_changed_rule_is_reported(tmp_path: Path, old: str, new: str, message: str):
+    folder = small_instance.write(tmp_path / "small")
+    facts = (folder / "facts.pl").read_text(encoding="utf-8")
+    assert old in facts
+    (folder / "facts.pl").write_text(facts.replace(old, new, 1), encoding="utf-8")
+    import_instance(tmp_path / "worlds", "small", folder, {})
+    report = verify_world(tmp_path / "worlds", "small", print)
+    assert list(differences(report)) == ["relations by rules"]
+    assert message in "\n".join(map(str, report.first_differences))
+
+
+def test_a_world_that_was_imported_without_rules_and_traces_still_verifies(worlds: Path):
+    def remove(stated: dict[str, Any]) -> None:
+        del stated["rules"], stated["solutions"]
+
+    change_stated(worlds / "small" / STATED_FACTS_FILE, remove)
+    change_rows(worlds / "small" / QUESTIONS_FILE, lambda rows: [row.pop("is_aggregation_question") for row in rows])
+    assert verify_world(worlds, "small", print).different == 0
+
+
+def test_every_relation_occurs_in_the_universe_that_rules_are_tried_on():
+    universe = _make_probe([]).universe
+    everyone = np.arange(len(universe), dtype=np.int32)
+    assert [name for name, relation in RELATIONS.items() if not len(find_related(universe, relation, everyone))] == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +291,7 @@ def test_another_universe_is_reported_by_every_check(worlds: Path):
     universe = Universe.load(file)
     replace(universe, hobby=universe.hobby[::-1].copy(), friends=Friendships(universe.friends.pairs[:1])).save(file)
     report = verify_world(worlds, "small", print)
-    assert len(differences(report)) == 5
+    assert len(differences(report)) == 6
     assert len({difference.what for difference in report.first_differences}) > 4
 
 
@@ -236,7 +310,10 @@ def test_a_damaged_file_raises_a_clear_error(worlds: Path):
 def test_missing_questions_are_reported(worlds: Path):
     change_rows(worlds / "small" / QUESTIONS_FILE, list.clear)
     report = verify_world(worlds, "small", print)
-    assert [str(difference) for difference in report.first_differences] == ["number of questions: stated 3, derived 0"]
+    assert [str(difference) for difference in report.first_differences] == [
+        "number of questions: stated 3, derived 0",
+        "questions with solution traces that do not exist: stated q0, q1, q2, derived nothing",
+    ]
 
 
 def test_formatted_values_parse_back(worlds: Path):

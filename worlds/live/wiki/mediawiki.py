@@ -33,6 +33,13 @@ _POSSESSIVE_SUFFIX = re.compile(r"['’]s$")
 _CONNECTIVES = frozenset("of the de la le von van der den du di da del and & in on at for to a".split())
 """Words in lower case that may occur inside names."""
 _ARTICLES = frozenset({"The", "A", "An"})
+_NAME_WORD = r"[^\W\d_a-z][\w'’.-]*"
+_LATER_WORD = r"[^\W_a-z][\w'’.-]*"
+_NAME_MARK = r"[,:;!?] | [–—-] |[–—]| \("
+_MARKED_NAME_PATTERN = re.compile(
+    rf"(?<!\w){_NAME_WORD}(?:(?:{_NAME_MARK}|\s)(?:(?:{'|'.join(sorted(_CONNECTIVES - {'&'}))})\s)*{_LATER_WORD})*\)?"
+)
+"""A run of capitalized words with the marks inside it: Sleep, My Love; Alien: Covenant; Dollar (1938 Film)."""
 
 
 def extract_words(text: str) -> list[str]:
@@ -50,7 +57,7 @@ def extract_names(query: str) -> list[str]:
     if bare and len(bare.split()) <= _MAX_TITLE_WORDS and not _is_question(bare):
         names.append(bare)
     runs = list(_extract_capitalized_runs(_QUOTED_PATTERN.sub(" , ", query)))
-    names += sorted(runs, key=len, reverse=True)
+    names += sorted([*_extract_marked_names(query), *runs], key=len, reverse=True)
     return list(dict.fromkeys(names))[:_MAX_NAMES]
 
 
@@ -103,6 +110,18 @@ def _extract_capitalized_runs(query: str) -> Iterator[str]:
         if token != word:
             yield from _name_variants(run)
             run = []
+
+
+def _extract_marked_names(query: str) -> Iterator[str]:
+    """The runs of capitalized words with a mark inside, as they are written, whole and parted at "and"."""
+    for match in _MARKED_NAME_PATTERN.finditer(query):
+        first, _, rest = match.group().partition(" ")
+        is_opening = match.start() == 0 and first.lower() in STOP_WORDS and first not in _ARTICLES
+        whole = rest if is_opening else match.group()
+        for name in dict.fromkeys((whole, *whole.split(" and "))):
+            text = _POSSESSIVE_SUFFIX.sub("", name if "(" in name else name.removesuffix(")"))
+            if re.search(rf"{_NAME_MARK}|\.(?!$)", text):
+                yield text
 
 
 def _name_variants(run: list[str]) -> Iterator[str]:

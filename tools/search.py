@@ -1,0 +1,59 @@
+"""The tools wikisearch and websearch: search the articles or the web pages of a world."""
+
+from typing import Annotated
+
+from tools.arguments import require_text, require_web
+from tools.parameter import Accepts
+from tools.tool import Observation, ToolContext
+from worlds.source import SearchHit, WebHit
+
+MAX_HITS, MAX_PAGES = 5, 5
+
+
+def wikisearch(
+    context: ToolContext, query: Annotated[str, "words or a question to search for", Accepts("title")]
+) -> Observation:
+    """Search the articles; returns titles with a snippet each, best first. Works with a name or a whole question."""
+    hits = require_text(context.world, "wikisearch").search(query, MAX_HITS)
+    data = [_hit_to_json(hit) for hit in hits]
+    if not hits:
+        return Observation("No article matches. Try fewer or other words, or only a name.", {"hits": data})
+    lines = [f"{number}. {hit.title}{_format_description(hit)}: {hit.snippet}" for number, hit in enumerate(hits, 1)]
+    if all(hit.relaxed for hit in hits):
+        lines.insert(0, "No article has all the words; these have some of them.")
+    return Observation("\n".join(lines), {"hits": data})
+
+
+def _hit_to_json(hit: SearchHit) -> dict[str, str | bool | None]:
+    fields = {"title": hit.title, "snippet": hit.snippet, "entity": hit.entity, "relaxed": hit.relaxed}
+    return {**fields, "description": hit.description} if hit.description else fields
+
+
+def _format_description(hit: SearchHit) -> str:
+    return f" ({hit.description})" if hit.description else ""
+
+
+def websearch(
+    context: ToolContext, query: Annotated[str, "words or a question to search for", Accepts("title")]
+) -> Observation:
+    """Search the web pages; returns titles with date, address and a snippet, best first. `read` takes the address.
+
+    What a page says may be out of date or about somebody else of the same name.
+    """
+    hits = require_web(context.world, "websearch").search(query, MAX_PAGES)
+    pages = [
+        {"title": h.title, "address": h.address, "date": h.date, "snippet": h.snippet, "relaxed": h.relaxed}
+        for h in hits
+    ]
+    if not pages:
+        return Observation("No page matches. Try fewer or other words, or only a name.", {"pages": pages})
+    lines = [
+        f"{number}. {hit.title}{_format_date(hit)} <{hit.address}>: {hit.snippet}" for number, hit in enumerate(hits, 1)
+    ]
+    if all(hit.relaxed for hit in hits):
+        lines.insert(0, "No page has all the words; these have some of them.")
+    return Observation("\n".join(lines), {"pages": pages})
+
+
+def _format_date(hit: WebHit) -> str:
+    return f" ({hit.date})" if hit.date else ""
