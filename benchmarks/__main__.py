@@ -12,6 +12,7 @@ from typing import Any
 MODULES = (
     "store_scale",
     "query_writing",
+    "reading",
     "load",
     "startup",
     "selection",

@@ -2,26 +2,29 @@
 
 import itertools
 import json
+import sqlite3
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from benchmarks.servers import SHOWHOW_COMMAND, ScriptedCalls, run_model_server, server_environment
 from db.database import Database
-from db.models import Project, Question, Run, Step
+from db.models import Project, Question, Run, Step, Trace
 from db.recording import NewStep, StepResult
 from db.runs import RunOutcome, start_run, start_run_trace
 from db.schema import upgrade
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
-from evaluation.gold_demonstrations import make_demonstrations
+from evaluation.demonstration_reruns import make_demonstrations
 from evaluation.gold_traces.traces import GoldWorld
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.selection import CandidatePool, select_demonstrations
@@ -30,13 +33,13 @@ from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
 from llm.client import ChatClient, build_chat_client
 from llm.profiles import PROFILES_FILE_NAME, ProfileFile
-from llm.types import ModelProfile
+from llm.types import ChatReply, FinishReason, ModelProfile, OutgoingRequest
 from llm.usage import Usage
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import AgentOptions
 from runs.budget import RunLimits
-from runs.recorders import MemoryRecorder, StoreRecorder
+from runs.recorders import MemoryRecorder, StoreModelCallRecorder, StoreRecorder
 from runs.runner import RunControl, RunRecorder, run_reasoner
 from tests.servers.model import Fails, ModelServer, Says
 from tests.servers.rate_limits import RateLimitedScript, TokenBucket, refuse_in_text, refuse_silently
@@ -47,6 +50,11 @@ from worlds.open import open_world
 
 LIBRARY_SIZE, DEMONSTRATION_COUNT = 10_000, 3
 AGENT_COUNT, SLOW_LATENCY, QUICK_LATENCY = 32, 0.5, 0.02
+STORED_STEPS = 10
+STORED_OBSERVATION = (
+    "The quay was built in 1824 and rebuilt after the flood; its architect is buried in the chapel. " * 4
+)
+_WRITE_LOCK = Lock()
 TIMED_QUESTIONS, QUESTIONS_PER_AGENT = 20, 3
 """Questions of the agent whose steps are timed, and of each parallel agent."""
 LIMITED_QUESTIONS = 200
@@ -89,6 +97,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
     try:
         yield from _measure_overhead(workload, home)
         yield from _measure_throughput(workload, home)
+        yield from _measure_store(workload, home)
         yield from _measure_rate_limited(home)
     finally:
         if isinstance(workload.context.world.graph, EmbeddedGraph):
@@ -100,7 +109,7 @@ def _build_workload(home: Path) -> AgentWorkload:
     context = ToolContext(open_world(home / "worlds", "town"), SentenceEncoder(BUNDLED_MODEL))
     questions = read_questions(home / "worlds" / "town" / "questions.jsonl")
     gold_world = GoldWorld(home / "worlds" / "town", context)
-    gold = list(make_demonstrations(questions, gold_world, Project(name="town", world="town"), 20))
+    gold = make_demonstrations(questions, gold_world, Project(name="town", world="town"), 20)
     generator = np.random.default_rng(1)
     rows = generator.standard_normal((LIBRARY_SIZE, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -227,6 +236,75 @@ def _measure_throughput(workload: AgentWorkload, home: Path) -> Iterator[dict[st
                 "unit": "share",
                 "note": "; ".join(parts),
             }
+
+
+def _measure_store(workload: AgentWorkload, home: Path) -> Iterator[dict[str, Any]]:
+    """CPU time of the store for a step with its model call: four commits, beside four of SQLite without Showhow."""
+    database = Database(f"sqlite:///{home / 'store.db'}")
+    traces = iter(_start_traces(database, AGENT_COUNT + 1))
+    prompt = [{"role": role, "content": STORED_OBSERVATION * count} for role, count in (("system", 40), ("user", 1))]
+
+    def record_steps(trace: Trace) -> None:
+        steps = StoreRecorder(database, trace)
+        calls = StoreModelCallRecorder(database, steps, ["sk-of-no-server"])
+        messages = [*prompt]
+        for number in range(STORED_STEPS):
+            tool, arguments = workload.calls[number % len(workload.calls)]
+            usage = Usage(calls=1, input_tokens=1000, output_tokens=100, seconds=SLOW_LATENCY)
+            request = OutgoingRequest("step", "scripted:model", messages, {"temperature": 0})
+            calls.take_unused_reply(request)
+            handle = calls.begin(request, Usage())
+            reply = ChatReply(f"Step {number}: {tool}", (), usage, FinishReason.STOP)
+            calls.complete(handle, reply)
+            step = steps.begin(NewStep("I look it up.", tool, arguments, usage=usage.to_json()))
+            steps.complete(step, StepResult(STORED_OBSERVATION, {"hits": [STORED_OBSERVATION]}, None, 0.01))
+            turns = (("assistant", reply.text), ("user", STORED_OBSERVATION))
+            messages = messages + [{"role": role, "content": text} for role, text in turns]
+
+    record_steps(next(traces))
+    milliseconds = _time_threads(record_steps, list(traces))
+    plain = _time_threads(lambda number: _commit_rows(home / "plain.db", number), range(AGENT_COUNT))
+    yield {
+        "name": "CPU time of a step in the store",
+        "size": AGENT_COUNT,
+        "value": round(milliseconds, 2),
+        "unit": "ms",
+        "note": f"{AGENT_COUNT} threads, {STORED_STEPS} steps each; four commits of two rows with sqlite3 alone: "
+        f"{plain:.2f} ms, ratio {milliseconds / plain:.1f}",
+    }
+
+
+def _time_threads(record: Callable[[Any], None], items: Sequence[Any]) -> float:
+    """Milliseconds of CPU time of a step, where each of the threads records the steps of one item."""
+    with ThreadPoolExecutor(len(items)) as threads:
+        cpu = time.process_time()
+        list(threads.map(record, items))
+        return (time.process_time() - cpu) / len(items) / STORED_STEPS * 1000
+
+
+def _commit_rows(file: Path, number: int) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=60)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE IF NOT EXISTS row (number INTEGER, text TEXT)")
+        for _ in range(4 * STORED_STEPS):
+            with _WRITE_LOCK:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany("INSERT INTO row VALUES (?, ?)", [(number, STORED_OBSERVATION)] * 2)
+                connection.execute("COMMIT")
+
+
+def _start_traces(database: Database, count: int) -> list[Trace]:
+    upgrade(database)
+    with database.begin() as session:
+        project = Project(name="store", world="town")
+        session.add(project)
+        session.flush()
+        run = start_run(session, Run(name="store", reasoner="humaniq", world="town"))
+        questions = [Question(project_id=project.id, position=place + 1, text=f"{place}?") for place in range(count)]
+        session.add_all(questions)
+        session.flush()
+        return [start_run_trace(session, run, question.id, {}) for question in questions]
 
 
 def _measure_rate_limited(home: Path) -> Iterator[dict[str, Any]]:

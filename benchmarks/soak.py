@@ -19,7 +19,6 @@ import psutil
 from benchmarks.servers import SHOWHOW_COMMAND, run_app_server, server_environment
 from db import users
 from db.database import Database
-from db.models import ROLES
 from db.traces import iterate_traces
 from fiction.questions.question_file import read_question_rows
 from tests.browser.session import BrowserSession, SessionError, open_session
@@ -131,7 +130,7 @@ def run_benchmark(home: Path, _data: Path | None) -> Iterator[dict[str, Any]]:
     with database.begin() as session:
         for number in range(GENERATORS):
             users.register_user(session, f"generator{number}")
-            users.set_roles(session, f"generator{number}", ROLES)
+            users.set_roles(session, f"generator{number}", users.ROLES)
     Asker.questions = tuple(row["text"] for row in read_question_rows(home / "worlds" / "default"))
     with run_app_server(home) as server:
         visitors: list[SoakVisitor] = [

@@ -16,7 +16,7 @@ from typing import Any
 from db.models import Step
 from db.trace_configuration import MODEL_SKILLS
 from evaluation.datasets.record import parse_question
-from evaluation.gold_demonstrations import open_gold_world
+from evaluation.demonstration_reruns import open_gold_world
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.reader import ReaderResponder

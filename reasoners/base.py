@@ -54,6 +54,8 @@ class QuestionRefused(ReasonerError):
 
     expected_model_calls: int | None = None
     """The model calls that the method needed to learn this, without retries; None if that cannot be told."""
+    reason: str | None = None
+    """Why, as a clause that is counted over questions; None if the message is no more than that."""
 
 
 @dataclass(frozen=True, slots=True)

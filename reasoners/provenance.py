@@ -29,7 +29,19 @@ DATE_PATTERN = re.compile(
     rf"|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{3,4}}|{_MONTH} \d{{1,2}}|\d{{4}}-\d\d-\d\d)\b"
 )
 """A date as sentences write it. A date is one value; its month alone is none."""
-_NAME_PATTERN = re.compile(r"\b[A-Z][\w'.-]*(?: (?:(?:of|the|and|de|von|van) )?[A-Z0-9][\w'.-]*)*")
+
+
+def compile_name_pattern(joining_words: str, *, numbers: bool) -> re.Pattern[str]:
+    """A run of capitalized words, joined by a dash, a colon, an exclamation mark or one of these words (a|b), with the
+    Jr. or Sr. that may end it; `numbers` may be words of a name after the first.
+    """
+    first, other = r"(?<!\w)[^\W\d_a-z]", r"[^\W_a-z]" if numbers else r"[^\W\d_a-z]"
+    rest = r"[\w'’.-]*"
+    joint = rf"(?:[:!]? (?:(?:{joining_words}) )?|–(?=\w))"
+    return re.compile(rf"{first}{rest}(?:{joint}{other}{rest})*(?:,? [JS]r\.)?")
+
+
+_NAME_PATTERN = compile_name_pattern("of|the|and|de|von|van", numbers=True)
 
 
 class BrokenOrigin(ValueError):
@@ -160,6 +172,16 @@ def _iterate_dates_and_names(value: str) -> Iterator[re.Match[str]]:
             for name in match.group().split(" and "):
                 start = value.index(name, match.start())
                 yield from _NAME_PATTERN.finditer(value, start, start + len(name))
+
+
+def mask_names(sentence: str) -> str:
+    """The sentence with "…" for what it quotes, for its dates, numbers and names, and for a question at its end."""
+    text = re.sub(r": [A-Z][^:]*\?$", ": …", sentence)
+    text = re.sub(r"'[^']*'(?!\w)|\"[^\"]*\"", "…", text)
+    names = [match.span() for match in _iterate_dates_and_names(text) if match.start() > 0]
+    for start, end in sorted(set(names), reverse=True):
+        text = f"{text[:start]}…{text[end:]}" if "…" not in text[start:end] else text
+    return re.sub(r"…(?:[ ,]*(?:and |or )?…)+", "…", re.sub(r"\d[\d.,]*\d|\d", "…", text))
 
 
 def _find_exact_name(name: str, source: KnownValue) -> Origin | None:

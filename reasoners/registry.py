@@ -69,7 +69,7 @@ from reasoners.pdrr.skills import (
     STRUCTURE,
     TRIPLES,
 )
-from reasoners.replay.agent import ReplayReasoner
+from reasoners.replay.agent import ReplayOptions, ReplayReasoner
 from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
 from reasoners.skills.skill import Skill
 
@@ -77,7 +77,7 @@ REPLAY_STEP_LIMIT = 300
 """Replay calls no model, and following a relation of many people takes many steps."""
 TREE_STEP_LIMIT = 2_000
 """A node of a tree takes a step for itself, for each skill and for each retrieval."""
-REPLAY_CANDIDATES = 50
+REPLAY_CANDIDATES = 60
 """How many demonstrations replay gets, those with the most similar questions first."""
 
 
@@ -150,7 +150,8 @@ class ReasonerEntry:
     @property
     def own_options(self) -> list[Field[Any]]:
         """The options of a reasoner that has others than those of HumanIQ's agents."""
-        return [] if self.options is AgentOptions else list(fields(self.options))
+        shown = [option for option in fields(self.options) if option.name not in self.hidden_options]
+        return [] if self.options is AgentOptions else shown
 
     def parse_options(self, options: Mapping[str, Any]) -> Any:
         """Build the options' dataclass; AgentOptionsError for an unknown name or an invalid value."""
@@ -171,8 +172,10 @@ _ENTRIES = (
         label="Replay: demonstrations without a model",
         description="runs the actions of a demonstration again with the values of the question; needs no model",
         cost="no call of the model",
-        needs="a demonstration whose question has the same wording",
-        build=lambda _options: ReplayReasoner(),
+        needs="a demonstration whose question asks the same of other names",
+        build=ReplayReasoner,
+        options=ReplayOptions,
+        hidden_options=frozenset({"demonstration", "slots"}),
         select=lambda _options: SelectionConfig(k=REPLAY_CANDIDATES, mode="relevance"),
         explains_all_demonstrations=False,
         needs_model=False,

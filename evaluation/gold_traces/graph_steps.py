@@ -107,6 +107,7 @@ class GraphLookup:
         generated = self._attempt.preview_call("generateQuery", **arguments)
         if (
             generated is None
+            or not generated["candidates"]
             or self._read_answers(self._attempt.preview_call("runQuery", sparql=_first_candidate(generated)), leaf)
             != expected
         ):

@@ -15,7 +15,7 @@ from evaluation.gold_traces.attempt import (
     people_with_fact,
     relation_pairs,
 )
-from fiction.generator.prose import ProseStyle, load_web_phrasings
+from fiction.generator.prose import ProseStyle, load_web_phrasings, split_clauses
 from fiction.generator.sites import NAMESAKE, OUT_OF_DATE
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import ThingCatalog, format_english_date
@@ -45,8 +45,9 @@ class ArticleFactReader:
         observed = {
             name
             for sentence in sentences
+            for clause in split_clauses(sentence)
             for subject in subjects
-            for name in self._listed_values(relation, subject, sentence)
+            for name in self._listed_values(relation, subject, clause)
         }
         kind = FACT_VALUE_KINDS.get(relation, "person")
         return {value for value in expected if self._value_text(kind, value) in observed}

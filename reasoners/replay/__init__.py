@@ -1,16 +1,9 @@
-"""Replay: answers a question by re-running the actions of demonstrations with new arguments, without a model.
+"""Replay: answers a question by following a demonstration with the question's own names, without a model.
 
-Learning from demonstrations:
-    recorded_lookups    the lookups of one demonstration, and question templates by relation
-    question_patterns   the question pattern of a demonstration, its operation, and its fit to another question
-    sentence_patterns   patterns of sentences that state a value
-    knowledge           what several demonstrations show together
-English:
-    english             inflections, opposites, names, dates; noun phrases: the friend of the daughter of Ada Lund
-Answering a question:
-    agent               the reasoner: from the fitted pattern to the answer
-    source_lookups      looks up values in all sources, and in the graph
-    text_lookups        lookups in articles and web pages; from names to entities, and the state that lookups share
-    sentence_reader     extracts values from sentences
-    session             the steps of the run, with the origins of their arguments, and the entities and values found
+derivations     names, dates and numbers, the words of questions; how an answer follows from observed values
+demonstration   a demonstration as look-ups: what is asked of which subject, and by which calls; the names in a question
+compiler        from a trace to its look-ups, by the origins of arguments
+alignment       a question against that of a demonstration; confidence by leaving one out
+follower        the look-ups with other names, and the shape of what they observe
+agent           the reasoner
 """

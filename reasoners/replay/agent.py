@@ -1,248 +1,212 @@
-"""The replay reasoner: re-runs the actions of a demonstration on a new question, or refuses the question."""
+"""Replay: answers a question by following a demonstration's look-ups with the question's own names, without a model."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
-from uuid import UUID
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from db.recording import TraceAnswers
+from db.trace_record import TraceRecord
 from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.replay import english
-from reasoners.replay.english import (
-    NAME,
-    LookupValues,
-    NameReference,
-    NounPhrase,
-    PropertyReference,
-    UndecidedAnswer,
-    join_names,
-    parse_phrase,
-    parse_ranking,
-    plain,
-    widen_phrase,
+from reasoners.provenance import TYPED_ORIGIN, BrokenOrigin, Origin
+from reasoners.replay.alignment import Alignment, Calibration, Mismatches, QuestionAligner
+from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import (
+    Program,
+    WorldWords,
+    list_subprograms,
+    mask_question,
+    resolve_part,
+    split_argument,
 )
-from reasoners.replay.knowledge import ReplayKnowledge
-from reasoners.replay.question_patterns import FrameFit
-from reasoners.replay.recorded_lookups import BLANK
-from reasoners.replay.session import (
-    FoundEntity,
-    ReplayBroken,
-    ReplayGenerator,
-    ReplaySession,
-    ToolCallFailed,
-    merge_entities,
-)
-from reasoners.replay.source_lookups import SourceLookups
+from reasoners.replay.derivations import UndecidedAnswer
+from reasoners.replay.follower import LibraryIndex, ProgramFollower, ReplayCalls, ShapeMismatch, call_key
+from tools.tool import EncodeFunction
+from worlds.text_normalization import normalize_name
 
-MAX_TITLES = 12
+MAX_CANDIDATES = 5
+"""The alignments that are tried, best first."""
+REFUSAL = "I can't follow any demonstration here"
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayResult:
-    """The answers of a replay, and how they were derived."""
+class ReplayOptions:
+    """The options of replay."""
 
-    answers: list[str]
-    is_empty: bool
-    """Whether the sources state that there is no answer."""
-    details: dict[str, Any]
-
-
-class DemonstrationReplayer:
-    """Replays demonstrations on one question."""
-
-    def __init__(self, session: ReplaySession, knowledge: ReplayKnowledge) -> None:
-        self._lookups, self._knowledge = SourceLookups(session, knowledge), knowledge
-
-    def follow(self, fit: FrameFit) -> ReplayGenerator:
-        """Answer the question by the fitted frame; ReplayBroken if that is not possible."""
-        lookup_values = []
-        entities_by_name: dict[str, FoundEntity] = {}
-        value = ""
-        for hole, text, phrase, asks in zip(fit.frame.holes, fit.hole_texts, fit.phrases, fit.asks, strict=True):
-            if phrase is None:
-                value = text if hole.kind == "value" else value
-                continue
-            things = yield from self._reach(phrase, what=fit.frame.text.startswith("What "))
-            entities_by_name.update((thing.text, thing) for thing in things)
-            values = []
-            for thing in things:
-                values_by_template = []
-                for template in asks:
-                    entities = yield from self._lookups.look_up(template, thing, on_the_way=len(things) > 1)
-                    entities_by_name.update((found_entity.text, found_entity) for found_entity in entities)
-                    values_by_template.append(tuple(found_entity.text for found_entity in entities))
-                values.append(tuple(values_by_template))
-            lookup_values.append(LookupValues(tuple(thing.text for thing in things), tuple(values) if asks else ()))
-        try:
-            answers = english.apply_operation(fit.operation, lookup_values, value)
-        except UndecidedAnswer as undecided:
-            raise ReplayBroken(str(undecided)) from undecided
-        if fit.frame.counted:
-            return ReplayResult([str(len(answers))], is_empty=False, details=_describe_fit(fit))
-        titles = yield from self._titles([entities_by_name.get(answer, FoundEntity(answer)) for answer in answers])
-        return ReplayResult(titles, not titles, _describe_fit(fit))
-
-    def _titles(self, things: list[FoundEntity]) -> ReplayGenerator:
-        """The article titles of entities, which tell namesakes apart; many answers keep their names."""
-        titles = []
-        for thing in things:
-            title = thing.text
-            if len(things) <= MAX_TITLES and NAME.fullmatch(thing.text) and " " in thing.text:
-                title = yield from self._lookups.names.find_title(thing)
-            titles.append(title)
-        return titles
-
-    def follow_own_words(self, question: str) -> ReplayGenerator:
-        """Answer the question by using it as a template with its one entity as the subject, as a demonstration does."""
-        first_space = question.index(" ") if " " in question else 0
-        spans = [widen_phrase(question, *match.span()) for match in NAME.finditer(question, first_space)]
-        phrase = parse_phrase(question[slice(*spans[0])]) if len(spans) == 1 else None
-        if phrase is None or not self._knowledge.own_words:
-            raise ReplayBroken("no demonstration in this library has this question pattern")
-        template = question[: spans[0][0]] + BLANK + question[spans[0][1] :]
-        things = yield from self._reach(phrase, what=False)
-        answers: dict[str, None] = {}
-        for thing in things:
-            values = yield from self._lookups.look_up(template, thing)
-            answers.update(dict.fromkeys(entity.text for entity in values))
-        return ReplayResult(list(answers), not answers, {"alignment": {"asked": template}, "demonstrations": []})
-
-    def _reach(self, phrase: NounPhrase, *, what: bool) -> ReplayGenerator:
-        """Resolve a phrase to entities: from its start along its relations."""
-        start = phrase.start
-        things = yield from (
-            self._resolve_name(start) if isinstance(start, NameReference) else self._resolve_property(start)
-        )
-        for place, relation in reversed(list(enumerate(phrase.relations))):
-            if ranking := parse_ranking(relation):
-                things = yield from self._pick(things, *ranking)
-                continue
-            template = self._knowledge.wordings.template_for(relation, what=what and place == 0)
-            reached: list[FoundEntity] = []
-            for thing in things:
-                entities = yield from self._lookups.look_up(template, thing, on_the_way=place > 0 or len(things) > 1)
-                reached = merge_entities(reached, entities)
-            if not reached and place > 0 and self._lookups.facts_are_spread:
-                raise ReplayBroken(
-                    f"no source tells who is the {relation} of {join_names([entity.text for entity in things[:3]])}"
-                )
-            things = reached
-        return things
-
-    def _pick(self, things: list[FoundEntity], order: str, event: str) -> ReplayGenerator:
-        """The entities for which the event happened first or last, if a demonstration shows such a comparison."""
-        template = self._knowledge.wordings.find_similar(event, "When")
-        operation = english.FIRST if order in ("first", "earliest") else english.LAST
-        if template is None or not {english.FIRST, english.LAST} & self._knowledge.operations:
-            raise ReplayBroken(f"no demonstration compares several people by who is {order}-{event}")
-        dates_by_thing = []
-        for thing in things:
-            dates = yield from self._lookups.look_up(template, thing, on_the_way=True)
-            dates_by_thing.append((tuple(day.text for day in dates),))
-        try:
-            indexes = english.apply_operation(
-                operation, [LookupValues(tuple(map(str, range(len(things)))), tuple(dates_by_thing))]
-            )
-        except UndecidedAnswer as undecided:
-            raise ReplayBroken(str(undecided)) from undecided
-        return [things[int(index)] for index in indexes]
-
-    def _resolve_name(self, start: NameReference) -> ReplayGenerator:
-        entity = yield from self._lookups.names.resolve(start.text)
-        return [entity]
-
-    def _resolve_property(self, start: PropertyReference) -> ReplayGenerator:
-        """The entities with all the values: searched by one value as demonstrations do, then filtered by the others."""
-        facts = sorted(start.facts, key=lambda fact: fact[0] not in self._knowledge.backward)
-        things = yield from self._lookups.find_having(*facts[0])
-        for fact, value in facts[1:]:
-            kept = []
-            is_incomplete = False
-            for thing in things:
-                template = self._knowledge.wordings.template_for(fact, what=True)
-                values = yield from self._lookups.look_up(template, thing, on_the_way=True)
-                is_incomplete = is_incomplete or not values
-                if plain(value) in (plain(one.text) for one in values):
-                    kept.append(thing)
-            if is_incomplete and not kept and self._lookups.facts_are_spread:
-                raise ReplayBroken(f"no source has the {fact} of all candidates")
-            things = kept
-        return things
+    threshold: float = 0.0
+    """The least confidence of an answer; 0 chooses it so that at most 3 % of the library's answers would be wrong."""
+    demonstration: str = ""
+    """The id of the demonstration to follow with `slots`, in place of those that fit best."""
+    slots: Sequence[str] = ()
+    """The texts of its slots in their order, corrected by a person."""
 
 
-def _describe_fit(fit: FrameFit) -> dict[str, Any]:
-    demonstration = fit.frame.demonstration
-    pairs = [{"there": hole.text, "here": text} for hole, text in zip(fit.frame.holes, fit.hole_texts, strict=True)]
-    asks = sorted({template for asks in fit.asks for template in asks})
-    return {
-        "alignment": {"holes": pairs, "asked": asks, "operation": fit.operation, "counted": fit.frame.counted},
-        "demonstrations": [{"id": str(demonstration.record.trace.id), "question": demonstration.question}],
-    }
+class ReplayLibrary:
+    """Demonstrations, compiled; they are aligned and calibrated together when the first new question is asked."""
+
+    def __init__(self, records: Sequence[TraceRecord]) -> None:
+        self.all = [_compile(record) for record in records]
+        self.own = {normalize_name(program.question): program for program in reversed(self.all)}
+        self._opened: tuple[QuestionAligner, Calibration, LibraryIndex] | None = None
+
+    def open(self, world: WorldWords, encode: EncodeFunction) -> tuple[QuestionAligner, Calibration, LibraryIndex]:
+        """The programs that can be followed with those of their sub-questions; QuestionRefused if there is none."""
+        if self._opened is None:
+            usable = [program for program in self.all if program.problem is None]
+            if not usable:
+                raise QuestionRefused(f"{REFUSAL}: {self.all[0].problem} ({self.all[0].question!r}).")
+            asked = {own.question: own for program in usable for own in list_subprograms(program)}
+            programs = [*usable, *(own for question, own in asked.items() if normalize_name(question) not in self.own)]
+            aligner = QuestionAligner(programs, encode)
+            index = LibraryIndex(programs, spreads_facts=world.spreads_facts())
+            self._opened = aligner, Calibration.leave_one_out(aligner, world), index
+        return self._opened
 
 
-__all__ = ["DemonstrationReplayer", "ReplayBroken", "ReplayResult", "ToolCallFailed"]
+Cached = TypeVar("Cached")
+MAX_CACHED_PROGRAMS, MAX_CACHED_LIBRARIES = 20_000, 8
+_PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+_LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
 
-MAX_READINGS = 3
-"""The number of interpretations of a question that are tried."""
+
+def _identify(record: TraceRecord) -> tuple[Any, ...]:
+    return record.trace.id, record.trace.version, record.trace.final_answer
+
+
+def _compile(record: TraceRecord) -> Program:
+    return _recall(_PROGRAMS, _identify(record), lambda: build_program(record))
+
+
+def _recall(cache: OrderedDict[tuple[Any, ...], Cached], key: tuple[Any, ...], make: Callable[[], Cached]) -> Cached:
+    value = cache.get(key)
+    if value is None:
+        value = cache[key] = make()
+        while len(cache) > (MAX_CACHED_PROGRAMS if cache is _PROGRAMS else MAX_CACHED_LIBRARIES):
+            cache.popitem(last=False)
+    return value
 
 
 class ReplayReasoner:
-    """Answers questions by replaying demonstrations; caches what it has learned from the last set of them."""
+    """Answers questions by following demonstrations; repeats a demonstration exactly on its own question."""
 
     name = "replay"
 
-    def __init__(self) -> None:
-        self._cached_knowledge: tuple[list[tuple[UUID, int]], ReplayKnowledge] | None = None
+    def __init__(self, options: ReplayOptions | None = None) -> None:
+        self._options = options or ReplayOptions()
 
     def solve(self, task: Task) -> ReasonerGenerator:
-        """Replay the demonstrations with the values of this question; QuestionRefused if none can be replayed."""
+        """Follow the demonstration that fits best; QuestionRefused names the nearest one and what did not fit."""
         if not task.demonstrations:
-            raise QuestionRefused(
-                "I can't follow any demonstration here: there is none; choose a library with demonstrations."
-            )
-        knowledge = self._learn_demonstrations(task)
-        session = ReplaySession(task)
-        failures: list[str] = []
-        for replay in self._candidate_replays(task, DemonstrationReplayer(session, knowledge), knowledge):
-            try:
-                result = yield from replay()
-            except (ReplayBroken, ToolCallFailed) as stuck:
-                failures.append(str(stuck))
+            raise QuestionRefused(f"{REFUSAL}: there is none; choose a library with demonstrations.")
+        key = (task.context.world.name, *map(_identify, task.demonstrations))
+        library = _recall(_LIBRARIES, key, lambda: ReplayLibrary(task.demonstrations))
+        own = library.own.get(normalize_name(task.question))
+        if own is not None:
+            return (yield from _repeat(own, task))
+        return (yield from self._follow(library, task))
+
+    def _follow(self, library: ReplayLibrary, task: Task) -> ReasonerGenerator:
+        world = WorldWords(task.context.world, task.context.encode)
+        aligner, calibration, index = library.open(world, task.context.encode)
+        alignments, mismatches = self._correct(index.programs) or _align(aligner, task.question, world)
+        threshold = self._options.threshold or calibration.threshold
+        calls, failures = ReplayCalls(task), []
+        for alignment in alignments[:MAX_CANDIDATES]:
+            confidence = calibration.confidence(alignment.score)
+            if confidence < threshold:
+                failures.append(
+                    (alignment.program.question, f"the confidence {confidence:.2f} is below {threshold:.2f}")
+                )
                 continue
-            return _build_final_answer(result, session, knowledge)
-        reasons = "; or ".join(dict.fromkeys(failures))
-        raise QuestionRefused(f"I can't follow any demonstration here: {reasons}.")
+            try:
+                answer = yield from ProgramFollower(calls, alignment, index, world).follow()
+            except (ShapeMismatch, UndecidedAnswer) as mismatch:
+                failures.append((alignment.program.question, str(mismatch)))
+                continue
+            thought = f"As in the demonstration, the answer is: {answer}."
+            details = _describe(alignment, confidence, threshold)
+            return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
+        failures = failures or [(index.programs[place].question, reason) for _, place, reason in mismatches[:1]]
+        reasons = "; ".join(f"like {shown!r}: {why}" for shown, why in failures)
+        refusal = QuestionRefused(f"{REFUSAL}: {reasons}.")
+        refusal.reason = failures[0][1]
+        raise refusal
 
-    def _learn_demonstrations(self, task: Task) -> ReplayKnowledge:
-        demonstrations = sorted(task.demonstrations, key=lambda record: record.trace.id)
-        keys = [(record.trace.id, record.trace.version) for record in demonstrations]
-        cached = self._cached_knowledge
-        if cached is None or cached[0] != keys:
-            self._cached_knowledge = cached = keys, ReplayKnowledge(demonstrations)
-        return cached[1]
+    def _correct(self, programs: Sequence[Program]) -> tuple[list[Alignment], Mismatches] | None:
+        """The alignment that a person has corrected; None without one."""
+        texts = tuple(self._options.slots)
+        if not self._options.demonstration:
+            return None
+        chosen = [program for program in programs if str(program.id) == self._options.demonstration]
+        fitting = [Alignment(program, texts, 1.0) for program in chosen if len(program.slots) == len(texts)]
+        return (fitting[:1], []) if fitting else None
 
-    def _candidate_replays(
-        self, task: Task, replayer: DemonstrationReplayer, knowledge: ReplayKnowledge
-    ) -> list[Callable[[], ReplayGenerator]]:
-        """The distinct interpretations by question patterns; if there is none, the question's own words."""
-        rank = {record.trace.id: index for index, record in enumerate(task.demonstrations)}
-        fits: dict[object, FrameFit] = {}
-        for fit in knowledge.fits(task.question, rank):
-            fits.setdefault((fit.phrases, fit.asks, fit.operation, fit.frame.counted), fit)
-        replays: list[Callable[[], ReplayGenerator]] = [
-            partial(replayer.follow, fit) for fit in list(fits.values())[:MAX_READINGS]
+
+def _align(aligner: QuestionAligner, text: str, world: WorldWords) -> tuple[list[Alignment], Mismatches]:
+    """The distinct alignments of a question, with phrases in place of names if need be, best first."""
+    question = mask_question(text, world, aligner.vocabulary)
+    alignments, mismatches = aligner.align_all(question, world)
+    phrases: dict[str, Alignment] = {}
+    while (reduced := aligner.reduce(question)) is not None:
+        names, (question, phrase) = question.mentions, reduced
+        phrases |= {text[slice(*span)]: phrase for span in question.mentions if span not in names}
+        alignments += aligner.align_all(question, world)[0]
+    distinct: dict[Any, Alignment] = {}
+    for alignment in sorted(alignments, key=lambda alignment: -alignment.score):
+        names_here = tuple(alignment.fillers[slot] for slot in alignment.program.names)
+        distinct.setdefault((alignment.key, names_here), replace(alignment, phrases=phrases))
+    return list(distinct.values()), mismatches
+
+
+def _repeat(program: Program, task: Task) -> ReasonerGenerator:
+    """Run the demonstration's calls again with the arguments from their origins; its answer if it observes the same."""
+    calls, made = ReplayCalls(task), Counter[str]()
+    data: dict[int, Mapping[str, Any]] = {}
+    for step in (step for step in program.steps if step.tool):
+        arguments = {
+            name: _restore(value, step.origins.get(name, TYPED_ORIGIN), task.question, data)
+            for name, value in step.arguments.items()
+        }
+        occurrence = made[call_key(str(step.tool), arguments)]
+        made[call_key(str(step.tool), arguments)] += 1
+        try:
+            data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, occurrence)
+        except ShapeMismatch as failure:
+            if step.error is None:
+                raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
+    answers = TraceAnswers(final_answer=program.answer, final_thought=f"So the answer is: {program.answer}.")
+    return FinalAnswer(answers, details={})
+
+
+def _restore(value: Any, origin: Origin, question: str, data: Mapping[int, Any]) -> Any:
+    """The argument from its origin, in the demonstration's case if that is the only difference."""
+    if isinstance(value, list) and origin["from"] == "parts":
+        return [
+            _restore(item, part["origin"], question, data) for item, part in zip(value, origin["parts"], strict=True)
         ]
-        return replays or [partial(replayer.follow_own_words, task.question)]
+    if not isinstance(value, str):
+        return value
+    try:
+        text = "".join(resolve_part(part, question, data) for part in split_argument(value, origin))
+    except BrokenOrigin as error:
+        raise QuestionRefused(f"{REFUSAL}: {error}.") from error
+    return value if text.casefold() == value.strip().casefold() else text
 
 
-def _build_final_answer(result: ReplayResult, session: ReplaySession, knowledge: ReplayKnowledge) -> FinalAnswer:
-    answer = ", ".join(result.answers)
-    if result.is_empty:
-        if knowledge.no_answer_text is None:
-            raise QuestionRefused(
-                "I can't follow any demonstration here: nothing was found, and none shows the answer for that case."
-            )
-        answer = knowledge.no_answer_text
-    answers = TraceAnswers(final_answer=answer, final_thought=session.compose_thought(f"So the answer is: {answer}."))
-    return FinalAnswer(answers, details={"replay": result.details})
+def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict[str, Any]:
+    program = alignment.program
+    slots = [
+        {"there": slot.text, "here": text, "relation": slot.is_relation}
+        for slot, text in zip(program.slots, alignment.fillers, strict=True)
+    ]
+    return {
+        "alignment": {
+            "slots": slots,
+            "similarity": round(alignment.similarity, 4),
+            "soft": [list(pair) for pair in alignment.soft_words],
+            "derivation": alignment.derivation or program.derivation,
+        },
+        "confidence": round(confidence, 4),
+        "threshold": round(threshold, 4),
+        "demonstrations": [{"id": str(program.id), "question": program.question}],
+    }

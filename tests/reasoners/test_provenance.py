@@ -7,8 +7,10 @@ from reasoners.provenance import (
     BrokenOrigin,
     collect_known_sentences,
     collect_known_values,
+    compile_name_pattern,
     describe_origin,
     find_origin,
+    mask_names,
     resolve_origin,
 )
 
@@ -148,3 +150,31 @@ def test_every_origin_resolves_to_its_argument(titles, question, value):
         for part in origin["parts"]:
             resolved = resolve_origin(part["origin"], question, data).casefold()
             assert resolved == value[part["start"] : part["end"]].casefold()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "masked"),
+    [
+        ("this world knows nothing called Łucja Reed, Jr. here", "this world knows nothing called … here"),
+        ("The sources do not tell the answer to: Who directed Low Water?", "The sources do not tell the answer to: …"),
+        ("'father' is understood as 'mother of Ada' on March 8, 1975", "… is understood as … on …"),
+        ("there are 3 values where one is compared", "there are … values where one is compared"),
+    ],
+)
+def test_a_reason_is_masked_to_what_other_questions_share(sentence: str, masked: str):
+    assert mask_names(sentence) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("a film by Dan Reed, Jr. of 1950", "Dan Reed, Jr."),
+        ("he wrote Harbour: The Return there", "Harbour: The Return"),
+        ("she saw Row! Row Home there", "Row! Row Home"),
+        ("the river Łyna–Alle flows", "Łyna–Alle"),
+    ],
+)
+def test_names_are_not_cut_at_their_marks(text: str, name: str):
+    match = compile_name_pattern("of|the", numbers=False).search(text)
+    assert match is not None
+    assert match.group() == name

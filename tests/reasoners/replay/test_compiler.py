@@ -1,0 +1,64 @@
+"""Demonstrations are compiled to slots and look-ups, by the origins of their arguments."""
+
+from itertools import pairwise
+
+import pytest
+
+from db.trace_record import TraceRecord
+from reasoners.provenance import TYPED_ORIGIN
+from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import ID, NAME, list_subprograms, resolve_part, split_argument
+from tests.fixtures.real_world import RealWorld
+from tests.fixtures.town import Town
+
+
+@pytest.fixture
+def shown(real: RealWorld, town: Town) -> list[TraceRecord]:
+    return [*real.shown, *town.gold]
+
+
+def test_the_parts_of_each_argument_give_the_argument_again(shown: list[TraceRecord]) -> None:
+    for record in shown:
+        data = {step.position: step.data for step in record.steps}
+        for step in record.steps:
+            for name, value in step.arguments.items():
+                parts = split_argument(value, step.origins.get(name, TYPED_ORIGIN))
+                text = "".join(resolve_part(part, record.question.text, data) for part in parts)
+                whole = "".join(value) if isinstance(value, list) else str(value)
+                assert text.casefold() == whole.strip().casefold()
+
+
+def test_slots_are_spans_of_the_question_that_do_not_overlap(shown: list[TraceRecord]) -> None:
+    for program in map(build_program, shown):
+        assert [program.question[slot.start : slot.end] for slot in program.slots] == program.texts
+        in_order = sorted(program.slots, key=lambda slot: slot.start)
+        assert all(one.end <= other.start for one, other in pairwise(in_order))
+
+
+def test_every_look_up_has_a_subject_that_is_a_name_or_an_earlier_look_up(shown: list[TraceRecord]) -> None:
+    for program in map(build_program, shown):
+        for place, lookup in enumerate(program.lookups):
+            if lookup.subject >= 0:
+                assert not program.slots[lookup.subject].is_relation
+                assert [subject.text for subject, _ in lookup.observed] == [program.texts[lookup.subject]]
+            else:
+                assert -1 - lookup.subject < place
+                known = {value.key for value in program.lookups[-1 - lookup.subject].values}
+                assert {subject.key for subject, _ in lookup.observed} <= known
+
+
+def test_no_ask_holds_a_name_of_the_question(shown: list[TraceRecord]) -> None:
+    for program in map(build_program, shown):
+        names = [program.texts[slot] for slot in program.names]
+        assert not [name for name in names for lookup in program.lookups if name in lookup.ask]
+
+
+def test_a_question_that_was_asked_of_a_tool_is_a_demonstration_of_its_own(town: Town) -> None:
+    asked = [own for record in town.gold for own in list_subprograms(build_program(record))]
+    assert asked
+    for program in asked:
+        (lookup,) = program.lookups
+        (subject, values), *_ = lookup.observed
+        assert lookup.fill(program.texts).replace(NAME, subject.text) == program.question
+        assert values == tuple(lookup.values)
+        assert ID not in program.question
