@@ -12,18 +12,20 @@ Model calls stay in the database in which they were made and are not exported: a
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, Table, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
 from db.models import UNFINISHED_ENDINGS, Edit, ModelCall, PromptMessage, Step, Trace
+from db.serialization import insert_row
 from db.types import dump_json, utc_now
 
 PIECE_CHARACTERS = 4096
@@ -31,6 +33,26 @@ PIECE_CHARACTERS = 4096
 REDACTED = "[key removed]"
 """Replaces a secret in stored messages."""
 _QUERY_BATCH_SIZE = 500
+# Statements of every step of a run are built once.
+_CALLS: Table = ModelCall.__table__  # type: ignore[assignment]
+_COMPLETION = (
+    update(_CALLS)
+    .where(_CALLS.c.id == bindparam("call"), _CALLS.c.state == "open")
+    .values(
+        state="answered",
+        **{name: bindparam(name) for name in ("reply", "usage", "price", "seconds", "answered_at")},
+    )
+)
+_PIECES: Table = PromptMessage.__table__  # type: ignore[assignment]
+_PIECE_INSERTS = {
+    "sqlite": sqlite.insert(_PIECES).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(_PIECES).on_conflict_do_nothing(),
+}
+_LINK = (
+    update(_CALLS)
+    .where(_CALLS.c.trace_id == bindparam("trace"), _CALLS.c.step_id.is_(None))
+    .values(step_id=bindparam("step"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +83,47 @@ class ModelReply:
     seconds: float | None = None
 
 
-def begin_model_call(
+def begin_model_call(  # noqa: PLR0913 - each is a part of the row
     session: Session,
     request: ModelRequest,
     *,
     trace_id: UUID | None = None,
     step_id: UUID | None = None,
     secrets: Collection[str] = (),
+    stored_pieces: Container[str] = (),
 ) -> ModelCall:
     """Store a request before it is sent; every occurrence of a secret in its messages is replaced first.
 
-    A call for a trace without `step_id` is linked to the next step that the run begins.
+    A call for a trace without `step_id` is linked to the next step that the run begins. `stored_pieces` are hashes of
+    pieces that are known to be stored, since earlier requests have them.
     """
     texts = [_redact(dump_json(dict(message)), secrets) for message in request.messages]
     pieces = [
         [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text), PIECE_CHARACTERS)] for text in texts
     ]
-    _insert_pieces(session, {_hash_text(piece): piece for message in pieces for piece in message})
+    hashes = [[_hash_text(piece) for piece in message] for message in pieces]
+    contents = dict(zip(chain.from_iterable(hashes), chain.from_iterable(pieces), strict=True))
+    _insert_pieces(session, {key: piece for key, piece in contents.items() if key not in stored_pieces})
     call = ModelCall(
         purpose=request.purpose,
         model=request.model,
         request_hash=request.hash,
-        prompt=[[_hash_text(piece) for piece in message] for message in pieces],
+        prompt=hashes,
         trace_id=trace_id,
         step_id=step_id,
         usage=None if request.most is None else dict(request.most),
     )
-    session.add(call)
-    session.flush()
+    insert_row(session, call)
     return call
 
 
-def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> ModelCall:
+def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> None:
     """Store the reply; Conflict if the call was completed or lost, and then the reply must not be used."""
-    answered = update(ModelCall).where(ModelCall.id == call_id, ModelCall.state == "open")
     values = {"reply": reply.reply, "usage": reply.usage, "price": reply.price, "seconds": reply.seconds}
-    answered = answered.values(state="answered", answered_at=utc_now(), **values)
-    # A call that is not open raises the Conflict.
-    return session.scalar(answered.returning(ModelCall)) or _lock_open_call(session, call_id)
+    completed = session.execute(_COMPLETION, {"call": call_id, "answered_at": utc_now(), **values})
+    if not completed.rowcount:  # type: ignore[attr-defined]
+        # A call that is not open raises the Conflict.
+        _lock_open_call(session, call_id)
 
 
 def fail_model_call(session: Session, call_id: UUID, error: str, reply: ModelReply | None = None) -> ModelCall:
@@ -125,8 +150,7 @@ def mark_lost_model_calls(session: Session, trace_id: UUID) -> int:
 
 def link_model_calls(session: Session, step: Step) -> None:
     """Link the trace's calls without a step to this step, which they decided."""
-    unlinked = update(ModelCall).where(ModelCall.trace_id == step.trace_id, ModelCall.step_id.is_(None))
-    session.execute(unlinked.values(step_id=step.id))
+    session.execute(_LINK, {"trace": step.trace_id, "step": step.id})
 
 
 def load_prompt(session: Session, call_id: UUID) -> list[dict[str, Any]]:
@@ -233,15 +257,10 @@ def _lock_open_call(session: Session, call_id: UUID) -> ModelCall:
 
 
 def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
-    """Store the new pieces, ordered by hash, so that two writers cannot deadlock."""
-    hashes = sorted(pieces)
-    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
-    for start in range(0, len(hashes), _QUERY_BATCH_SIZE):
-        batch = hashes[start : start + _QUERY_BATCH_SIZE]
-        stored = set(session.scalars(select(PromptMessage.hash).where(PromptMessage.hash.in_(batch))))
-        rows = [{"hash": piece, "content": pieces[piece]} for piece in batch if piece not in stored]
-        if rows:
-            session.execute(insert(PromptMessage).on_conflict_do_nothing(), rows)
+    """Store the pieces that are not stored yet, ordered by hash, so that two writers cannot deadlock."""
+    if pieces:
+        rows = [{"hash": key, "content": pieces[key]} for key in sorted(pieces)]
+        session.execute(_PIECE_INSERTS[session.get_bind().dialect.name], rows)
 
 
 def _redact(text: str, secrets: Collection[str]) -> str:

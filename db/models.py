@@ -1,11 +1,10 @@
-"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py and db/leases.py.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
 Library 1-n LibraryItem n-1 Trace; Run 1-n Trace
 Trace 1-n ModelCall n-1 Step; ModelCall n-n PromptMessage
 Run 1-n Attempt n-1 Question; Attempt 1-1 Trace; Attempt 1-n Score
-
 Conditions and columns of indexes are defined here too, because queries must use the same text.
 """
 
@@ -26,7 +25,6 @@ CALLED_MODEL_CONDITION = """cast(usage as text) like '%"tool": {%'"""
 _COUNTED_COLUMNS = ("model_calls", "input_tokens", "output_tokens", "unreported_calls")
 ATTEMPT_USAGE_COLUMNS = (*_COUNTED_COLUMNS, "token_bound", "cost", "cost_bound", "seconds")
 """The columns of an attempt with what it used."""
-TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 GENERATED_REASONER = "generated"
 """The reasoner of traces that follow the gold reasoning of a generated world."""
 WAITING = "waiting"
@@ -37,7 +35,6 @@ RUN_ENDINGS = ("answered", "refused", *UNFINISHED_ENDINGS, "limit", "failed")
 """How a run ended: with an answer, with a refusal, unfinished, at a limit, or with an error."""
 SPAN_SKILL = "node"
 """The skill of a step that is a span: a part of a reasoner's work whose own steps are its children."""
-ROLES = ("annotator", "reviewer", "admin")
 MET_UNAVAILABLE_SOURCE_CONDITION = "met_unavailable_source"
 """Condition: a source was unavailable during the attempt. Queries use the same text, so that SQLite uses the index."""
 
@@ -412,9 +409,10 @@ class Assignment(Base):
 
 
 class Judgement(Base):
-    """A judgement of a trace, alone or against another one: approval, preference, truthfulness, a score ..."""
+    """A judgement of a trace, alone or against another one, or of one of its steps: approval, preference, a note ..."""
 
     __tablename__ = "judgement"
+    __table_args__ = (partial_index("step_id is not null", "ix_judgement_step", "step_id"),)
 
     trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)
     aspect: Mapped[str]
@@ -422,6 +420,8 @@ class Judgement(Base):
     judge_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
     other_trace_id: Mapped[UUID | None] = mapped_column(default=None)
     """The trace that it was compared with; no foreign key, since it may be in another database."""
+    step_id: Mapped[UUID | None] = mapped_column(ForeignKey("step.id"), default=None)
+    """The step that is judged; None for the whole trace."""
     comment: Mapped[str] = mapped_column(default="")
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)

@@ -15,14 +15,16 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Table, bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import set_committed_value
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
 from db.model_calls import link_model_calls
 from db.models import Draft, Edit, PageCounter, Question, Step, Trace
 from db.projects import complete_assignment, reserve_question, update_completed_count
+from db.serialization import insert_row
 from db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
 from db.types import id_after, seconds_since, utc_now
 from db.users import require_role
@@ -88,6 +90,26 @@ class TraceAnswers:
     final_thought: str | None = None
 
 
+_STEPS: Table = Step.__table__  # type: ignore[assignment]
+# Built once for the steps of all runs. Redo follows the order of ids, so that a new id is higher than all others.
+_LAST_STEP = select(
+    select(_STEPS.c.id)
+    .where(_STEPS.c.trace_id == bindparam("trace"))
+    .order_by(_STEPS.c.id.desc())
+    .limit(1)
+    .scalar_subquery(),
+    select(func.max(_STEPS.c.position))
+    .where(_STEPS.c.trace_id == bindparam("trace"), _STEPS.c.removed_at.is_(None))
+    .scalar_subquery(),
+)
+_RESULT_FIELDS = ("observation", "data", "error", "error_kind", "latency", "usage", "finished_at")
+_COMPLETION = (
+    update(_STEPS)
+    .where(_STEPS.c.id == bindparam("step"), _STEPS.c.finished_at.is_(None), _STEPS.c.removed_at.is_(None))
+    .values(version=_STEPS.c.version + 1, **{name: bindparam(name) for name in _RESULT_FIELDS})
+)
+
+
 def start_trace(
     session: Session,
     question_id: UUID,
@@ -148,12 +170,9 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
 def _add_step(session: Session, trace_id: UUID, new: NewStep) -> Step:
     if new.parent is not None:
         _check_parent(session, trace_id, new.parent)
-    # Redo follows the order of ids.
-    last_id = select(Step.id).where(Step.trace_id == trace_id).order_by(Step.id.desc()).limit(1)
-    last = session.execute(select(last_id.scalar_subquery(), _select_last_position(trace_id).scalar_subquery())).one()
-    step = build_step(trace_id, (last[1] or 0) + 1, replace(new, id=new.id or id_after(last[0])))
-    session.add(step)
-    session.flush()
+    last_id, last_position = session.execute(_LAST_STEP, {"trace": trace_id}).one()
+    step = build_step(trace_id, (last_position or 0) + 1, replace(new, id=new.id or id_after(last_id)))
+    insert_row(session, step)
     return step
 
 
@@ -170,18 +189,19 @@ def complete_step(session: Session, step_id: UUID, result: StepResult, *, by: UU
     return step
 
 
-def complete_run_step(session: Session, trace_id: UUID, step_id: UUID, result: StepResult, *, seen: int) -> Step:
+def complete_run_step(session: Session, step: Step, result: StepResult, *, seen: int) -> None:
     """Store the result of a run's step; Conflict if the run was taken over, since its trace has another version then.
 
     As complete_step, with fewer statements.
     """
-    if not raise_run_version(session, trace_id, seen):
-        increment_version(lock_draft(session, trace_id, seen))
-    step = session.get_one(Step, step_id)
-    _check_unfinished(step)
-    apply_result(step, result)
-    session.flush()
-    return step
+    if not raise_run_version(session, step.trace_id, seen):
+        increment_version(lock_draft(session, step.trace_id, seen))
+    values = _result_values(step, result)
+    if not session.execute(_COMPLETION, {"step": step.id, **values}).rowcount:  # type: ignore[attr-defined]
+        _check_unfinished(session.get_one(Step, step.id, populate_existing=True))
+    for name, value in values.items():
+        set_committed_value(step, name, value)
+    set_committed_value(step, "version", step.version + 1)
 
 
 def _check_unfinished(step: Step) -> None:
@@ -214,12 +234,20 @@ def build_step(trace_id: UUID, position: int, new: NewStep) -> Step:
 
 def apply_result(step: Step, result: StepResult) -> None:
     """Finish the step with this result; the data of a begun step stay unless the result has data."""
-    step.observation = result.text
-    step.data = result.data if result.data is not None else step.data
-    step.error, step.error_kind, step.latency = result.error, result.error_kind, result.latency
-    if result.usage:
-        step.usage = {**step.usage, "tool": result.usage}
-    step.finished_at = utc_now()
+    for name, value in _result_values(step, result).items():
+        setattr(step, name, value)
+
+
+def _result_values(step: Step, result: StepResult) -> dict[str, Any]:
+    return {
+        "observation": result.text,
+        "data": result.data if result.data is not None else step.data,
+        "error": result.error,
+        "error_kind": result.error_kind,
+        "latency": result.latency,
+        "usage": {**step.usage, "tool": result.usage} if result.usage else step.usage,
+        "finished_at": utc_now(),
+    }
 
 
 def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
@@ -342,11 +370,8 @@ def _check_complete(steps: Sequence[Step], answers: TraceAnswers) -> None:
 
 
 def _last_position(session: Session, trace_id: UUID) -> int:
-    return session.scalar(_select_last_position(trace_id)) or 0
-
-
-def _select_last_position(trace_id: UUID) -> Select[Any]:
-    return select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))
+    last_position = select(func.max(Step.position)).where(Step.trace_id == trace_id, Step.removed_at.is_(None))
+    return session.scalar(last_position) or 0
 
 
 def _lock_last_step(session: Session, step_id: UUID, seen: int, by: UUID) -> Step:

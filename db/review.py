@@ -11,11 +11,24 @@ from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
 from db.libraries import MODELS, PEOPLE
-from db.models import Attempt, Edit, Judgement, Question, Score, Step, Trace, User
+from db.models import (
+    Attempt,
+    Edit,
+    Judgement,
+    Question,
+    Score,
+    Step,
+    Trace,
+    User,
+)
 from db.projects import update_completed_count
-from db.traces import lock_trace
+from db.traces import lock_step, lock_trace
 from db.types import id_after
 from db.users import ADMIN, REVIEWER, is_only_person, register_user, require_role
+
+STEP_NOTE_KINDS = ("comment", "wrong result", "missing tool", "expected result")
+"""The values of judgements with the aspect STEP_NOTE_ASPECT; all but comments say what a tool lacks."""
+STEP_NOTE_ASPECT = "step note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +182,32 @@ def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, co
     session.flush()
     update_completed_count(session, trace.question_id)
     return trace
+
+
+def add_step_note(session: Session, step_id: UUID, kind: str, text: str, *, by: UUID) -> Judgement:
+    """Store a person's note on a step, of one of STEP_NOTE_KINDS; anybody may write one, whoever recorded the trace."""
+    if kind not in STEP_NOTE_KINDS:
+        raise Conflict(f"a note on a step is one of {', '.join(STEP_NOTE_KINDS)}, not {kind!r}")
+    if kind not in ("wrong result", "missing tool") and not text.strip():
+        raise Conflict("write the note, then save it")
+    step, trace = lock_step(session, step_id)
+    note = Judgement(
+        trace_id=trace.id, step_id=step.id, aspect=STEP_NOTE_ASPECT, value=kind, judge_id=by, comment=text.strip()
+    )
+    session.add(note)
+    session.flush()
+    return note
+
+
+def remove_step_note(session: Session, note_id: UUID, *, by: UUID) -> None:
+    """Delete a note of one's own."""
+    note = session.get(Judgement, note_id)
+    if note is None or note.aspect != STEP_NOTE_ASPECT:
+        raise RowNotFound("this note was removed in the meantime")
+    if note.judge_id != by:
+        raise Conflict("only the person who wrote a note can remove it")
+    session.delete(note)
+    session.flush()
 
 
 class AnswerToJudge(NamedTuple):

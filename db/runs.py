@@ -41,6 +41,8 @@ class RunOutcome:
     """Seconds since the run was started or resumed."""
     calls: dict[str, Any] = field(default_factory=dict)
     """Its calls of models and tools, and the seconds that it had to wait for them, by name."""
+    refusal_reason: str | None = None
+    """Why it refused, as a clause that is counted over questions; None for other endings."""
 
 
 def start_run(session: Session, run: Run) -> Run:

@@ -13,9 +13,11 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from sqlalchemy.orm import Session
+from sqlalchemy import Insert
+from sqlalchemy.orm import Session, make_transient_to_detached
+from sqlalchemy.orm.attributes import set_committed_value
 
-from db.models import Run, Step
+from db.models import Judgement, Run, Step
 from db.types import Base, UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
@@ -24,6 +26,7 @@ MAX_INTEGER = 2**31 - 1
 """The maximum of an integer column in every database."""
 ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
     Step: {"error_kind": None, "node": None, "skill": None},
+    Judgement: {"step_id": None},
     Run: {
         "model": None,
         "encoder": None,
@@ -45,13 +48,34 @@ class InvalidRecord(ValueError):
 
 def field_values(row: Base) -> dict[str, Any]:
     """Return the fields of a row by name."""
-    return {column.name: getattr(row, column.name) for column in fields(row)}
+    return {name: getattr(row, name) for name in _field_names(type(row))}
+
+
+@cache
+def _field_names(kind: type[Base]) -> tuple[str, ...]:
+    return tuple(column.name for column in fields(kind))
 
 
 def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any]]) -> None:
     """Insert the rows unchanged, keys and versions included; each row has every column of the table."""
     if rows:
         session.execute(kind.__table__.insert(), list(rows))  # type: ignore[attr-defined]
+
+
+def insert_row(session: Session, row: Base) -> None:
+    """Insert a new row that has its key: what adding it to the session does, at a fraction of the CPU time."""
+    values = field_values(row)
+    session.execute(_build_insert(type(row)), values)
+    for name, value in values.items():
+        # Defaults are not set in the row until they are stored.
+        set_committed_value(row, name, value)
+    make_transient_to_detached(row)
+    session.add(row)
+
+
+@cache
+def _build_insert(kind: type[Base]) -> Insert:
+    return kind.__table__.insert()  # type: ignore[attr-defined, no-any-return]
 
 
 def to_json_fields(row: Base) -> dict[str, Any]:

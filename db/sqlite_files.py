@@ -30,8 +30,8 @@ class SqliteFiles:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self._linked_path = self.path
-        """The file itself where the path is a link; SQLite keeps -wal and -shm beside it."""
+        self._side_files: dict[str, Path] = {}
+        """-wal and -shm by their suffix; SQLite keeps them beside the file itself where the path is a link."""
         self._identity: _FileIdentity | None = None
         self._side_identities: dict[str, _FileIdentity] = {}
         self._index_descriptor: int | None = None
@@ -43,7 +43,8 @@ class SqliteFiles:
         with self._lock:
             self._connection_count += 1
             if self._identity is None:
-                self._linked_path = self.path.resolve()
+                linked = self.path.resolve()
+                self._side_files = {suffix: linked.with_name(linked.name + suffix) for suffix in _SIDE_SUFFIXES}
                 self._identity = _identify(self.path)
         self.find_change()
 
@@ -66,16 +67,17 @@ class SqliteFiles:
                 return None
             if _identify(self.path) != self._identity:
                 return str(self.path)
-            for suffix in _SIDE_SUFFIXES if self._connection_count else ():
-                side_file = self._linked_path.with_name(self._linked_path.name + suffix)
+            if not self._connection_count:
+                return None
+            for suffix, side_file in self._side_files.items():
                 identity = _identify(side_file)
                 # SQLite makes them with its first read; from then on they stay until the last connection is closed.
                 if (known := self._side_identities.get(suffix)) is None and identity is not None:
                     self._side_identities[suffix] = identity
                 elif identity != known:
                     return str(side_file)
-            log = self._linked_path.with_name(f"{self._linked_path.name}-wal")
-            if self._connection_count and self._is_shortened(log):
+            log = self._side_files["-wal"]
+            if self._is_shortened(log):
                 return str(log)
         return None
 

@@ -20,7 +20,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import JSON
 
 from db.libraries import HUMAN, PEOPLE
-from db.models import CALLED_MODEL_CONDITION, Project, Question, Step, Trace
+from db.models import CALLED_MODEL_CONDITION, Judgement, Project, Question, Step, Trace, User
+from db.review import STEP_NOTE_ASPECT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,8 @@ RATING_VALUES = (1, 2, 3, 4, 5)
 LATENCY_BUCKET_BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Upper bounds of the latency classes in seconds; the last class has none."""
 LOWEST_RATED_COUNT = 20
+LISTED_NOTES = 500
+"""The newest notes on what tools lack that a report lists."""
 OTHER_ERROR_KIND = "other"
 
 
@@ -178,11 +181,32 @@ class RatedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class NotedStep:
+    """A person's note on what a tool lacks, with its step, question and trace."""
+
+    trace_id: UUID
+    position: int
+    tool: str | None
+    """None for a step without a tool."""
+    kind: str
+    """One of STEP_NOTE_KINDS, never a comment."""
+    note: str
+    author: str | None
+    project: str
+    question: str
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ToolReport:
-    """The statistics of every tool that was called, by name, and the rated steps, the lowest rating first."""
+    """The statistics of every tool that was called, by name, and the rated steps, the lowest rating first.
+
+    The notes on what tools lack are in the order of tools and kinds, the newest first.
+    """
 
     tools: tuple[ToolStatistics, ...]
     worst: tuple[RatedStep, ...]
+    notes: tuple[NotedStep, ...] = ()
 
 
 def build_tool_report(session: Session, scope: ToolCallFilter, *, worst: int = LOWEST_RATED_COUNT) -> ToolReport:
@@ -207,7 +231,8 @@ def build_tool_report(session: Session, scope: ToolCallFilter, *, worst: int = L
                 usage=_model_usage(usages[name]) if name in usages else None,
             )
         )
-    return ToolReport(tuple(tools), tuple(_lowest_rated_steps(session, scope, counts.values(), worst)))
+    lowest_rated = _lowest_rated_steps(session, scope, counts.values(), worst)
+    return ToolReport(tuple(tools), tuple(lowest_rated), tuple(_list_noted_steps(session, scope)))
 
 
 def _select_counts(scope: ToolCallFilter) -> Any:
@@ -340,3 +365,35 @@ def _lowest_rated_steps(
         .order_by(*order)
     )
     return [RatedStep(*row) for row in session.execute(query)]
+
+
+def _list_noted_steps(session: Session, scope: ToolCallFilter) -> list[NotedStep]:
+    """Select the newest notes on what tools lack; a note is within a period by the time at which it was written."""
+    notes: Any = (
+        select(
+            Step.trace_id,
+            Step.position,
+            Step.tool,
+            Judgement.value,
+            Judgement.comment,
+            User.name,
+            Project.name,
+            Question.text,
+            Judgement.created_at,
+        )
+        .join(Step, Step.id == Judgement.step_id)
+        .join(Trace, Trace.id == Judgement.trace_id)
+        .join(Question, Question.id == Trace.question_id)
+        .join(Project, Project.id == Question.project_id)
+        .outerjoin(User, User.id == Judgement.judge_id)
+        .where(Judgement.step_id.is_not(None), Judgement.aspect == STEP_NOTE_ASPECT, Judgement.value != "comment")
+        .where(Step.removed_at.is_(None), Judgement.trace_id.in_(_select_traces(scope)))
+    )
+    if scope.tool is not None:
+        notes = notes.where(Step.tool == scope.tool)
+    if scope.since is not None:
+        notes = notes.where(Judgement.created_at >= scope.since)
+    if scope.until is not None:
+        notes = notes.where(Judgement.created_at < scope.until)
+    newest = session.execute(notes.order_by(Judgement.created_at.desc(), Judgement.id.desc()).limit(LISTED_NOTES))
+    return sorted((NotedStep(*row) for row in newest), key=lambda note: (note.tool or "", note.kind))

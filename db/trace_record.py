@@ -6,9 +6,10 @@ from types import NoneType
 from typing import Any
 from uuid import UUID
 
-from db.models import GENERATED_REASONER, TRACE_STATUSES, Edit, Judgement, Project, Question, Run, Step, Trace
+from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
 from db.trace_configuration import TraceConfiguration
 
+TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
 USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 """The counts of model calls in a step's usage."""
 
@@ -54,6 +55,7 @@ class TraceRecord:
             yield "a step, edit or judgement belongs to another trace"
         keys = {step.id for step in all_steps}
         references = {s.parent_id for s in all_steps} | {e.step_id for e in self.edits}
+        references |= {judgement.step_id for judgement in self.judgements}
         if len(keys) != len(all_steps) or not references - {None} <= keys:
             yield "two steps have one key, or a step that is referred to is missing"
         elif _has_parent_cycle(all_steps):

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import Table, bindparam, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import flag_modified
 
@@ -68,11 +68,20 @@ def increment_version(trace: Trace) -> None:
     flag_modified(trace, "status")
 
 
+_DRAFTS: Table = Trace.__table__  # type: ignore[assignment]
+# Built once for the steps of all runs.
+_NEXT_RUN_VERSION = (
+    update(_DRAFTS)
+    .where(_DRAFTS.c.id == bindparam("trace"), _DRAFTS.c.version == bindparam("seen"), _DRAFTS.c.status == "draft")
+    .where(_DRAFTS.c.author_id.is_(None), _DRAFTS.c.run_id.is_not(None))
+    .values(version=_DRAFTS.c.version + 1)
+)
+
+
 def raise_run_version(session: Session, trace_id: UUID, seen: int) -> bool:
     """Lock the draft of a run that has the version `seen`, and add one to it; False if there is no such draft."""
-    drafts = update(Trace).where(Trace.id == trace_id, Trace.version == seen, Trace.status == "draft")
-    drafts = drafts.where(Trace.author_id.is_(None), Trace.run_id.is_not(None)).values(version=seen + 1)
-    return session.execute(drafts.returning(Trace.id)).first() is not None
+    raised = session.execute(_NEXT_RUN_VERSION, {"trace": trace_id, "seen": seen})
+    return bool(raised.rowcount)  # type: ignore[attr-defined]
 
 
 def record_edit(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:

@@ -11,9 +11,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, RowNotFound
-from db.models import ROLES, User
+from db.models import User
 
-ANNOTATOR, REVIEWER, ADMIN = ROLES
+ROLES = ANNOTATOR, REVIEWER, ADMIN = ("annotator", "reviewer", "admin")
 MAX_NAME_LENGTH = 80
 _REGISTRATION_LOCK = 7_203_001
 """The key of PostgreSQL's advisory lock under which people are registered."""

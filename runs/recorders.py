@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, replace
+from itertools import chain
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 from uuid import UUID, uuid4
@@ -209,10 +210,10 @@ class StoreRecorder:
     def complete(self, step: Step, observed: StepResult) -> Step:
         """Store the result of its tool."""
         with self._database.begin() as session:
-            completed = recording.complete_run_step(session, self.trace_id, step.id, observed, seen=self._seen_version)
+            recording.complete_run_step(session, step, observed, seen=self._seen_version)
         self._seen_version += 1
-        self._on_step(completed)
-        return completed
+        self._on_step(step)
+        return step
 
     def finish(self, outcome: RunOutcome) -> None:
         """Store the outcome of the run, and mark its unanswered model calls as lost."""
@@ -272,6 +273,8 @@ class StoreModelCallRecorder:
         self._lease = lease
         self._reserved: dict[UUID, tuple[float, int]] = {}
         """What was reserved for each open call of the lease: US dollars and tokens."""
+        self._stored_pieces: set[str] = set()
+        """The hashes of the pieces of all requests so far."""
         self._lock = Lock()
         self._unused_replies: dict[str, deque[ChatReply]] | None = None
         """By the hash of the request; None before the first request."""
@@ -313,9 +316,12 @@ class StoreModelCallRecorder:
                         trace_id=self._steps.trace_id,
                         step_id=step_id,
                         secrets=self._secrets,
+                        stored_pieces=self._stored_pieces,
                     )
                     self._reserved[call.id] = _most_of(most)
-                    return call.id
+            if permission == CallPermission.GRANTED:
+                self._stored_pieces.update(chain.from_iterable(call.prompt))
+                return call.id
             time.sleep(_RESERVATION_POLL_SECONDS)
         raise RequestNotSent
 

@@ -160,7 +160,7 @@ class _RunDriver:
         except (PersonAwaited, RunLimitExceeded) as error:
             return self.make_result(WAITING if isinstance(error, PersonAwaited) else "limit", str(error))
         except QuestionRefused as error:
-            return self.make_result("refused", str(error))
+            return replace(self.make_result("refused", str(error)), refusal_reason=error.reason or str(error))
         except (ReasonerError, ChatError, ToolError, SourceError) as error:
             return self._make_failure(error)
         self._meter.add(final.usage)

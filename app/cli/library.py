@@ -1,4 +1,4 @@
-"""`showhow library freeze | list | show | compare | export | select | usage | map`."""
+"""`showhow library freeze | list | show | compare | export | select | usage | map | check`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -28,6 +28,7 @@ from app.trace_export import build_export
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
 from db.projects import list_question_kinds
 from db.traces import load_traces
+from evaluation.demonstration_reruns import check_repetitions
 from evaluation.selection_usage import Report, UsageRequest, compute_usage
 from fewshot_library.formats import find_writer, writable_formats
 from fewshot_library.formats.format import FormatError
@@ -218,6 +219,16 @@ def compare(before: LibraryReferenceArgument, after: LibraryReferenceArgument, *
     lines += [f"- {_format_demonstration(row)}" for row in difference.removed]
     lines.append(f"{len(difference.added)} added, {len(difference.removed)} removed, {difference.kept} kept")
     emit(asdict(difference), "\n".join(lines), as_json=as_json)
+
+
+@app.command()
+def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
+    """Have replay answer the question of each demonstration of a version; list those that it does not repeat."""
+    with fail_on_interrupt("The check was stopped."):
+        report = check_repetitions(services(), library)
+    lines = [f"{entry['id']}  {entry['why']}" for entry in report["not"]]
+    lines.append(f"{report['repeat']:,} of {report['demonstrations']:,} demonstrations repeat on their own question")
+    emit(report, "\n".join(lines), as_json=as_json)
 
 
 @app.command("select")

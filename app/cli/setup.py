@@ -25,7 +25,7 @@ DEFAULT_WORLD = "default"
 DEFAULT_PROJECT = "Fictional people"
 WORLD_OPTIONS = GenerationOptions(people=1000, seed=1, depth=6, per_template=4, split="text=50,graph=35,web=15")
 """A thousand people, whose facts are split between text, graph and web, and three hundred questions."""
-DEMONSTRATION_COUNT = 20
+DEMONSTRATION_COUNT = 60
 
 
 def setup() -> None:
@@ -50,7 +50,7 @@ def prepare(parts: Services) -> None:
 def make_default_world(parts: Services, world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations, unless they exist."""
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
-    from evaluation.gold_demonstrations import make_demonstrations, open_gold_world  # noqa: PLC0415
+    from evaluation.demonstration_reruns import make_demonstrations, open_gold_world  # noqa: PLC0415
 
     folder = parts.settings.worlds_folder / world
     if not (folder / WORLD_FILE).is_file():
@@ -62,7 +62,7 @@ def make_default_world(parts: Services, world: str, project: str) -> None:
     new_project = Project(name=project, world=world, guidelines=guidelines)
     questions = read_questions(folder / QUESTIONS_FILE, "jsonl")
     print_progress("answering some of its questions for demonstrations ...")
-    records = list(make_demonstrations(questions, open_gold_world(parts, world), new_project, DEMONSTRATION_COUNT))
+    records = make_demonstrations(questions, open_gold_world(parts, world), new_project, DEMONSTRATION_COUNT)
     try:
         _add_project(parts.database, new_project, questions, records)
     except Conflict:

@@ -17,10 +17,9 @@ from app.trace_export import build_export
 from db.database import StoreError
 from db.libraries import DemonstrationFilter
 from db.merge import MergeOutcome, merge_trace
-from db.models import TRACE_STATUSES
 from db.projects import find_project
 from db.serialization import to_json_fields
-from db.trace_record import TraceRecord
+from db.trace_record import TRACE_STATUSES, TraceRecord
 from db.traces import iterate_traces, list_trace_summaries, load_trace
 from evaluation.demonstration_reruns import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report

@@ -7,7 +7,6 @@ import typer
 from app.cli.output import emit
 from app.services import services
 from db import users
-from db.models import ROLES
 
 app = typer.Typer(no_args_is_help=True, help="List people and change their roles.")
 
@@ -15,7 +14,7 @@ NO_ROLE = "none"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 NameArgument = Annotated[str, typer.Argument(help="The person's name, as in ?you=NAME.")]
 RolesArgument = Annotated[
-    list[str], typer.Argument(help=f"{', '.join(ROLES)}; or {NO_ROLE} for an author who does not work here.")
+    list[str], typer.Argument(help=f"{', '.join(users.ROLES)}; or {NO_ROLE} for an author who does not work here.")
 ]
 
 

@@ -33,6 +33,7 @@ app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and qu
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 INSTANCE_FORMAT = "phantomwiki"
+_FORMAT_HELP = "auto, jsonl, hotpotqa, 2wiki or phantomwiki; auto recognizes each."
 ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")]
 
 app.command()(world_questions.around)
@@ -68,7 +69,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     name: str,
     articles: Annotated[Path | None, typer.Option(help="A file or folder of articles.")] = None,
     graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
-    form: Annotated[str, typer.Option("--format", help="auto, jsonl, hotpotqa, 2wiki or phantomwiki.")] = "auto",
+    form: Annotated[str, typer.Option("--format", help=_FORMAT_HELP)] = "auto",
     where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
     licence: Annotated[str | None, typer.Option(help="The licence of the texts.")] = None,
     *,
@@ -80,7 +81,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
     conditions = dict(_parse_condition(text) for text in where or [])
-    if form == INSTANCE_FORMAT:
+    if form == INSTANCE_FORMAT or (form == "auto" and graph is None and _is_instance_folder(articles)):
         options = {"licence": licence, **conditions}
         metadata = import_published_instance(folder, name, articles, graph, options, replace=replace)
         emit(metadata, format_instance_counts(metadata), as_json=as_json)
@@ -91,6 +92,15 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
         metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
     emit(metadata, f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples", as_json=as_json)
+
+
+def _is_instance_folder(articles: Path | None) -> bool:
+    if articles is None or not articles.is_dir():
+        return False
+    # Loaded for folders only, since the Parquet library is large.
+    from fiction.phantomwiki.instance import is_instance_folder  # noqa: PLC0415
+
+    return is_instance_folder(articles)
 
 
 def _parse_condition(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from app.widgets.notebook import compare_on_request, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project
+from app.widgets.step_notes import show_requested_note_dialog
 from db import attempts, review, traces, users
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE
@@ -124,7 +125,7 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
     if scores:
         values = ", ".join(f"{_metric_label(score.metric)} {score.value:.2f}" for score in scores)
         st.caption(f"Compared with the gold answer, {scores[0].scored_at:%Y-%m-%d %H:%M} UTC: {values}.")
-    for judgement in record.judgements:
+    for judgement in (judgement for judgement in record.judgements if judgement.step_id is None):
         st.caption(_describe_judgement(judgement, record))
     comment = st.text_area(
         "Comment", key=f"comment_{record.trace.id.hex}", height=80, placeholder="Required when returning"
@@ -144,8 +145,12 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
         if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
             _open_next_trace(record.trace.id, items)
     show_trace(
-        record, editable=False, forkable=False, overrides={"gold": compare_on_request(process_services(), record)}
+        record,
+        editable=False,
+        forkable=False,
+        overrides={"notable": True, "gold": compare_on_request(process_services(), record)},
     )
+    show_requested_note_dialog(database, record, person)
 
 
 def _metric_label(name: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from app.widgets.method_forms import build_method_form
 from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, NameLookup, build_observation_view
 from app.widgets.page_layout import escape_markdown, read_asset
+from app.widgets.step_notes import NOTED_STEP, list_note_data
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
@@ -198,8 +199,8 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
 
     A trace that is `editable` or `grows`, since its run goes on, opens at its last page, any other at its first.
     `overrides` replaces fields of the notebook's data, such as "ratable", "fixable" (offers the actions fix and rerun),
-    "changeable" (offers to change a skill's reply), "gold" (of compare_on_request), "conclusion" (the answer, drawn
-    first) and "interrupted". `is_known_name` decides which names in sentences can be
+    "changeable" (offers to change a skill's reply), "notable" (offers notes on steps), "gold" (of compare_on_request),
+    "conclusion" (the answer, drawn first) and "interrupted". `is_known_name` decides which names in sentences can be
     clicked.
     """
     key = f"notebook_{record.trace.id.hex}"
@@ -209,6 +210,9 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
         action = st.session_state[key].act
         # A slow browser may still send an action on the trace that it showed before.
         if not action or action["trace"] != record.trace.id.hex or looked_at.apply(action, record.steps):
+            return
+        if action["kind"] == "note":
+            st.session_state[NOTED_STEP] = int(action["step"])
             return
         if on_act is not None:
             on_act(action)
@@ -294,6 +298,7 @@ def build_notebook_data(
     for edit in record.edits:
         if edit.action not in ("rating", "undo", "redo"):
             edits[edit.step_id] = edits.get(edit.step_id, 0) + 1
+    notes = list_note_data(record)
     first = part.page * STEPS_PER_PAGE
     form = build_method_form(record.trace.reasoner, record.steps)
     return {
@@ -307,7 +312,7 @@ def build_notebook_data(
                 is_known_name,
                 MAX_ITEMS_ON_REQUEST if step.position in part.complete else MAX_ITEMS,
             )
-            | {"depth": depth}
+            | {"depth": depth, "notes": notes.get(step.id, [])}
             for step, depth in order_as_tree(record.steps)[first : first + STEPS_PER_PAGE]
         ],
         "count": len(record.steps),
@@ -318,6 +323,7 @@ def build_notebook_data(
         "spent": format_trace_cost(record.steps),
         "editable": editable,
         "forkable": forkable,
+        "notable": False,
         "scale": RATING_SCALE,
         "hint": EMPTY_HINT if editable else "This trace has no steps.",
     }

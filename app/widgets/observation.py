@@ -382,15 +382,21 @@ def _links_note(data: View, field: str) -> str | None:
 def _queries_view(data: View) -> View:
     return {
         "kind": "queries",
-        "candidates": [{**c, "pointer": f"/candidates/{i}"} for i, c in enumerate(data["candidates"])],
+        "candidates": [
+            {**candidate, "pointer": f"/{field}/{number}"}
+            for field in ("candidates", "incomplete")
+            for number, candidate in enumerate(data.get(field, ()))
+        ],
         "note": _route_note(data),
         "tried": data.get("tried", []),
     }
 
 
 def _route_note(data: View) -> str | None:
-    """State whether the grammar or the language model wrote the queries; None if only the grammar was available."""
+    """State what the queries leave out, else who wrote them; None if that could only be the grammar."""
     reason = data.get("why")
+    if data.get("unexplained"):
+        return f"No query accounts for {', '.join(map(repr, data['unexplained']))}; these leave it out."
     if data.get("route") == "model":
         return (
             f"Written by the language model. {reason}"

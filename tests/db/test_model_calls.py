@@ -44,7 +44,8 @@ def begin(scene: Any, trace: Trace | None, *messages: Any, **more: Any) -> Model
 
 def complete(scene: Any, call: ModelCall) -> ModelCall:
     with scene.database.begin() as session:
-        return complete_model_call(session, call.id, REPLY)
+        complete_model_call(session, call.id, REPLY)
+        return session.get_one(ModelCall, call.id)
 
 
 def stored_pieces(scene: Any) -> int:

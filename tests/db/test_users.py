@@ -7,7 +7,7 @@ import pytest
 from db import libraries, queue, recording, review, runs, traces, users
 from db.database import Conflict, RowNotFound
 from db.merge import merge_trace
-from db.models import ROLES, User
+from db.models import User
 from db.recording import NewStep, StepResult, TraceAnswers
 
 
@@ -26,7 +26,7 @@ def roles_of(database, name):
 
 def test_looking_stores_nobody(database):
     with database.read() as session:
-        assert users.preview_user(session, "ada").roles == list(ROLES)
+        assert users.preview_user(session, "ada").roles == list(users.ROLES)
     assert roles_of(database, "ada") is None
 
 
@@ -36,7 +36,7 @@ def test_the_first_person_has_all_roles_and_the_others_are_annotators(database):
         assert users.preview_user(session, "ben").roles == [users.ANNOTATOR]
         assert users.register_user(session, "ben").roles == [users.ANNOTATOR]
         assert users.register_user(session, "ada").id == ada.id
-    assert roles_of(database, "ada") == list(ROLES)
+    assert roles_of(database, "ada") == list(users.ROLES)
 
 
 def test_of_people_who_come_first_at_the_same_moment_one_gets_all_roles(database):

@@ -26,6 +26,7 @@ from app.widgets.observation import name_lookup
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import current_user
 from app.widgets.queue import OpenedTrace, current_trace, fork_returned_trace, open_next_question, show_queue_header
+from app.widgets.step_notes import show_requested_note_dialog
 from db import queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User
@@ -172,6 +173,7 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
                 forkable=True,
                 on_act=partial(workbench.recorder.handle_action, workbench.composer),
                 is_known_name=name_lookup(workbench.world),
+                overrides={"notable": True},
             )
         with form:
             if workbench.is_draft:
@@ -326,6 +328,8 @@ def _handle_pending_actions(recorder: AnnotationRecorder) -> None:
     position = st.session_state.pop("edit_step", None)
     if position is not None:
         _show_thought_dialog(recorder, position)
+    else:
+        show_requested_note_dialog(recorder.services.database, recorder.record, recorder.person)
 
 
 @st.dialog("Edit the thought")

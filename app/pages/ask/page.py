@@ -6,7 +6,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
-from app.pages.ask.run_view import show_run, start_ask
+from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
@@ -31,6 +31,15 @@ TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "
 RUN_VIEWS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
 TITLE_LENGTH = 90
 """Characters of the title of a collapsed message."""
+DERIVATION_LABELS = {
+    "all": "all values of the last look-up",
+    "count": "their number",
+    "least": "the one with the least value",
+    "greatest": "the one with the greatest value",
+    "same": "whether the values are the same",
+    "different": "whether the values differ",
+}
+"""How an answer follows, for people; others are shown by their names."""
 MAX_EXPLAINED = 3
 """How many of replay's first candidates are explained, besides the demonstrations that it followed."""
 
@@ -109,12 +118,46 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
                 if str(demonstration.trace_id) in followed:
                     st.caption(_format_alignment(dict(stored.replay or {})))
                 st.html(render_pick_reasons(selection, library, index))
+    _show_slot_form(services, record, dict(stored.replay or {}))
 
 
 def _format_alignment(replay: dict[str, Any]) -> str:
-    """Each name of the demonstration's question with its replacement."""
-    holes = replay.get("alignment", {}).get("holes", ())
-    return "  \n".join(f"{escape_markdown(hole['there'])} → **{escape_markdown(hole['here'])}**" for hole in holes)
+    """The slots of the demonstration's question with their texts here, the words taken for others, the confidence."""
+    alignment = replay.get("alignment", {})
+    lines = [
+        f"{escape_markdown(slot['there'])} → **{escape_markdown(slot['here'])}**" for slot in alignment.get("slots", ())
+    ]
+    lines += [
+        f"{escape_markdown(own)} is taken for {escape_markdown(shown)}" for own, shown in alignment.get("soft", ())
+    ]
+    if "confidence" in replay:
+        lines.append(
+            f"Answer: {DERIVATION_LABELS.get(alignment['derivation'], alignment['derivation'])}. "
+            f"Confidence **{replay['confidence']:.2f}**, at least {replay['threshold']:.2f} is needed."
+        )
+    return "  \n".join(lines)
+
+
+def _show_slot_form(services: Services, record: TraceRecord, replay: dict[str, Any]) -> None:
+    """Draw the slots to correct, and a button that follows the demonstration again with their texts."""
+    slots = replay.get("alignment", {}).get("slots", ())
+    if not slots or record.trace.ending is None:
+        return
+    with st.form("slots", border=True, width="content"):
+        st.markdown("Correct what was put in the slots, and follow the demonstration again:")
+        for number, slot in enumerate(slots):
+            st.text_input(slot["there"], slot["here"], key=f"slot_{number}")
+        st.form_submit_button(
+            "Run with these slots",
+            icon=":material/replay:",
+            on_click=_follow_with_slots,
+            args=(services, record, replay["demonstrations"][0]["id"], len(slots)),
+        )
+
+
+def _follow_with_slots(services: Services, record: TraceRecord, demonstration: str, count: int) -> None:
+    texts = [str(st.session_state[f"slot_{number}"]) for number in range(count)]
+    rerun(services, record, 0, {"demonstration": demonstration, "slots": texts})
 
 
 def _show_prompt(database: Database, record: TraceRecord) -> None:

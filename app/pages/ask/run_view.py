@@ -4,6 +4,7 @@ The buttons fix the run, ask again, continue, save the question and share the ru
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -116,7 +117,7 @@ def show_run_actions(services: Services, record: TraceRecord, person: User) -> N
             "Ask again",
             key="again",
             icon=":material/replay:",
-            on_click=_rerun_from_step,
+            on_click=rerun,
             args=(services, record, 0),
             shortcut="Alt+A",
         )
@@ -141,7 +142,7 @@ def handle_run_action(services: Services, record: TraceRecord, person: User, act
     if action["kind"] == "rate":
         _rate_step(services.database, record, position, int(action["rating"]), person)
     elif action["kind"] == "rerun":
-        _rerun_from_step(services, record, position - 1)
+        rerun(services, record, position - 1)
     elif action["kind"] == "fix":
         # A callback cannot switch pages, so the next script run does it.
         st.session_state["fix_from"] = position - 1
@@ -226,9 +227,10 @@ def _resume_run(services: Services, record: TraceRecord) -> None:
         st.session_state["notice"] = str(error)
 
 
-def _rerun_from_step(services: Services, record: TraceRecord, position: int) -> None:
-    """Answer the question again from that step on, in a new trace."""
+def rerun(services: Services, record: TraceRecord, position: int, changed: Mapping[str, Any] | None = None) -> None:
+    """Answer the question again from that step on, in a new trace, with changed options if there are any."""
     config, limits = config_and_limits(record)
+    config = replace(config, options={**config.options, **(changed or {})})
     try:
         open_run(start_run(services, rerun_from_step(services, record.trace.id, position, config, limits)))
     except ASK_ERRORS as error:

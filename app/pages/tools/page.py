@@ -1,5 +1,6 @@
 """The Tools page: the quality of each tool in use, and the tools that a project offers."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
@@ -13,11 +14,12 @@ from app.widgets.choices import choose_tools
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project
+from app.widgets.step_notes import STEP_NOTE_LABELS
 from app.widgets.table import TableCell, show_bar_chart, show_table
 from db.libraries import MODELS, PEOPLE
 from db.models import User
 from db.projects import list_projects
-from db.tool_report import LATENCY_BUCKET_BOUNDS, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
+from db.tool_report import LATENCY_BUCKET_BOUNDS, NotedStep, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
 from evaluation.value_format import format_count, format_money, format_seconds
 from runs.services import Services
@@ -159,6 +161,33 @@ def show_worst_rated(worst: Sequence[RatedStep]) -> None:
     show_table(columns, rows, key="worst", label="Observations with the lowest ratings", go=open_step)
 
 
+def show_noted_steps(notes: Sequence[NotedStep]) -> None:
+    """Draw what people found that tools lack; a click opens the trace at its step."""
+    if not notes:
+        st.caption("Nobody has noted anything yet. Press Note under a step and say what its tool lacks.")
+        return
+
+    def open_step(index: str) -> None:
+        st.session_state["open_step"] = notes[int(index)]
+
+    rows = [
+        [
+            TableCell(note.tool or "no tool"),
+            TableCell(STEP_NOTE_LABELS.get(note.kind, note.kind)),
+            TableCell(_truncate(note.note)),
+            TableCell(_truncate(note.question), go=str(index)),
+            TableCell(f"{note.position}", number=True),
+            TableCell(note.author or ""),
+            TableCell(f"{note.written_at:%Y-%m-%d %H:%M}"),
+        ]
+        for index, note in enumerate(notes)
+    ]
+    counts = Counter((note.tool or "no tool", STEP_NOTE_LABELS.get(note.kind, note.kind)) for note in notes)
+    st.caption(" · ".join(f"{tool}: {kind.lower()} {count:,}×" for (tool, kind), count in counts.items()))
+    columns = ("tool", "what", "note", "question", "step", "by", "when (UTC)")
+    show_table(columns, rows, key="notes", label="What the tools lack", go=open_step)
+
+
 def _truncate(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MAX_TEXT_LENGTH else f"{line[: _MAX_TEXT_LENGTH - 1]}…"
@@ -214,6 +243,8 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
         report = get_cached_tool_report(
             services, ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
         )
+    st.subheader("What the tools lack", anchor=False)
+    show_noted_steps(report.notes)
     st.subheader("Lowest ratings", anchor=False)
     show_worst_rated(report.worst)
 

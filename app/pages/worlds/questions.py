@@ -21,7 +21,7 @@ from db.models import Project, User
 from db.trace_record import TraceRecord
 from db.users import ADMIN
 from evaluation.datasets.record import parse_question
-from evaluation.gold_demonstrations import make_world_gold_trace
+from evaluation.demonstration_reruns import make_world_gold_trace
 from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary, format_needs
 

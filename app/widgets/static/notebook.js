@@ -150,11 +150,14 @@ function drawer(data, act) {
         : s.tool && (s.depth || s.node) ? null : el("p", { className: "thought none" }, "no thought written"),
       s.tool && el("p", { className: "action" }, el("span", { className: "tool", title: s.tool }, s.tool_title), s.arguments.map(argument)),
       observation(s),
+      s.notes.length ? el("ul", { className: "notes", ariaLabel: `Notes on step ${s.position}` }, s.notes.map((note) =>
+        el("li", {}, el("strong", {}, note.label), note.text ? `: ${note.text}` : "", note.author ? el("span", { className: "author" }, ` – ${note.author}`) : null))) : null,
       el("div", { className: "meta" },
         s.state === "done" ? stars(s) : null,
         s.state === "done" && data.editable && last ? el("span", {}, "rate: keys ", el("kbd", {}, "1"), "–", el("kbd", {}, "5")) : null,
         s.spent && el("span", { className: "spent", title: s.spent_details }, s.spent),
         s.edits ? el("span", { title: "The former values are stored." }, s.edits) : null,
+        data.notable ? el("button", { className: "act", type: "button", title: "Comment on this step, or say what its tool lacks", onclick: () => act({ kind: "note", step: s.position }) }, "Note") : null,
         data.editable ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "edit", step: s.position }) }, "Edit thought") : null,
         data.editable && s.tool && last ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "again", step: s.position }) }, "Run again") : null,
         data.fixable ? [
