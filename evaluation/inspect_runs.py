@@ -299,7 +299,7 @@ class _LogImporter:
             self._run = self._start_run(record)
         run = self._run
         stored: dict[str, Any] = record.trace.configuration.get("inspect", {})
-        own = (stored.get("metadata") or {}).get(OWN, {})
+        own = (stored.get("metadata") or {}).get(OWN) or {}
         question = self._find_question(record, stored, own)
         trace_id = uuid5(run.id, str(record.trace.id))
         for step in record.steps:
@@ -317,7 +317,7 @@ class _LogImporter:
         if record.run is None:
             raise FormatError(f"{self._path} has no head, so its run is not known")
         evaluation: dict[str, Any] = record.run.configuration["eval"]
-        own = (evaluation.get("metadata") or {}).get(OWN, {})
+        own = (evaluation.get("metadata") or {}).get(OWN) or {}
         run_id = uuid5(record.run.id, str(self._project.id))
         if self._session.get(Run, run_id) is not None:
             raise Conflict(f"this log is imported already, as the run {run_id} of {self._project.name!r}")
@@ -386,7 +386,7 @@ class _LogImporter:
         for name, value in (own.get("sources") or {}).items():
             setattr(trace, name, value)
         trace.wall_seconds = stored.get("total_time")
-        trace.cost = dict(own["usage"]) if "usage" in own else _add_model_usages(stored)
+        trace.cost = dict(own["usage"]) if own.get("usage") else _add_model_usages(stored)
 
     def _read_scores(self, scores: Mapping[str, Any]) -> Iterator[MetricScore]:
         for scorer, score in scores.items():

@@ -23,6 +23,7 @@ from evaluation.statistics import RiskCoverage, detectable_difference, pass_at_k
 from evaluation.value_format import format_money
 from llm.usage import Usage
 from reasoners.answers.normalization import answers_equal, group_equal_answers
+from reasoners.provenance import mask_names
 
 REFUSED = "refused"
 EXPECTED_SHARE, EXPECTED_CORRELATION = 0.8, 0.5
@@ -61,6 +62,8 @@ class QuestionScore:
     """The model calls that the method's plan needs; None if it does not tell."""
     retrievals: int = 0
     """The calls of tools."""
+    refusal_reason: str | None = None
+    """Why it was refused, with the names of its question."""
 
 
 def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, seed: int) -> list[GoldQuestionType]:
@@ -94,7 +97,14 @@ def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
         calls.get("model_calls", 0),
         calls.get("model_calls_expected"),
         calls.get("retrievals", 0),
+        outcome.refusal_reason,
     )
+
+
+def summarize_refusals(scores: Sequence[QuestionScore]) -> dict[str, int]:
+    """The number of refused questions by reason, the most frequent first; what the reasons name is left open."""
+    reasons = (score.refusal_reason for score in scores if score.ending == REFUSED)
+    return dict(Counter(mask_names(reason or "no reason is recorded") for reason in reasons).most_common())
 
 
 def summarize_scores(scores: Sequence[QuestionScore]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from db.models import Question, Step
 from db.trace_configuration import MODEL_SKILLS
 from db.traces import load_trace
-from evaluation.gold_demonstrations import open_gold_world
+from evaluation.demonstration_reruns import open_gold_world
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.reader import ReaderResponder, say_unknown

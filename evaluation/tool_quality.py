@@ -87,6 +87,10 @@ def tool_report_to_json(report: ToolReport, scope: ToolCallFilter) -> dict[str, 
         "latency_bounds_seconds": LATENCY_BUCKET_BOUNDS,
         "tools": [asdict(tool) | {"failed": tool.failed} for tool in report.tools],
         "worst": worst,
+        "notes": [
+            asdict(note) | {"trace_id": str(note.trace_id), "written_at": note.written_at.isoformat()}
+            for note in report.notes
+        ],
     }
 
 

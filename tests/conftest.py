@@ -17,7 +17,12 @@ from tests.servers.mediawiki import MediaWiki, serving
 from tests.servers.sparql import SparqlServer
 from tests.servers.wiki_pages import real_pages, written_pages
 
-pytest_plugins = ("tests.fixtures.harbour", "tests.fixtures.postgresql", "tests.fixtures.town")
+pytest_plugins = (
+    "tests.fixtures.harbour",
+    "tests.fixtures.postgresql",
+    "tests.fixtures.real_world",
+    "tests.fixtures.town",
+)
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -4,12 +4,13 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 from uuid import uuid5
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 from zlib import crc32
 
 import pyarrow as pa
+from pydantic import Field
 
 from db.models import Run
 from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
@@ -40,6 +41,10 @@ LETTER_SCORES = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0
 """Inspect's words for scores: correct, partial, incorrect, no answer."""
 MAX_MEMBER_BYTES = 512 * 1024 * 1024
 """The size of a member of a packed log that is read."""
+MAX_EPOCHS = 1_000
+"""The most repetitions of a question; each is an attempt of every question of the run."""
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 # Fields that repeat other fields, or have details that no trace has; left out with a remark.
 IGNORED_FIELDS = ("events", "store", "timelines", "events_data")
 
@@ -64,7 +69,7 @@ class _InspectSample(ExtensibleModel):
     id: int | str
     input: Any
     messages: list[_InspectMessage]
-    epoch: int = 1
+    epoch: Annotated[int, Field(ge=1, le=MAX_EPOCHS)] = 1
     target: str | list[str] = ""
     error: dict[str, Any] | None = None
     started_at: str | None = None
@@ -83,6 +88,105 @@ class _InspectLog(ExtensibleModel):
     samples: list[Any] | None = None
 
 
+# What Showhow writes into the metadata of a run, a sample and a score.
+class _OwnRun(ExtensibleModel):
+    reasoner: str | None = None
+    world: str | None = None
+    world_hash: str | None = None
+    code_version: str | None = None
+    library: str | None = None
+    skills: str | None = None
+    options: dict[str, Any] | None = None
+
+
+class _OwnGoldAnswer(ExtensibleModel):
+    text: str
+    entity: str | None = None
+    aliases: list[str] | None = None
+
+
+class _OwnQuestion(ExtensibleModel):
+    source_id: str | None = None
+    dataset: str | None = None
+    split: str | None = None
+    kind: str | None = None
+    gold_answers: list[_OwnGoldAnswer] = Field(default_factory=list)
+    decomposition: list[dict[str, Any]] = Field(default_factory=list)
+    details: dict[str, Any] = Field(default_factory=dict)
+
+
+class _OwnUsage(ExtensibleModel):
+    calls: Count = 0
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    unreported_calls: Count = 0
+    token_bound: Count | None = None
+    cost: Amount | None = None
+    cost_bound: Amount | None = None
+
+
+class _OwnSources(ExtensibleModel, extra="forbid", strict=True):
+    answer_text: str | None = None
+    answer_graph: str | None = None
+    answer_model: str | None = None
+
+
+class _OwnSample(ExtensibleModel):
+    question: _OwnQuestion | None = None
+    ending: str | None = None
+    failure: str | None = None
+    usage: _OwnUsage | None = None
+    sources: _OwnSources | None = None
+
+
+class _OwnScore(ExtensibleModel):
+    version: Annotated[Count, Field(ge=1)] | None = None
+
+
+class _RunMetadata(ExtensibleModel):
+    showhow: _OwnRun | None = None
+
+
+class _SampleMetadata(ExtensibleModel):
+    showhow: _OwnSample | None = None
+
+
+class _ScoreMetadata(ExtensibleModel):
+    showhow: _OwnScore | None = None
+
+
+class _RunConfiguration(ExtensibleModel):
+    epochs: Annotated[int, Field(ge=1, le=MAX_EPOCHS)] | None = None
+
+
+class _RunFields(ExtensibleModel):
+    """The fields of a log's head, besides those of the traces, that a run has."""
+
+    metadata: _RunMetadata | None = None
+    config: _RunConfiguration | None = None
+
+
+class _SampleScore(ExtensibleModel):
+    value: Any
+    metadata: _ScoreMetadata | None = None
+
+
+class _ModelUsage(ExtensibleModel):
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    total_cost: Amount | None = None
+
+
+class _SampleFields(ExtensibleModel):
+    """The fields of a sample, besides those of its trace, that an attempt has."""
+
+    metadata: _SampleMetadata | None = None
+    scores: dict[str, _SampleScore] = Field(default_factory=dict)
+    model_usage: dict[str, _ModelUsage] = Field(default_factory=dict)
+    total_time: Amount | None = None
+    turn_count: Count | None = None
+
+
 def _decode_log(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     log = validate_shape(_InspectLog, raw)
     if not log.samples:
@@ -99,6 +203,7 @@ def _decode_samples(log: _InspectLog, samples: Iterable[Any], origin: RecordOrig
 
 def _decode_run(log: _InspectLog) -> Run:
     evaluation = log.eval
+    validate_shape(_RunFields, evaluation.extra_fields)
     started = parse_utc_datetime(evaluation.created, "eval.created") if evaluation.created else DEFAULT_TIMESTAMP
     return Run(
         id=uuid5(UUID_NAMESPACE, f"{evaluation.run_id} {evaluation.task} {evaluation.model} {evaluation.created}"),
@@ -116,6 +221,7 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
     sample = validate_shape(
         _InspectSample, _resolve_attachments(raw, attachments if isinstance(attachments, dict) else {})
     )
+    validate_shape(_SampleFields, sample.extra_fields)
     started = parse_utc_datetime(sample.started_at, "started_at") if sample.started_at else run.started_at
     ignored = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
     chat = ChatTranscript(
@@ -197,6 +303,8 @@ def _read_packed(path: Path) -> Iterator[ReadResult]:
             yield from _decode_samples(log, values, origin)
     except MalformedRecord as error:
         raise FormatError(f"{path}, header.json: {error}") from error
+    except RecursionError as error:
+        raise FormatError(f"{path} has JSON that is nested too deeply") from error
     # RuntimeError: a member with a password; ArrowException: damaged data.
     except (BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error, pa.ArrowException) as error:
         raise FormatError(f"{path} is damaged ({error}); export it again") from error

@@ -15,7 +15,6 @@ from filelock import FileLock
 
 from db import users
 from db.database import Database
-from db.models import ROLES
 from tests.app.cli.in_process import run_in_process
 from tests.servers.loopback import free_port
 
@@ -75,7 +74,7 @@ class Showhow:
         with database.begin() as session:
             for name in names:
                 users.register_user(session, name)
-                users.set_roles(session, name, ROLES)
+                users.set_roles(session, name, users.ROLES)
         database.close()
 
     def start(self) -> float:

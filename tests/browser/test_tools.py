@@ -1,7 +1,7 @@
 import csv
 import json
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Page, expect
 
@@ -80,6 +80,39 @@ def test_recorded_calls_are_counted_and_a_rating_links_to_its_step(page: Page, r
     expect(focused_step.locator(".number")).to_have_text(str(worst[0]["position"]))
     expect(focused_step.locator(".stars button.on")).to_have_count(worst[0]["rating"])
     assert worst[0]["trace_id"] in page.url
+
+
+def test_what_a_tool_lacks_is_noted_at_its_step_and_listed_with_a_link(page: Page, real: Showhow):
+    questions = real.home / "noted.jsonl"
+    questions.write_text(json.dumps({"question": "Which quay is the longest?", "answer": "none"}), encoding="utf-8")
+    real.run("questions", "import", str(questions), "--project", "Quays", "--world", "hostile")
+    max_ = Annotator(page, real.url, "max", "Quays")
+    max_.thought.fill("Is there a list?")
+    max_.choose("Alt+1")
+    max_.fill("Search for", "quays by length")
+    step = max_.run()
+    step.get_by_role("button", name="Note").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_text("Write the note, then save it.")).to_be_visible()
+    dialog.get_by_role("radio", name="A tool is missing here").click()
+    dialog.get_by_label("Note", exact=True).fill("One that <b>sorts</b> by a number.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+    notes = page.get_by_role("list", name="Notes on step 1")
+    expect(notes).to_have_text("A tool is missing here: One that <b>sorts</b> by a number. – max")
+    trace = parse_qs(urlsplit(page.url).query)["trace"][0]
+
+    reader = Mechanic(page, real.url, "mia")
+    reader.open(of_project="Quays")
+    assert [(row[0], row[1], row[2]) for row in reader.rows("What the tools lack")] == [
+        ("wikisearch", "A tool is missing here", "One that <b>sorts</b> by a number.")
+    ]
+    (noted,) = report(real, "--project", "Quays")["notes"]
+    assert (noted["trace_id"], noted["position"], noted["kind"], noted["author"]) == (trace, 1, "missing tool", "max")
+    page.get_by_role("region", name="What the tools lack").get_by_role("button").first.click()
+    expect(page.locator("li.step.focus")).to_contain_text("A tool is missing here")
+    assert trace in page.url
 
 
 def test_filters_without_matches_show_a_hint(page: Page, real: Showhow):

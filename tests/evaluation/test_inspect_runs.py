@@ -243,6 +243,56 @@ def test_nothing_of_a_malformed_log_is_imported(services: Services, tmp_path: Pa
         assert comparisons.list_comparable_runs(session) == []
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (["eval", "metadata"], "none"),
+        (["eval", "metadata"], {"showhow": {"options": [1]}}),
+        (["eval", "config"], {"epochs": "two"}),
+        (["samples", 0, "metadata"], [1]),
+        (["samples", 0, "metadata"], {"showhow": {"question": {"gold_answers": [{"name": "Ada"}]}}}),
+        (["samples", 0, "metadata"], {"showhow": {"usage": {"cost": "much"}}}),
+        (["samples", 0, "metadata"], {"showhow": {"usage": {"calls": 10**30}}}),
+        (["samples", 0, "metadata"], {"showhow": {"sources": {"id": "x"}}}),
+        (["samples", 0, "scores"], {"includes": 1.0}),
+        (["samples", 0, "scores"], {"includes": {"value": 1.0, "metadata": {"showhow": {"version": "new"}}}}),
+        (["samples", 0, "model_usage"], {"mockllm/model": {"input_tokens": "many"}}),
+        (["samples", 0, "total_time"], "long"),
+        (["samples", 0, "epoch"], 10**9),
+        (["samples", 0, "epoch"], 0),
+    ],
+)
+def test_a_field_of_another_shape_is_named_and_its_sample_left_out(
+    services: Services, tmp_path: Path, place: list[Any], value: Any
+):
+    def change(log: dict[str, Any]) -> None:
+        *containers, last = place
+        for key in containers:
+            log = log[key]
+        log[last] = value
+
+    add_project(services, "Theirs")
+    file = changed_log(tmp_path, change)
+    if place[0] == "eval":
+        with pytest.raises(FormatError, match=f"no sample that can be read .*{place[1]}"):
+            import_inspect_log(services, file, "Theirs")
+        return
+    report = import_inspect_log(services, file, "Theirs")
+    assert report.answers == 1
+    (refusal,) = report.refused
+    assert "sample 1" in refusal.place
+    assert refusal.reason.startswith(place[2])
+
+
+def test_a_log_that_is_nested_too_deeply_is_refused_in_one_sentence(services: Services, tmp_path: Path):
+    add_project(services, "Theirs")
+    with zipfile.ZipFile(tmp_path / "deep.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "t"}, "version": 2}))
+        archive.writestr("samples/1_epoch_1.json", "[" * 200_000 + "]" * 200_000)
+    with pytest.raises(FormatError, match="nested too deeply"):
+        import_inspect_log(services, tmp_path / "deep.eval", "Theirs")
+
+
 def test_a_damaged_or_foreign_archive_is_refused_in_one_sentence(services: Services, tmp_path: Path):
     add_project(services, "Theirs")
     whole = (RECORDED / "inspect_log.eval").read_bytes()

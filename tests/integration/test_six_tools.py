@@ -228,6 +228,34 @@ def test_a_written_query_returns_the_object(ask: Ask, fact: Fact):
     assert fact.object in {cell["value"] for row in rows for cell in row if cell}
 
 
+def test_a_written_query_confirms_the_object(ask: Ask, fact: Fact):
+    question = f"Is {fact.object_label} the {fact.relation} of {fact.name}?"
+    arguments = {"question": question, "entity_ids": [fact.object, fact.subject]}
+    best = data_of(ask, "generateQuery", **arguments)["candidates"][0]
+    rows = data_of(ask, "runQuery", sparql=best["sparql"])["rows"]
+    assert [[cell["value"] for cell in row] for row in rows] == [["yes"]]
+
+
+@pytest.mark.parametrize(
+    ("question", "facts", "cells"),
+    [
+        ("Are the directors of {0} and {1} the same?", (2, 7), ["no"]),
+        ("Are the directors of {0} and {1} the same?", (2, 3), []),
+        ("Which film was released first, {0} or {1}?", (2, 3), []),
+        ("Was {0} released before {1}?", (2, 3), []),
+    ],
+)
+def test_a_written_query_compares_only_what_has_values(
+    ask: Ask, question: str, facts: tuple[int, int], cells: list[str]
+):
+    items = [FACTS[place] for place in facts]
+    text = question.format(*(item.name for item in items))
+    ids = [item.subject for item in items]
+    best = data_of(ask, "generateQuery", question=text, entity_ids=ids)["candidates"][0]
+    rows = data_of(ask, "runQuery", sparql=best["sparql"])["rows"]
+    assert [cell["value"] for row in rows for cell in row] == cells
+
+
 @pytest.mark.parametrize(
     "query",
     [

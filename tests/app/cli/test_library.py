@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from tests.app.cli.in_process import run_in_process
 from tests.app.cli.test_traces import run  # noqa: F401 - a fixture
+from tests.browser.server import copy_prepared_home
 
 
 @pytest.fixture
@@ -112,3 +114,21 @@ def test_a_version_or_the_matching_traces_are_exported(frozen, shared_data, tmp_
     assert "tallest mountain in alaska" in file.read_text()
     assert "no demonstration matches" in frozen("library", "export", tmp_path / "none", "--kind", "odd")[2]
     assert not (tmp_path / "none").exists()
+
+
+def test_the_check_says_of_each_demonstration_that_replay_does_not_repeat_why(frozen):
+    status, stdout, stderr = frozen("library", "check", "mintaka", "--json")
+    report = json.loads(stdout)
+    assert (status, stderr, set(report)) == (0, "", {"demonstrations", "repeat", "not"})
+    assert (report["demonstrations"], report["repeat"] + len(report["not"])) == (20, 20)
+    # Their world is not in this home.
+    assert {why["why"].partition("'")[0] for why in report["not"]} == {"There is no world "}
+    listed = json.loads(frozen("traces", "list", "--json")[1])
+    assert {entry["id"] for entry in report["not"]} <= {trace["id"] for trace in listed}
+    assert frozen("library", "check", "mintaka")[1].endswith("0 of 20 demonstrations repeat on their own question\n")
+
+
+def test_each_demonstration_of_the_setup_repeats_exactly(tmp_path):
+    copy_prepared_home(tmp_path)
+    checked = run_in_process(tmp_path, "library", "check", "default", "--json")
+    assert json.loads(checked.stdout) == {"demonstrations": 60, "repeat": 60, "not": []}

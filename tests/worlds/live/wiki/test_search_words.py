@@ -63,6 +63,11 @@ def test_extracted_names_consist_of_words_of_the_query(query: str):
         ("ada reed", ["ada reed"]),
         ("A. E. Ellis (author)", ["A. E. Ellis (author)"]),
         ("When was O'Brien born?", ["O'Brien"]),
+        ("Which is older, Sleep, Ada or Harbour: The Return?", ["Sleep, Ada", "Harbour: The Return"]),
+        ("Who directed Row! Row! Row Home – Part 2?", ["Row! Row! Row Home – Part 2"]),
+        ("Are The Ferry (1938 Film) and Dr. Reed's Boat old?", ["The Ferry (1938 Film)", "Dr. Reed's Boat"]),
+        ("Where did Eli Reed, 2nd Earl of Saltmouth's father die?", ["Eli Reed, 2nd Earl of Saltmouth", "Eli Reed"]),
+        ("When was Dan Reed, Jr. born?", ["Dan Reed, Jr.", "Dan Reed"]),
     ],
 )
 def test_names_are_found(query: str, names: list[str]):
