@@ -10,6 +10,7 @@ from evaluation.gold_comparison import can_compare, compare_with_gold, find_firs
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.skill_sources import Fault, FaultyResponder
+from fiction.questions.evaluate import GENDERED_RELATIONS
 from fiction.universe.options import GenerationOptions
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from tests.evaluation.test_gold_skills import Ground, make_ground
@@ -19,9 +20,14 @@ OPTIONS = GenerationOptions(people=120, seed=4, depth=4, per_template=1)
 METHODS = ("atomr", "pdrr", "geek")
 
 
+def can_differ(method: str, gold: GoldReasoning) -> bool:
+    """Whether gold replies may differ: the graph states siblings where a triple of PDRR asks for brothers."""
+    return method == "pdrr" and any(triple.relation in GENDERED_RELATIONS for triple in gold.triples)
+
+
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS)
+    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS, sampled=36)
 
 
 @dataclass
@@ -43,11 +49,13 @@ def test_gold_replies_differ_nowhere(ground: Ground, method: str):
     compared = 0
     for question in ground.questions:
         gold = GoldReasoning(ground.gold, question.text, question.details)
+        if can_differ(method, gold):
+            continue
         _, recorder = ground.run(method, question, ground.oracle(question))
         verdicts = compare_with_gold(method, recorder.steps, gold)
         assert find_first_difference(verdicts) is None, (question.text, verdicts)
         compared += len(verdicts)
-    assert compared > 2 * len(ground.questions)
+    assert compared > len(ground.questions)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -55,6 +63,8 @@ def test_one_wrong_reply_is_the_first_difference_with_the_gold_answers_beside(gr
     noticed = tried = 0
     for question in ground.questions[::3]:
         gold = GoldReasoning(ground.gold, question.text, question.details)
+        if can_differ(method, gold):
+            continue
         _, right = ground.run(method, question, ground.oracle(question))
         places = {verdict.position: verdict for verdict in compare_with_gold(method, right.steps, gold)}
         asked = {step.parent_id for step in right.steps if step.skill not in (None, "node", "select_sources/1")}

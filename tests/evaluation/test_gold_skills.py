@@ -111,6 +111,11 @@ def make_ground(home: Path, options: GenerationOptions, sampled: int | None = No
     world.graph.close()  # type: ignore[union-attr]
 
 
+def is_short(question: Question) -> bool:
+    """Whether it has an answer and at most as many triples as a walk has hops."""
+    return bool(question.gold_answers) and len((question.details or {})["triples"]["decomposition"]) <= 3
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_kind_of_question_is_answered_with_the_expected_calls(ground: Ground, method: str):
     for question in ground.questions:

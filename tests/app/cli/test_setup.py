@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.setup import DEMONSTRATION_COUNT
+from app.cli.setup import DEMONSTRATION_COUNT, WORLD_OPTIONS
 from db.models import GENERATED_REASONER
 from fewshot_library.formats import showhow
 from fiction.questions.question_file import read_question_rows
+from fiction.questions.templates import build_templates
 from tools.registry import BUILT_IN_TOOLS
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
@@ -58,7 +59,7 @@ def assert_ready(home: Path) -> None:
     ).stdout
     texts = [row["text"] for row in read_question_rows(home / "worlds" / "default")]
     assert [question["text"] for question in json.loads(stdout)] == texts
-    assert len(texts) == 300
+    assert len(texts) == WORLD_OPTIONS.per_template * len(build_templates(WORLD_OPTIONS))
 
 
 @pytest.fixture(scope="module")

@@ -218,7 +218,8 @@ def check_chains(ground: Ground, mode: str, count: int) -> None:
         assert outcome.calls["model_calls"] == outcome.calls["model_calls_expected"] == brute.calls, question.text
         score = score_outcome(question, outcome)
         assert score.scores is not None
-        assert score.scores["f1"] == f1_of(predict_answers(gold, ends), predict_answers(gold, brute.ends))
+        f1 = f1_of(predict_answers(gold, ends), predict_answers(gold, brute.ends))
+        assert score.scores["f1"] == pytest.approx(f1, abs=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["published", "beam"])
@@ -228,8 +229,8 @@ def test_gold_replies_reach_what_the_kept_facts_allow_with_the_expected_calls(sm
 
 def test_the_ceiling_of_two_facts_a_triple_and_branch(large: Ground):
     chains = list_chains(large)
-    assert len(large.questions) == 1_170
-    assert len(chains) / len(large.questions) == pytest.approx(0.53, abs=0.005)
+    assert len(large.questions) == 1_240
+    assert len(chains) / len(large.questions) == pytest.approx(0.548, abs=0.005)
     for kind, ceiling in CEILINGS.items():
         scores = []
         for question, gold in chains:
