@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-long coverage check bench screenshots rooms lock
+.PHONY: help install run test test-long coverage check docs bench screenshots rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -40,11 +40,15 @@ coverage: $(VENV)/installed-dev ## run every test, compare each room's branch co
 	PYTHONPATH=$(CURDIR)/$(COVERAGE) $(BIN)/pytest $(WORKERS)
 	$(BIN)/python -m tests.room_coverage report $(COVERAGE) $(FLOORS)
 
-check: $(VENV)/installed-dev ## format, lint, types, order of imports
+check: $(VENV)/installed-dev ## format, lint, types, order of imports, links of the documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --strict --quiet
+
+docs: $(VENV)/installed-dev ## build the documentation in site/; a broken link fails
+	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/installed-dev ## measure; JSON lines (ONLY=name for one)
 	@$(BIN)/python -m benchmarks $(ONLY)

@@ -24,10 +24,15 @@ class Settings:
     """Where Showhow keeps its things and what it works with; keys of model providers are never part of it."""
 
     home: Path
+    """The folder of the database, the worlds and the profiles."""
     database_url: str
+    """SQLite in the home by default; `postgresql://...` for teams and several machines."""
     encoder: str = DEFAULT_ENCODER
+    """The sentence encoder; all-MiniLM-L6-v2 by default."""
     model: str | None = None
+    """The model of the profile `default`, as `provider:model`."""
     model_base_url: str | None = None
+    """The address of an OpenAI-compatible server for that model."""
     model_seconds: float = DEFAULT_MODEL_SECONDS
     """How long a reply of the language model may take."""
     model_temperature: float | None = 0.0
@@ -38,10 +43,11 @@ class Settings:
     """US dollars for a million tokens of input, output, cached input and input written to the cache, the last two
     optional; None if no price is known."""
     contact: str | None = None
+    """An e-mail address or a page, sent with requests of live worlds, which are not made without it."""
     offline: bool = False
+    """Whether live worlds answer from their record only."""
     telemetry: str = "off"
     """Which OpenTelemetry spans are sent: none (off), spans without texts (spans), or with texts (content)."""
-    """Whether live worlds answer from their record only."""
     as_of: datetime | None = None
     """The moment as of which live worlds answer, from their record."""
     tools_file: Path | None = None

@@ -71,11 +71,11 @@ def test_the_steps_are_those_of_a_checkout():
     assert last == "$(BIN)/showhow run"
     command = json.loads(the("CMD"))
     assert command[:2] == ["showhow", "run"]
-    # In a container the address of this machine is reached by nobody; the README publishes it on this machine only.
+    # In a container nobody reaches the address of this machine; the documentation publishes it on this machine only.
     assert command[2:] == ["--address", "0.0.0.0"]  # noqa: S104 - the address inside the container
     assert f"PATH={the('WORKDIR')}/.venv/bin:$PATH" in the("ENV")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"--publish 127.0.0.1:{the('EXPOSE')}:{the('EXPOSE')} --volume showhow:{the('VOLUME')}" in readme
+    page = (ROOT / "docs" / "how-to" / "install-and-serve.md").read_text(encoding="utf-8")
+    assert f"--publish 127.0.0.1:{the('EXPOSE')}:{the('EXPOSE')} --volume showhow:{the('VOLUME')}" in page
 
 
 def test_the_image_has_every_part_of_the_program_and_nothing_else():

@@ -15,7 +15,7 @@ from tests.browser.server import Showhow
 
 HEAVY = ("torch", "transformers", "sentence_transformers", "langchain", "langchain_core", "pandas", "faker")
 SHOWHOW = Path(sys.executable).with_name("showhow")
-README = Path(__file__).resolve().parents[3] / "README.md"
+VERBS_PAGE = Path(__file__).resolve().parents[3] / "docs" / "verbs.md"
 NEW_VERB = '''
 import typer
 
@@ -53,12 +53,12 @@ def test_every_verb_has_help(verb: str, tmp_path: Path):
     assert (done.returncode, "Usage: showhow" in done.stdout) == (0, True)
 
 
-def test_every_verb_is_in_the_help_and_in_the_readme(tmp_path: Path):
+def test_every_verb_is_in_the_help_and_in_the_documentation(tmp_path: Path):
     text = run_in_process(tmp_path, "--help").stdout
-    readme = README.read_text(encoding="utf-8")
+    page = VERBS_PAGE.read_text(encoding="utf-8")
     for verb in VERBS:
         assert re.search(rf"\b{verb} ", text), verb
-        assert f"showhow {verb}" in readme, verb
+        assert f"showhow {verb}" in page, verb
 
 
 def test_a_new_verb_needs_a_module_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""`showhow compare` and `showhow runs`: the walk of the README as written, and what goes wrong."""
+"""`showhow compare` and `showhow runs`: the how-to for a paper's table as written, and what goes wrong."""
 
 import json
 import re
@@ -19,18 +19,17 @@ from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns, make_questions
 
 JUDGED = "quality by ollama:judge:8b"
-README = Path(__file__).resolve().parents[3] / "README.md"
+HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "table-for-a-paper.md"
 PROGRAM = ".venv/bin/showhow "
 
 
 def walk_commands() -> list[str]:
     """The commands of the walk, in order."""
-    section = README.read_text(encoding="utf-8").split("## From a data set to a table for a paper\n", 1)[1]
-    lines = section.split("\n## ")[0].splitlines()
+    lines = HOW_TO.read_text(encoding="utf-8").splitlines()
     return [line.strip() for line in lines if line.startswith(f"    {PROGRAM}")]
 
 
-def test_the_walk_of_the_readme_runs_as_written(tmp_path: Path):
+def test_the_how_to_for_a_table_runs_as_written(tmp_path: Path):
     commands = walk_commands()
     assert len(commands) == 11
     outputs: dict[str, str] = {}
