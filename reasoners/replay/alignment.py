@@ -158,7 +158,14 @@ class QuestionAligner:
             _drop_descriptions(masked, words, other, world)
         soft, derivation = self._match_rest(index, asked, shown, left_out)
         own = {slot: program.slots[slot].start for slot in places}
-        if _order_roles(program, own, known) != _order_roles(program, places, question):
+        orders = [
+            [*_order_roles(program, starts, masked), *_order_words(starts, masked, own_words, other_words)]
+            for starts, masked, own_words, other_words in (
+                (own, known, shown, asked),
+                (places, question, asked, shown),
+            )
+        ]
+        if orders[0] != orders[1]:
             raise Mismatch("its words are in another order")
         texts = tuple(fillers[slot] for slot in range(len(program.slots)))
         return Alignment(program, texts, similarity, tuple(soft), derivation)
@@ -320,6 +327,20 @@ def _order_roles(program: Program, places: Mapping[int, int], question: MaskedQu
     return sorted(places, key=lambda slot: min((abs(places[slot] - start) for start in starts), default=0))
 
 
+def _order_words(
+    places: Mapping[int, int], question: MaskedQuestion, words: Words, others: Words
+) -> list[tuple[str, int]]:
+    """The words that two questions share, each with the number of relation slots between it and the only name."""
+    if len(question.mentions) != 1:
+        return []
+    name, shared = question.mentions[0][0], {word for word, _, _ in others}
+    return sorted(
+        (word, sum(min(start, name) < place < max(start, name) for place in places.values()))
+        for word, start, _ in words
+        if word in shared and word != "*"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """The score of each alignment of a demonstration with the others, and whether it was right."""
@@ -334,9 +355,13 @@ class Calibration:
         for index in range(0, len(programs), 1 + len(programs) // MAX_CALIBRATED):
             alignments, _ = aligner.align_all(aligner.questions[index], world, index)
             # A tool decides about an ask that no demonstration shows.
-            best = alignments[0] if alignments else None
+            best = next((alignment for alignment in alignments if not alignment.program.is_cut_short), None)
             asks = zip(best.program.lookups, best.key, strict=False) if best else ()
-            if best and all(ask in known or lookup.is_label for lookup, (_, ask) in asks):
+            if (
+                best
+                and not programs[index].is_cut_short
+                and all(ask in known or lookup.is_label for lookup, (_, ask) in asks)
+            ):
                 outcomes.append((best.score, best.key == programs[index].signature(programs[index].texts)))
         return cls(tuple(sorted(outcomes, reverse=True)))
 

@@ -224,6 +224,16 @@ class Program:
         slots = [index for index, slot in enumerate(self.slots) if not slot.is_relation]
         return sorted(slots, key=lambda index: self.slots[index].start)
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it ends where a look-up has no value, though its question asks for more than it looks up."""
+        asked = {stem(word) for lookup in self.lookups for word, _, _ in tokenize(lookup.fill(self.texts))}
+        words = (token for token in tokenize(self.question) if not self._is_in_slot(token[1]))
+        return self.derivation == NONE and any(stem(w) not in asked | UNREMARKABLE_WORDS for w, _, _ in words)
+
+    def _is_in_slot(self, place: int) -> bool:
+        return any(slot.start <= place < slot.end for slot in self.slots)
+
     def signature(self, texts: Sequence[str], derivation: str | None = None) -> tuple[Any, ...]:
         """What is asked apart from names, with these texts in the slots."""
         asks = []
@@ -231,7 +241,7 @@ class Program:
             subject = lookup.subject if lookup.subject < 0 else self.names.index(lookup.subject)
             asks.append((subject, lookup.fill([stem(text.casefold()) for text in texts])))
         derivation = derivation or self.derivation
-        return (*asks, ALL if derivation == NONE else derivation)
+        return (*asks, ALL if derivation == NONE and not self.is_cut_short else derivation)
 
     def evidence(self, rows: Sequence[LookUpRows], texts: Sequence[str], **options: bool) -> Evidence:
         """What the answer is derived from: the values of the look-ups that no other look-up takes."""

@@ -263,18 +263,20 @@ def recognize_derivation(evidence: Evidence, answer: str) -> str | None:
 
 def _gives(name: str, evidence: Evidence, answer: str) -> bool:
     try:
-        derived = normalize_name(derive_answer(name, evidence))
+        derived = derive_answer(name, evidence)
     except UndecidedAnswer:
         is_no_answer = parse_answer(answer).words == ("none",)
         return name == NONE and is_no_answer and not any(result.values for result in evidence.results)
-    stated = normalize_name(answer)
-    return derived == stated or sorted(derived.split(SEPARATOR)) == sorted(stated.split(SEPARATOR))
+    keys = (sorted(ReplayValue(part).key for part in text.split(SEPARATOR)) for text in (derived, answer))
+    return normalize_name(derived) == normalize_name(answer) or next(keys) == next(keys)
 
 
 def derive_answer(name: str, evidence: Evidence) -> str:
     """Apply a derivation; UndecidedAnswer if the values do not decide the answer."""
     results = evidence.results
     may_lack = name == "overlap" and evidence.allows_missing
+    if name == COUNT and evidence.allows_missing and results[0].rows:
+        return str(len(results[0].values))
     if name == NONE or not (may_lack or all(result.values for result in results)):
         raise NoValue("no value was observed")
     if name in (ALL, COUNT):

@@ -31,6 +31,7 @@ from reasoners.replay.derivations import (
     DATE,
     NONE,
     TEXT,
+    UNREMARKABLE_WORDS,
     LookUpRows,
     NoValue,
     ReplayValue,
@@ -137,6 +138,8 @@ class ProgramFollower:
         evidence = self._program.evidence(
             rows, texts, allows_missing=no_answer is not None, shows_ids=self._library.shows_ids
         )
+        if self._program.is_cut_short and all(result.values for result in evidence.results):
+            raise ShapeMismatch("the demonstration ends where this look-up has no value")
         try:
             return derive_answer(ALL if derivation == NONE else derivation, evidence)
         except NoValue:
@@ -254,11 +257,21 @@ class ProgramFollower:
         return value
 
     def _is_understood(self, reading: str, lookup: LookUp, ask: str) -> bool:
-        """Whether a tool understood the ask as in a demonstration, but for the word that is a slot."""
-        known = self._library.readings.get(ask)
-        if known is None and lookup.word is not None:
-            known = fill_word(self._library.readings.get(lookup.ask, ""), self._alignment.fillers[lookup.word])
-        return [stem(word) for word, _, _ in tokenize(reading)] == [stem(word) for word, _, _ in tokenize(known or "")]
+        """Whether a tool understood the ask as in a demonstration, but for the word that is a slot.
+
+        Or as all words of the ask; or as it understood the same word in a demonstration.
+        """
+        readings, stems = self._library.readings, _list_stems(reading)
+        known = readings.get(ask)
+        if known is not None or lookup.word is None:
+            return stems == _list_stems(known or "")
+        word = self._alignment.fillers[lookup.word]
+        if stems == _list_stems(fill_word(readings.get(lookup.ask, ""), word)):
+            return True
+        if sorted(set(stems) - UNREMARKABLE_WORDS) == sorted(set(_list_stems(ask)) - UNREMARKABLE_WORDS):
+            return True
+        others = (other for other, own in readings.items() if _list_stems(own) == stems)
+        return any(_is_same_verb(word.casefold(), own) for other in others for own in _list_stems(other))
 
     def _identify(self, subject: ReplayValue) -> ReplayMoves:
         """The id of a name, looked up as demonstrations do; ShapeMismatch if no or several things have the name."""
@@ -274,6 +287,16 @@ class ProgramFollower:
             if len(entities) == 1 and self._world.knows(subject.text):
                 return entities[0][0]
         raise ShapeMismatch(f"this world knows nothing called {subject.text}")
+
+
+def _list_stems(text: str) -> list[str]:
+    return [stem(word) for word, _, _ in tokenize(text)]
+
+
+def _is_same_verb(word: str, other: str) -> bool:
+    """Whether one of two words is the other with an ending: die and died."""
+    short, long = sorted((word, other), key=len)
+    return len(short) > 2 and long.startswith(short) and len(long) - len(short) <= 2
 
 
 def _iterate_entities(data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
