@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from db.attempts import MetricScore, save_scores
 from db.database import Database
-from db.models import Attempt
+from db.models import Attempt, Run
 from db.schema import upgrade
 from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns, make_questions
@@ -125,9 +125,13 @@ def test_what_cannot_be_done_is_said_in_one_line(home: tuple[Path, ComparedRuns]
 def test_a_metric_is_named_with_its_version_and_a_run_by_the_beginning_of_its_id(home: tuple[Path, ComparedRuns]):
     folder, made = home
     first, second = (run.id.hex for run in made.runs)
-    length = next(n for n in range(1, 33) if first[:n] != second[:n])
+    with made.database.read() as session:
+        known = [run_id.hex for run_id in session.scalars(select(Run.id))]
+    assert {first, second} <= set(known)
+    length = next(n for n in range(1, 33) if len({run_id[:n] for run_id in known}) == len(known))
     words = ("compare", first[:length], second[:length], "--metric", "f1:2", "--baseline", second[:length])
     done = run_in_process(folder, *words, "--format", "json")
+    assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [(row["run"], row["difference"]) for row in rows] == [("replay, k=1", 1.0), ("replay, k=0", None)]
     assert re.search(
