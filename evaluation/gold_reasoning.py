@@ -363,7 +363,9 @@ class GoldTriples:
     def _name_end(self, leaf: ReasoningNode, ends: Mapping[ReasoningNode, str]) -> str:
         """How the triples name what a leaf without a source stands for."""
         if leaf.operator == DIRECT_REASONING:
-            return ends[last_leaf(leaf.inputs[-1])]
+            # The earliest of people by their dates of birth is one of the people, not a date.
+            alike = [node for node in leaf.inputs if node.kind == leaf.kind]
+            return ends[last_leaf((alike or leaf.inputs)[-1])]
         if leaf.kind == "person":
             return str(self._gold.things.universe.titles[int(leaf.values[0])])
         return str(leaf.arguments[0])

@@ -24,7 +24,7 @@ from tools.parameter import Accepts
 from tools.tool import EncodeFunction, Observation, ToolContext
 from worlds.embedded.text import strip_parenthesis
 from worlds.source import AmbiguousTitle, Article, WebPage
-from worlds.text_normalization import STOP_WORDS, build_analyzer
+from worlds.text_normalization import STOP_WORDS, build_analyzer, replace_surrogates
 
 MIN_QUOTE_LENGTH = 8
 """Minimum letters and digits of a quotation; shorter ones occur in nearly every text."""
@@ -255,6 +255,7 @@ def rank_sentences(
     `title` is that of the article whose sentences these are: its subject does not tell them apart, and its early
     sentences answer most questions. A text with at most TOP_SENTENCES is not encoded.
     """
+    question = replace_surrogates(question)
     scores = _score_without_encoder(sentences, question, title)
     likeliest = sorted(range(len(sentences)), key=lambda index: (-scores[index], index))[:MAX_ENCODED_SENTENCES]
     similarities = [0.0] * len(likeliest)
