@@ -5,8 +5,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from llm.client import ChatClient
-from tools.arguments import SPLIT_IDS_VALIDATOR, ToolError, normalize_id, require_graph
-from tools.parameter import Accepts
+from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, ToolError, normalize_id, require_graph
 from tools.text_to_sparql.candidates import QueryCandidate, SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.llm_writer import QueryTrial, write_queries
 from tools.text_to_sparql.vocabulary import load_vocabulary

@@ -19,8 +19,7 @@ from llm.errors import ChatError
 from llm.prompts import PromptTemplates
 from llm.structured_output import ReplyText, parse_reply, request_json_reply
 from llm.types import Message
-from tools.arguments import require_text, require_web
-from tools.parameter import Accepts
+from tools.arguments import Accepts, require_text, require_web
 from tools.tool import EncodeFunction, Observation, ToolContext
 from worlds.embedded.text import strip_parenthesis
 from worlds.source import AmbiguousTitle, Article, WebPage

@@ -7,10 +7,16 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tools.arguments import ToolError
-from tools.entities import get_label, get_wikidata_id
+from tools.entities import (
+    get_head_entities,
+    get_label,
+    get_relations_as_head,
+    get_relations_as_tail,
+    get_tail_entities,
+    get_wikidata_id,
+)
 from tools.external.config import ExternalToolsConfig
 from tools.generate_query import generate_query
-from tools.graph_steps import get_head_entities, get_relations_as_head, get_relations_as_tail, get_tail_entities
 from tools.read import read
 from tools.run_query import run_query
 from tools.search import websearch, wikisearch

@@ -3,8 +3,7 @@
 import re
 from typing import Annotated, Any
 
-from tools.arguments import ToolError, require_graph
-from tools.parameter import Accepts
+from tools.arguments import Accepts, ToolError, require_graph
 from tools.tool import Observation, ToolContext
 from worlds.source import Cell, ErrorKind, GraphSource, Table
 

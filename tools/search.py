@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from tools.arguments import require_text, require_web
-from tools.parameter import Accepts
+from tools.arguments import Accepts, require_text, require_web
 from tools.tool import Observation, ToolContext
 from worlds.source import SearchHit, WebHit
 

@@ -22,9 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.usage import Usage
-from tools.arguments import ToolError
+from tools.arguments import Accepts, Parameter, ToolError, parse_parameters
 from tools.limits import ToolLimits, bound_data, bound_text
-from tools.parameter import Accepts, Parameter, parse_parameters
 from worlds.source import ErrorKind, SourceError, World
 
 if TYPE_CHECKING:

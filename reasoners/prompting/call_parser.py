@@ -11,8 +11,7 @@ from typing import Any
 
 from fewshot_library.formats.humaniq_record import SHOWHOW_TOOL_NAMES, parse_input_line
 from reasoners.prompting.tool_declarations import Finish, take_thought
-from tools.arguments import split_ids
-from tools.parameter import Parameter
+from tools.arguments import Parameter, split_ids
 from tools.tool import Tool
 
 _MAX_QUOTED_CHARS = 200

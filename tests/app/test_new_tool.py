@@ -8,7 +8,7 @@ from pathlib import Path
 SCRIPT = '''
 from typing import Annotated
 
-from tools.parameter import Accepts
+from tools.arguments import Accepts
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Observation, SourceKind, Tool, ToolContext
 

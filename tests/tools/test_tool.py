@@ -5,9 +5,8 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from tools.arguments import SPLIT_IDS_VALIDATOR, ToolError
+from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, ToolError
 from tools.external.config import ExternalToolsConfig, FunctionConfig
-from tools.parameter import Accepts
 from tools.registry import BUILT_IN_TOOLS, ToolRegistry
 from tools.tool import Observation, SourceKind, Tool, ToolContext
 from worlds.source import World

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.arguments import ToolError
+from tools.arguments import Parameter, ToolError, parse_parameters
 from tools.external.output import JsonObject, ToolOutput, max_partial_length, redact_cut, sanitize_json
 from tools.external.schema import ToolDescription, describe_usage
 from tools.limits import ToolLimits
-from tools.parameter import Parameter, parse_parameters
 from tools.tool import Observation, Tool, ToolContext
 from worlds.source import ErrorKind
 

@@ -14,7 +14,7 @@ from app.widgets.page_layout import escape_markdown
 from db.models import Draft
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
-from tools.parameter import Parameter
+from tools.arguments import Parameter
 from tools.tool import SourceKind, Tool
 from worlds.terms import format_node, format_predicate
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fewshot_library.formats.humaniq_record import format_input_line
 from reasoners.prompting.call_parser import InvalidToolCall, parse_call
-from tools.parameter import parse_parameters
+from tools.arguments import parse_parameters
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Observation, Tool, ToolContext
 

@@ -20,7 +20,7 @@ from reasoners.prompting.tool_declarations import (
     take_thought,
 )
 from tests.reasoners.example_traces import PILOT, record_of
-from tools.parameter import parse_parameters
+from tools.arguments import parse_parameters
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Observation, Tool, ToolContext
 

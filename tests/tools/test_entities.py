@@ -15,7 +15,7 @@ from fiction.universe.options import GenerationOptions
 from tests.fixtures.harbour import must_not_encode
 from tests.servers import oxigraph as oxigraph_server
 from tests.worlds.live.graphs import KINDS, endpoint_of, live_graph, opened
-from tools.graph_steps import DEFAULT_LIMIT, MAX_COUNTED_FACTS, MAX_LIMIT, MAX_RELATIONS
+from tools.entities import DEFAULT_LIMIT, MAX_COUNTED_FACTS, MAX_LIMIT, MAX_RELATIONS
 from tools.registry import get_tool
 from tools.tool import Observation, ToolContext
 from worlds.build import WorldContents, build_world
