@@ -8,6 +8,7 @@ Run 1-n Attempt n-1 Question; Attempt 1-1 Trace; Attempt 1-n Score
 Conditions and columns of indexes are defined here too, because queries must use the same text.
 """
 
+import json
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -51,22 +52,30 @@ class User(Base):
 
 
 class Project(Base):
-    """A set of questions over one world, with guidelines (Markdown) and the tools that it offers."""
+    """A set of questions or other tasks for tools, with guidelines (Markdown) and the tools that it offers."""
 
     __tablename__ = "project"
 
     name: Mapped[str] = mapped_column(unique=True)
     world: Mapped[str]
+    """The name of its world; empty for a project whose tools need none."""
     guidelines: Mapped[str] = mapped_column(default="")
     tools: Mapped[list[str]] = mapped_column(default_factory=list)
     overlap: Mapped[int] = mapped_column(default=1)
     """The number of people who answer each question."""
+    instruction: Mapped[str] = mapped_column(default="", server_default="")
+    """What people and agents are told to do, in a sentence or two; empty for DEFAULT_INSTRUCTION of db/projects.py."""
+    answer_format: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
+    """What its answers are, as AnswerFormat of db/projects.py writes it."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Question(Base):
-    """A question with its gold answers as {"text", "entity"} and, where known, its gold decomposition."""
+    """A question or another task, with its gold answers as {"text", "entity"} and, if known, its gold decomposition.
+
+    `details["attachments"]` has texts and JSON values that belong to it, by name.
+    """
 
     __tablename__ = "question"
     __table_args__ = (
@@ -90,6 +99,18 @@ class Question(Base):
     """The number of people with a submitted or approved trace of it; db/projects.py updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
+
+    @property
+    def full_text(self) -> str:
+        """The text with its attachments below it, each under its name, as people and agents read it."""
+        attachments = self.details.get("attachments")
+        if not isinstance(attachments, dict):
+            return self.text
+        return "\n\n".join([self.text, *(f"{name}:\n{_format_value(value)}" for name, value in attachments.items())])
+
+
+def _format_value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 class Run(Base):
@@ -151,6 +172,7 @@ class Trace(Base):
     answer_model: Mapped[str | None] = mapped_column(default=None)
     """The author's answer without a source."""
     final_answer: Mapped[str | None] = mapped_column(default=None)
+    """None before it is given; empty if the project asks for no answers."""
     final_thought: Mapped[str | None] = mapped_column(default=None)
     parent_id: Mapped[UUID | None] = mapped_column(default=None)
     """The trace that this one was forked from; no foreign key, since it may be in another database."""

@@ -1,21 +1,106 @@
-"""Projects and their questions, and who has reserved or completed each question."""
+"""Projects with the format of their answers, their questions, and who has reserved or completed each question."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 from sqlalchemy import Select, func, insert, select
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Run, Trace
-from db.types import utc_now
+from db.types import dump_json, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
+DEFAULT_INSTRUCTION = "Answer the question by asking the sources with the tools."
+
+
+class InvalidAnswer(Conflict):
+    """An answer is missing or does not have the project's format; the message says why and what to do."""
+
+
+class AnswerKind(StrEnum):
+    """What the answers of a project are."""
+
+    TEXT = "text"
+    JSON = "json"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFormat:
+    """The format of a project's answers: free text, a value of a JSON Schema, or no answers."""
+
+    kind: AnswerKind = AnswerKind.TEXT
+    schema: dict[str, Any] = field(default_factory=dict)
+    """The JSON Schema of the values; without references to other documents."""
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "AnswerFormat":
+        """Read the format that a project stores; Conflict if its schema is no JSON Schema."""
+        kind = AnswerKind(stored.get("kind", AnswerKind.TEXT))
+        answer_format = cls(kind, dict(stored.get("schema", {})))
+        answer_format._check_schema()
+        return answer_format
+
+    def to_json(self) -> dict[str, Any]:
+        """The format as a project stores it: {} for free text."""
+        if self.kind == AnswerKind.TEXT:
+            return {}
+        return {"kind": str(self.kind)} | ({"schema": self.schema} if self.kind == AnswerKind.JSON else {})
+
+    def _check_schema(self) -> None:
+        try:
+            Draft202012Validator.check_schema(self.schema)
+        except SchemaError as error:
+            raise Conflict(f"the answer schema is not a JSON Schema: {error.message[:300]}; correct it") from error
+        if any(not reference.startswith("#") for reference in _list_references(self.schema)):
+            raise Conflict("the answer schema refers to another document, which is never fetched; copy what it needs")
+
+    def normalize(self, text: str) -> str:
+        """The answer as it is stored; InvalidAnswer if it does not have this format."""
+        text = text.strip()
+        if self.kind == AnswerKind.NONE:
+            return ""
+        if not text:
+            raise InvalidAnswer("Enter a final answer, or say what could not be found.")
+        return text if self.kind == AnswerKind.TEXT else dump_json(self._parse_value(text))
+
+    def _parse_value(self, text: str) -> Any:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise InvalidAnswer(f"The answer is not JSON: {error}. Write one JSON value.") from error
+        try:
+            violation = best_match(Draft202012Validator(self.schema, registry=Registry()).iter_errors(value))
+        except Unresolvable as error:
+            raise InvalidAnswer(f"The answer schema of the project refers to {error}, which it lacks.") from error
+        if violation is not None:
+            raise InvalidAnswer(
+                f"The answer does not fit the schema at {violation.json_path}: {violation.message[:300]}."
+            )
+        return value
+
+
+def _list_references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"]
+        for part in schema.values():
+            yield from _list_references(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _list_references(part)
 
 
 class QuestionSource(Protocol):
@@ -52,6 +137,45 @@ def list_projects(session: Session) -> list[Project]:
     return list(session.scalars(select(Project).order_by(Project.created_at, Project.id)))
 
 
+def get_project(session: Session, name: str) -> Project:
+    """Find the project with this name; RowNotFound if there is none."""
+    project = find_project(session, name)
+    if project is None:
+        raise RowNotFound(f"there is no project {name!r}; `showhow project list` lists them")
+    return project
+
+
+def asked_questions_project(world: str, asked_in: Project | None = None) -> Project:
+    """The project, not stored yet, of questions that people ask of a world, or with the tools and task of a project.
+
+    Annotators are not given them.
+    """
+    if asked_in is None:
+        return Project(name=f"Asked of {world}", world=world)
+    return Project(
+        name=f"Asked in {asked_in.name}",
+        world=asked_in.world,
+        tools=list(asked_in.tools),
+        instruction=asked_in.instruction,
+        answer_format=dict(asked_in.answer_format),
+    )
+
+
+def collect_asked_questions(session: Session, asked: Project) -> Project:
+    """Store the project of asked questions, or find the stored one; it gets the present settings."""
+    stored = find_project(session, asked.name)
+    if stored is None:
+        session.add(asked)
+        session.flush()
+        return asked
+    if stored.world != asked.world:
+        raise Conflict(
+            f"the project {asked.name!r} is over the world {stored.world!r}; rename it, or ask of that world"
+        )
+    stored.tools, stored.instruction, stored.answer_format = asked.tools, asked.instruction, asked.answer_format
+    return stored
+
+
 def list_world_hashes(session: Session) -> dict[str, str | None]:
     """List the worlds of all projects, each with the content hash that the latest run over it recorded."""
     worlds: dict[str, str | None] = dict.fromkeys(session.scalars(select(Project.world).order_by(Project.world)))
@@ -66,15 +190,31 @@ def find_project(session: Session, name: str) -> Project | None:
     return session.scalar(select(Project).where(Project.name == name))
 
 
-def create_project(
-    session: Session, name: str, world: str, *, guidelines: str = "", tools: Sequence[str] = ()
+def create_project(  # noqa: PLR0913 - each is a field of the project
+    session: Session,
+    name: str,
+    world: str,
+    *,
+    guidelines: str = "",
+    tools: Sequence[str] = (),
+    instruction: str = "",
+    answer_format: AnswerFormat | None = None,
 ) -> Project:
-    """Create a project over the world; an empty list of tools means all built-in tools."""
+    """Create a project over the world, or over none if its name is empty; no tools means all built-in tools."""
     if not name.strip():
         raise Conflict("a project needs a name")
     if find_project(session, name) is not None:
         raise Conflict(f"there is a project {name!r} already; choose another name")
-    project = Project(name=name, world=world, guidelines=guidelines, tools=list(tools))
+    if not world and not tools:
+        raise Conflict(f"the project {name!r} has no world, so it needs tools of its own; name them, or name a world")
+    project = Project(
+        name=name,
+        world=world,
+        guidelines=guidelines,
+        tools=list(tools),
+        instruction=instruction.strip(),
+        answer_format=(answer_format or AnswerFormat()).to_json(),
+    )
     session.add(project)
     session.flush()
     return project

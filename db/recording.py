@@ -22,8 +22,8 @@ from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
 from db.model_calls import link_model_calls
-from db.models import Draft, Edit, PageCounter, Question, Step, Trace
-from db.projects import complete_assignment, reserve_question, update_completed_count
+from db.models import Draft, Edit, PageCounter, Project, Question, Step, Trace
+from db.projects import AnswerFormat, complete_assignment, reserve_question, update_completed_count
 from db.serialization import insert_row
 from db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
 from db.types import id_after, seconds_since, utc_now
@@ -337,10 +337,15 @@ def find_undone_step(session: Session, trace_id: UUID) -> Step | None:
 def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, seen: int, by: UUID) -> Trace:
     """Submit the trace: set its answers, sum its times, count its question and end the author's reservation.
 
-    Conflict if it has no answer, no step, no thought at all, or an unfinished step.
+    InvalidAnswer if its answer does not have the project's format; Conflict if it has no step, no thought at all, or
+    an unfinished step.
     """
     trace = lock_draft(session, trace_id, seen, by)
     steps = list(session.scalars(select(Step).where(Step.trace_id == trace_id, Step.removed_at.is_(None))))
+    question = session.get_one(Question, trace.question_id)
+    project = session.get_one(Project, question.project_id)
+    final_answer = AnswerFormat.from_json(project.answer_format).normalize(answers.final_answer)
+    answers = replace(answers, final_answer=final_answer)
     _check_complete(steps, answers)
     for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name))
@@ -358,8 +363,6 @@ def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, see
 
 
 def _check_complete(steps: Sequence[Step], answers: TraceAnswers) -> None:
-    if not answers.final_answer.strip():
-        raise Conflict("Enter a final answer, or say what could not be found.")
     if not steps:
         raise Conflict("Run at least one step before you submit: a demonstration shows how the answer is found.")
     if not any(text.strip() for text in (*(step.thought for step in steps), answers.final_thought or "")):

@@ -164,7 +164,7 @@ def finish_run_trace(session: Session, trace_id: UUID, outcome: RunOutcome, *, s
     """Store the outcome: an answered trace becomes submitted, any other one failed."""
     trace = lock_draft(session, trace_id, seen)
     answers = outcome.answers
-    if (outcome.ending == "answered") != (answers is not None and bool(answers.final_answer.strip())):
+    if (outcome.ending == "answered") != (answers is not None):
         raise Conflict(f"a run has an answer if and only if its ending is answered, not {outcome.ending}")
     for name in TraceAnswers.__dataclass_fields__:
         setattr(trace, name, getattr(answers, name) if answers else None)

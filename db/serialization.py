@@ -17,7 +17,7 @@ from sqlalchemy import Insert
 from sqlalchemy.orm import Session, make_transient_to_detached
 from sqlalchemy.orm.attributes import set_committed_value
 
-from db.models import Judgement, Run, Step
+from db.models import Judgement, Project, Run, Step
 from db.types import Base, UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
@@ -27,6 +27,7 @@ MAX_INTEGER = 2**31 - 1
 ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
     Step: {"error_kind": None, "node": None, "skill": None},
     Judgement: {"step_id": None},
+    Project: {"instruction": "", "answer_format": {}},
     Run: {
         "model": None,
         "encoder": None,

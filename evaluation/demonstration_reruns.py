@@ -84,7 +84,7 @@ def check_trace_drift(record: TraceRecord, context: ToolContext, find_tool: Call
     data_before = {step.position: step.data for step in record.steps}
     for step in record.steps:
         for name, origin in step.origins.items():
-            changed_position = _find_changed_step(origin, record.question.text, data_before, data_now)
+            changed_position = _find_changed_step(origin, record.question.full_text, data_before, data_now)
             if changed_position is not None:
                 why = f"the value that step {step.position} took from here as its {name.replace('_', ' ')} has changed"
                 drifts = [_mark_broken(drift, why) if drift.position == changed_position else drift for drift in drifts]
@@ -162,7 +162,7 @@ def _mark_broken(step: StepDrift, why: str) -> StepDrift:
 def check_repetition(record: TraceRecord, context: ToolContext, tools: Sequence[Tool]) -> str | None:
     """Why replay does not repeat a demonstration on its own question; None if it does, with the same answer."""
     recorder = MemoryRecorder()
-    task = Task(record.question.text, replace(context, chat=None), tools, [record])
+    task = Task(record.question.full_text, replace(context, chat=None), tools, [record])
     outcome = run_reasoner(ReplayReasoner(), task, recorder, RunControl(RunLimits(steps=None, seconds=None)))
     if outcome.answers is None:
         return outcome.failure or outcome.ending

@@ -127,8 +127,7 @@ def _start_verification(
         services,
         config,
         name=VERIFICATION_NAME,
-        world=project.world,
-        tools=project.tools,
+        project=project,
         configuration=configuration,
     )
     run.questions_hash = attempts.hash_questions(questions)

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from db.models import Step
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.trace_record import TraceRecord
 from reasoners.skills.skill import Responder, SkillCall
@@ -148,6 +149,7 @@ class Task:
     """The input of a reasoner; reasoners must not modify it."""
 
     question: str
+    """The question or other task, with its attachments."""
     context: ToolContext
     tools: Sequence[Tool]
     """The tools that the reasoner may call."""
@@ -164,8 +166,17 @@ class Task:
     """Replies to calls of skills; None for the language model of the context."""
     person_skills: frozenset[str] = frozenset()
     """The names of the skills that a person plays: the run leaves their steps open and ends as waiting."""
+    instruction: str = DEFAULT_INSTRUCTION
+    """What to do with the question, in a sentence or two."""
+    answer_format: AnswerFormat = field(default_factory=AnswerFormat)
+    """The runner refuses answers of another format."""
     budget: Callable[[], CallBudget] = CallBudget
     """Tells what the run may still spend: limits of tokens and money as calls of the size so far."""
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether a tool reads a source of a world; others only have functions of their own."""
+        return any(tool.source is not None for tool in self.tools)
 
 
 @dataclass(frozen=True, slots=True)

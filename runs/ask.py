@@ -14,7 +14,7 @@ from uuid import UUID
 from db import projects, runs, traces, users
 from db.database import Conflict, StoreError
 from db.leases import Lease
-from db.models import WAITING, Run, Step, Trace
+from db.models import WAITING, Project, Run, Step, Trace
 from db.runs import ASK_RUN_NAME, RunOutcome
 from db.trace_configuration import MODEL_SKILLS, DemonstrationReference, TraceConfiguration
 from db.trace_record import TraceRecord
@@ -66,12 +66,15 @@ class FreeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """A question, the world to answer it in, the configuration and the limits."""
+    """A question or another task, the world to answer it in, the configuration and the limits."""
 
     question: str
     world: str
+    """The name of the world; ignored if there is a project."""
     run_config: RunConfig
     limits: RunLimits = field(default_factory=RunLimits)
+    project: str | None = None
+    """The name of the project whose world, tools, instruction and answer format apply; None for the world alone."""
 
 
 def _ignore_step(_step: Step) -> None:
@@ -177,11 +180,14 @@ def record_model_calls(services: Services, task: Task, steps: StoreRecorder, lea
 def begin_run(services: Services, request: AskRequest, control: RunControl | None = None) -> ActiveRun:
     """Store the question with a new run and trace; raises one of ASK_ERRORS if it cannot be asked."""
     request.run_config.make_reasoner()
-    read_world_metadata(services.settings.worlds_folder, request.world)
-    run = _build_ask_run(services, request.run_config, request.world, request.limits)
-    question = FreeQuestion(" ".join(request.question.split()))
+    with services.database.read() as session:
+        asked_in = None if request.project is None else projects.get_project(session, request.project)
+    asked = projects.asked_questions_project(request.world, asked_in)
+    read_world_metadata(services.settings.worlds_folder, asked.world)
+    run = _build_ask_run(services, request.run_config, asked, request.limits)
+    question = FreeQuestion(" ".join(request.question.split()) if asked_in is None else request.question.strip())
     with services.database.begin() as session:
-        project = projects.get_or_create_project(session, f"Asked of {request.world}", world=request.world)
+        project = projects.collect_asked_questions(session, asked)
         projects.add_questions(session, project.id, [question])
         stored = projects.find_matching_question(session, project.id, question)
         trace = runs.start_run_trace(session, runs.start_run(session, run), stored.id, {})
@@ -210,7 +216,7 @@ def rerun_from_step(
     config.make_reasoner()
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
-    run = _build_ask_run(services, config, record.project.world, limits, record.project.tools)
+    run = _build_ask_run(services, config, record.project, limits)
     with services.database.begin() as session:
         trace = runs.fork_run_trace(session, trace_id, position, runs.start_run(session, run))
     return ActiveRun(services, trace.id, RunControl(limits))
@@ -242,7 +248,7 @@ def rerun_with_reply(
     if step is None or skill is None:
         raise Conflict(f"step {written.position} calls no skill of {config.reasoner}, so it has no reply to change")
     reply = check_written_reply(skill, step.arguments, written.document)
-    run = _build_ask_run(services, config, record.project.world, limits, record.project.tools)
+    run = _build_ask_run(services, config, record.project, limits)
     with services.database.begin() as session:
         editor_id = users.register_user(session, written.author).id
         revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)
@@ -290,9 +296,7 @@ def is_running(services: Services, trace: Trace) -> bool:
     return services.active_runs.get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
 
 
-def _build_ask_run(
-    services: Services, config: RunConfig, world: str, limits: RunLimits, tools: list[str] | None = None
-) -> Run:
+def _build_ask_run(services: Services, config: RunConfig, project: Project, limits: RunLimits) -> Run:
     pinned = config.pin(services)
     profile = config.model_profile(services)
     configuration = TraceConfiguration(
@@ -305,9 +309,7 @@ def _build_ask_run(
         person_skills=config.person_skills,
         skills=config.skills,
     )
-    return build_run(
-        services, pinned, name=ASK_RUN_NAME, world=world, tools=tools or [], configuration=configuration.to_json()
-    )
+    return build_run(services, pinned, name=ASK_RUN_NAME, project=project, configuration=configuration.to_json())
 
 
 def _restore_task(

@@ -8,6 +8,7 @@ from typing import Any
 from db.database import Conflict, RowNotFound
 from db.libraries import find_version, list_versions
 from db.models import Library, Project, Question, Run
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations
@@ -100,15 +101,20 @@ class RunConfig:
         )
 
 
-def build_run(  # noqa: PLR0913 - each is a part of the run
-    services: Services, config: RunConfig, *, name: str, world: str, tools: list[str], configuration: Mapping[str, Any]
+def build_run(
+    services: Services, config: RunConfig, *, name: str, project: Project, configuration: Mapping[str, Any]
 ) -> Run:
-    """Build a run that pins library, model, encoder, world, code and tools; `tools` is empty for all tools."""
+    """Build a run over questions of the project that pins library, model, encoder, world, code and tools."""
     library = config.library_version(services)
-    offered = services.tool_registry().offered_tools(services.open_world(world), tools)
+    offered = services.tool_registry().offered_tools(services.open_world(project.world), project.tools)
     prompts: Mapping[str, str] = {f"skill:{skill.name}": skill.reference for skill in config.entry.skills}
     if config.entry.needs_model and not prompts:
-        prompts = prompt_versions(offered, str(config.options.get("sources", "both")))
+        prompts = prompt_versions(
+            offered,
+            str(config.options.get("sources", "both")),
+            project.instruction or DEFAULT_INSTRUCTION,
+            AnswerFormat.from_json(project.answer_format),
+        )
     profile = config.model_profile(services)
     recorded = ({"prompts": dict(prompts)} if prompts else {}) | (
         {"profile": record_profile(profile)} if profile else {}
@@ -116,12 +122,12 @@ def build_run(  # noqa: PLR0913 - each is a part of the run
     return Run(
         name=name,
         reasoner=config.reasoner,
-        world=world,
+        world=project.world,
         configuration={**configuration, **recorded},
         library_id=library.id if library is not None else None,
         model=profile.model if profile else None,
         encoder=services.settings.encoder,
-        world_hash=_world_hash(services, world),
+        world_hash=_world_hash(services, project.world),
         code_version=version("showhow"),
         tools=[tool.name for tool in offered],
         options=dict(config.options),
@@ -192,7 +198,14 @@ def build_bare_task(services: Services, question: Question, project: Project, co
     if not config.needs_model:
         context = replace(context, chat=None)
     tools = services.tool_registry().offered_tools(context.world, project.tools)
-    return Task(question.text, context, tools, person_skills=frozenset(config.person_skills))
+    return Task(
+        question.full_text,
+        context,
+        tools,
+        person_skills=frozenset(config.person_skills),
+        instruction=project.instruction or DEFAULT_INSTRUCTION,
+        answer_format=AnswerFormat.from_json(project.answer_format),
+    )
 
 
 def prepare_task(services: Services, question: Question, project: Project, config: RunConfig) -> PreparedTask:

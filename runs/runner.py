@@ -20,6 +20,7 @@ from uuid import UUID
 
 from db.database import StoreError
 from db.models import WAITING, Step
+from db.projects import InvalidAnswer
 from db.recording import StepResult
 from db.runs import RunOutcome
 from llm.errors import ChatError
@@ -165,10 +166,18 @@ class _RunDriver:
             return self._make_failure(error)
         self._meter.add(final.usage)
         self._meter.calls.model_calls += int((final.usage or {}).get("calls", 0))
-        if not final.answers.final_answer.strip():
-            return self.make_result("failed", f"{reasoner.name} came to an end without an answer")
+        try:
+            answer = self._task.answer_format.normalize(final.answers.final_answer)
+        except InvalidAnswer as error:
+            is_empty = not final.answers.final_answer.strip()
+            problem = "without an answer" if is_empty else f"with an answer that does not fit: {error}"
+            return self.make_result("failed", f"{reasoner.name} came to an end {problem}")
         self._meter.expected_model_calls = final.expected_model_calls
-        return replace(self.make_result("answered", None), answers=final.answers, details=final.details)
+        return replace(
+            self.make_result("answered", None),
+            answers=replace(final.answers, final_answer=answer),
+            details=final.details,
+        )
 
     def _make_failure(self, error: Exception) -> RunOutcome:
         """The outcome of a run that this error ended."""

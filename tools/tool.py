@@ -144,7 +144,11 @@ class Tool:
             if world is None
             else {SourceKind.TEXT: world.text, SourceKind.GRAPH: world.graph, SourceKind.WEB: world.web}
         )
-        return not self.needs_source or (self.source is not None and sources.get(self.source) is not None)
+        if self.source is None:
+            return not self.needs_source
+        is_here = sources.get(self.source) is not None
+        # A tool whose source another one may replace says so when it is called; without any source none has a use.
+        return is_here or (not self.needs_source and (world is None or any(sources.values())))
 
     def missing_source_message(self) -> str:
         """The sentence for a world that does not have the source."""

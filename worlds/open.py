@@ -40,6 +40,8 @@ from worlds.source import (
 if TYPE_CHECKING:
     from worlds.live.description import LiveWorldConfig
 
+NO_WORLD = ""
+"""The name of the world of projects whose tools need none: it has no sources."""
 _NO_CONTACT = Access()
 _DEFAULT_QUESTION = "Who was Douglas Adams?"
 _DEFAULT_NAME = "Douglas Adams"
@@ -58,12 +60,14 @@ _NAMES_QUERY = f"SELECT ?thing ?name WHERE {{ ?thing rdfs:label ?name }} LIMIT {
 def open_world(
     worlds: Path, name: str, access: Access = _NO_CONTACT, environ: Mapping[str, str] | None = None
 ) -> World:
-    """Open the world with this name; WorldNotFound lists the existing ones.
+    """Open the world with this name, or one without sources for NO_WORLD; WorldNotFound lists the existing ones.
 
     `access` applies to live worlds; `environ` contains the variables that their headers name.
     """
-    folder = world_folder(worlds, name)
     metadata = read_world_metadata(worlds, name)
+    if name == NO_WORLD:
+        return World(name, metadata=metadata)
+    folder = world_folder(worlds, name)
     if metadata.get("kind") == LIVE_KIND:
         # Imported here, because the HTTP and SPARQL clients take 0.4 s that other worlds do not need.
         from worlds.live.world import open_live_world  # noqa: PLC0415
@@ -82,7 +86,9 @@ def open_world(
 
 
 def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
-    """Metadata from world.toml: kind, sizes, hash, seed, licence; for a live world also its hosts."""
+    """Metadata from world.toml: kind, sizes, hash, seed, licence; for a live world also its hosts; {} for NO_WORLD."""
+    if name == NO_WORLD:
+        return {}
     file = world_folder(worlds, name) / WORLD_FILE
     if not file.is_file():
         names = ", ".join(list_world_names(worlds)) or "none yet"

@@ -37,6 +37,7 @@ from reasoners.registry import default_reasoner
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
 from runs.budget import RunLimits
 from runs.runner import RunControl
+from worlds.open import NO_WORLD
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MAX_OBSERVATION_CHARACTERS = 160
@@ -46,7 +47,10 @@ MAX_OBSERVATION_CHARACTERS = 160
 def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     question: Annotated[str, typer.Argument(help="The question.")],
     *,
-    world: Annotated[str, typer.Option(help="The world to answer it in; see `showhow world list`.")],
+    world: Annotated[str | None, typer.Option(help="The world to answer it in; see `showhow world list`.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="The project whose world, tools, instruction and answer format apply.")
+    ] = None,
     reasoner: ReasonerOption = None,
     library: LibraryOption = None,
     k: DemonstrationCountOption = None,
@@ -62,6 +66,8 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""
+    if (world is None) == (project is None):
+        raise typer.BadParameter("name either --world or --project.")
     parts = services()
     if reasoner is None:
         entry = default_reasoner(has_model=bool(parts.model_profiles()))
@@ -70,9 +76,8 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
         reason = choice if entry.needs_model else f"no model is set up, so {choice}"
         print_progress(f"{reason}; --reasoner chooses another one")
     config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
-    request = AskRequest(
-        question, world, config, build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-    )
+    limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
+    request = AskRequest(question, world or NO_WORLD, config, limits, project)
     control = RunControl()
     try:
         with _stop_on_interrupt(control.stop):

@@ -1,5 +1,8 @@
 """`showhow project ...`: projects, and the tools that each of them offers."""
 
+import json
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,12 +12,102 @@ from app.progress import print_progress
 from app.services import services
 from db import projects
 from db.models import Project
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from evaluation.value_format import format_count
 from tools.registry import ToolRegistry
+from worlds.importers.files import open_regular_file
+from worlds.open import NO_WORLD, read_world_metadata
 
-app = typer.Typer(no_args_is_help=True, help="List projects and choose the tools that each of them offers.")
+app = typer.Typer(no_args_is_help=True, help="Create and list projects: their world, tools, instruction and answers.")
 
 ProjectArgument = Annotated[str, typer.Argument(help="The project's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+GuidelinesOption = Annotated[
+    Path | None, typer.Option("--guidelines", help="A Markdown file with the guidelines for annotators.")
+]
+InstructionOption = Annotated[
+    str | None, typer.Option("--instruction", help="What people and agents are told to do, in a sentence or two.")
+]
+AnswerOption = Annotated[
+    str | None,
+    typer.Option("--answer", help="The format of answers: text, none, or a file with the JSON Schema of their values."),
+]
+
+
+@app.command()
+def create(  # noqa: PLR0913 - every option of the verb is one parameter
+    name: ProjectArgument,
+    *,
+    world: Annotated[
+        str | None, typer.Option(help="The world of its tools; none for tools that need no world.")
+    ] = None,
+    chosen: Annotated[str | None, typer.Option("--tools", help="The tools to offer: a,b,c.")] = None,
+    instruction: InstructionOption = None,
+    answer: AnswerOption = None,
+    guidelines: GuidelinesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a project; `showhow questions import` adds its questions or other tasks."""
+    parts = services()
+    if world is not None:
+        read_world_metadata(parts.settings.worlds_folder, world)
+    # The usual guidelines speak of articles and graphs.
+    usual = files("app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
+    with parts.database.begin() as session:
+        project = projects.create_project(
+            session,
+            name,
+            world or NO_WORLD,
+            guidelines=_read_file(guidelines) if guidelines else usual,
+            tools=_parse_tool_names(parts.tool_registry(), chosen or ""),
+            instruction=instruction or "",
+            answer_format=_parse_answer_format(answer),
+        )
+        emit(_project_to_json(project, 0), "\n".join(_project_lines(project, 0)), as_json=as_json)
+
+
+@app.command()
+def edit(
+    name: ProjectArgument,
+    *,
+    instruction: InstructionOption = None,
+    answer: AnswerOption = None,
+    guidelines: GuidelinesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a project's instruction, answer format or guidelines; its traces stay as they are."""
+    if instruction is None and answer is None and guidelines is None:
+        raise typer.BadParameter("name what to change: --instruction, --answer or --guidelines.")
+    with services().database.begin() as session:
+        project = projects.get_project(session, name)
+        project.instruction = project.instruction if instruction is None else instruction.strip()
+        if answer is not None:
+            project.answer_format = _parse_answer_format(answer).to_json()
+        project.guidelines = _read_file(guidelines) if guidelines else project.guidelines
+        count = projects.count_questions(session, project.id)
+        emit(_project_to_json(project, count), "\n".join(_project_lines(project, count)), as_json=as_json)
+
+
+def _parse_answer_format(answer: str | None) -> AnswerFormat:
+    if answer is None or answer in (AnswerKind.TEXT, AnswerKind.NONE):
+        return AnswerFormat(AnswerKind(answer or AnswerKind.TEXT))
+    try:
+        schema = json.loads(_read_file(Path(answer)))
+    except ValueError as error:
+        raise CommandError(f"{answer} has no JSON Schema: {error}") from error
+    if not isinstance(schema, dict):
+        raise CommandError(f"{answer} has no JSON Schema: it is not an object")
+    return AnswerFormat.from_json({"kind": AnswerKind.JSON, "schema": schema})
+
+
+def _read_file(file: Path) -> str:
+    try:
+        with open_regular_file(file) as stream:
+            return stream.read().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file} cannot be read: {error}") from error
 
 
 @app.command("list")
@@ -24,8 +117,13 @@ def list_(*, as_json: AsJson = False) -> None:
         question_counts = [
             (project, projects.count_questions(session, project.id)) for project in projects.list_projects(session)
         ]
-    rows = [{"name": p.name, "world": p.world, "questions": count, "tools": p.tools} for p, count in question_counts]
-    lines = [f"{p.name}  world {p.world}, {count} questions, {_format_tools(p)}" for p, count in question_counts]
+    rows = [
+        {"name": p.name, "world": p.world or None, "questions": count, "tools": p.tools} for p, count in question_counts
+    ]
+    lines = [
+        f"{p.name}  {_format_world(p)}, {format_count(count, 'question')}, {_format_tools(p)}"
+        for p, count in question_counts
+    ]
     emit(rows, "\n".join(lines) or "no project yet; `showhow questions import` makes one", as_json=as_json)
 
 
@@ -34,24 +132,43 @@ def show(name: ProjectArgument, *, as_json: AsJson = False) -> None:
     """Show a project's world, guidelines and tools, and which tools are not available."""
     parts = services()
     with parts.database.read() as session:
-        project = _get_project(session, name)
+        project = projects.get_project(session, name)
         count = projects.count_questions(session, project.id)
     problems = _tool_problems(parts.tool_registry(), project)
-    value: dict[str, Any] = {
+    value = {**_project_to_json(project, count), "problems": problems}
+    lines = [*_project_lines(project, count), *(f"    {problem}" for problem in problems.values()), project.guidelines]
+    emit(value, "\n".join(line for line in lines if line), as_json=as_json)
+
+
+def _project_to_json(project: Project, question_count: int) -> dict[str, Any]:
+    answer_format = AnswerFormat.from_json(project.answer_format)
+    return {
         "name": project.name,
-        "world": project.world,
-        "questions": count,
+        "world": project.world or None,
+        "questions": question_count,
         "tools": project.tools,
-        "problems": problems,
+        "instruction": project.instruction or DEFAULT_INSTRUCTION,
+        "answer": {"kind": answer_format.kind, "schema": answer_format.schema or None},
         "guidelines": project.guidelines,
     }
-    lines = [
-        f"{project.name}: world {project.world}, {count} questions",
+
+
+def _project_lines(project: Project, question_count: int) -> list[str]:
+    answers = {
+        AnswerKind.TEXT: "free text",
+        AnswerKind.JSON: "a JSON value that fits the project's schema",
+        AnswerKind.NONE: "none",
+    }
+    return [
+        f"{project.name}: {_format_world(project)}, {format_count(question_count, 'question')}",
         _format_tools(project),
-        *(f"    {problem}" for problem in problems.values()),
-        project.guidelines,
+        f"instruction: {project.instruction or DEFAULT_INSTRUCTION}",
+        f"answers: {answers[AnswerFormat.from_json(project.answer_format).kind]}",
     ]
-    emit(value, "\n".join(line for line in lines if line), as_json=as_json)
+
+
+def _format_world(project: Project) -> str:
+    return f"world {project.world}" if project.world else "no world"
 
 
 @app.command()
@@ -70,7 +187,7 @@ def tools(
     parts = services()
     registry = parts.tool_registry()
     with parts.database.begin() as session:
-        project = _get_project(session, name)
+        project = projects.get_project(session, name)
         if chosen is not None or all_tools:
             project = projects.set_tools(session, name, _parse_tool_names(registry, chosen or ""))
     problems = _tool_problems(registry, project)
@@ -96,10 +213,3 @@ def _tool_problems(registry: ToolRegistry, project: Project) -> dict[str, str]:
 
 def _format_tools(project: Project) -> str:
     return f"tools {', '.join(project.tools)}" if project.tools else "all built-in tools"
-
-
-def _get_project(session: Any, name: str) -> Project:
-    project = projects.find_project(session, name)
-    if project is None:
-        raise CommandError(f"there is no project {name!r}; `showhow project list` lists them")
-    return project

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from db.types import UnstorableValue, check_storable_json
+from db.types import UnstorableValue, check_storable_json, dump_json
 from evaluation.value_format import restore_cell
 from worlds.importers.files import MalformedFile
 
@@ -190,6 +190,9 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
         own["decomposition"] = fields["decomposition"]
         consumed.add("decomposition")
     gold_answers = _parse_answers(fields[answers]) if answers else []
+    if not isinstance(fields.get("attachments", {}), dict):
+        kind = describe_type(fields["attachments"])
+        raise UnreadableRecord(f"'attachments' is {kind}, not an object of texts by name")
     aliases = parse_aliases(fields.get("answer_aliases"))
     if aliases is not None and len(gold_answers) == 1:
         consumed.add("answer_aliases")
@@ -218,9 +221,12 @@ def _parse_answer(answer: Any) -> dict[str, Any]:
             gold = make_gold(text, rest.get("entity") or rest.get("id"))
             _add_aliases(gold, parse_aliases(rest.get("aliases")) or [])
             return gold
+        case {"value": value}:
+            # A value of the schema of a project's answers.
+            return make_gold(dump_json(value))
         case str() | int() | float():
             return make_gold(answer)
-    raise UnreadableRecord("an answer is not a text, a number or an object with a 'text'")
+    raise UnreadableRecord("an answer is not a text, a number or an object with a 'text' or a 'value'")
 
 
 def _add_aliases(gold: dict[str, Any], aliases: list[str]) -> None:

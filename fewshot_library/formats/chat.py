@@ -65,7 +65,7 @@ def split_final_answer(text: str) -> tuple[str, str]:
 
 def trace_to_messages(record: TraceRecord) -> list[TraceMessage]:
     """Convert a trace to messages."""
-    messages = [TraceMessage("user", record.question.text)]
+    messages = [TraceMessage("user", record.question.full_text)]
     for step in record.steps:
         messages += step_to_messages(step)
     trace = record.trace

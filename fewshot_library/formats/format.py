@@ -78,7 +78,7 @@ def _infer_schema(value: Any) -> dict[str, Any]:
     return schema | {"items": _infer_schema(value[0])} if isinstance(value, list) and value else schema
 
 
-PROJECT_FIELDS = ("world", "guidelines", "tools")
+PROJECT_FIELDS = ("world", "guidelines", "tools", "instruction", "answer_format")
 QUESTION_FIELDS = ("source_id", "dataset", "split", "kind", "gold_answers", "decomposition", "details")
 TRACE_FIELDS = (
     *("answer_text", "answer_graph", "answer_model", "final_answer", "final_thought"),

@@ -67,8 +67,8 @@ def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
 
 
 def _record_to_transcript(record: TraceRecord) -> ReactTranscript:
-    transcript = ReactTranscript(question=record.question.text, final_answer=record.trace.final_answer or None)
-    transcript.turns += [step_to_turn(step, record.question.text) for step in record.steps]
+    transcript = ReactTranscript(question=record.question.full_text, final_answer=record.trace.final_answer or None)
+    transcript.turns += [step_to_turn(step, record.question.full_text) for step in record.steps]
     # Otherwise a last step that is only a thought would be parsed as the final thought.
     ends_with_thought = bool(transcript.turns) and transcript.turns[-1] == ReactTurn(transcript.turns[-1].thought)
     transcript.final_thought = record.trace.final_thought or (
@@ -100,7 +100,12 @@ def _comparable_content(record: TraceRecord) -> Any:
         for step in record.steps
     ]
     trace = record.trace
-    return strip(record.question.text), steps, strip(trace.final_thought) or None, strip(trace.final_answer) or None
+    return (
+        strip(record.question.full_text),
+        steps,
+        strip(trace.final_thought) or None,
+        strip(trace.final_answer) or None,
+    )
 
 
 def _read_transcripts(path: Path) -> Iterator[ReadResult]:

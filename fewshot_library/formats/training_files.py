@@ -54,9 +54,9 @@ def _encode_completion(record: TraceRecord, _: TraceExport) -> tuple[dict[str, A
         raise UnsupportedTrace("it has neither a gold answer nor a final answer")
     observations = [step.observation.strip() for step in record.steps if step.observation and step.observation.strip()]
     pair = {
-        "prompt": _build_prompt("\n\n".join(dict.fromkeys(observations)), record.question.text),
+        "prompt": _build_prompt("\n\n".join(dict.fromkeys(observations)), record.question.full_text),
         "completion": SEPARATOR.join(answers),
-        "question": record.question.text,
+        "question": record.question.full_text,
         "answer": answers,
     }
     lost = ["a step's call" for step in record.steps if step.tool is not None]
@@ -193,7 +193,7 @@ def _encode_trajectory(record: TraceRecord, _: TraceExport) -> tuple[dict[str, A
     losses += [f"a last call of a tool named {FINISH_TOOL}" for step in record.steps[-1:] if step.tool == FINISH_TOOL]
     if trace.final_thought and trace.final_answer is None:
         losses.append("the final thought of a trace without an answer")
-    fields = {"question": record.question.text, "trajectory": trajectory, "answer": trace.final_answer}
+    fields = {"question": record.question.full_text, "trajectory": trajectory, "answer": trace.final_answer}
     return fields, [*lost_fields(record, CHAT_FIELDS), *losses]
 
 

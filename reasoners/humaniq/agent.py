@@ -12,14 +12,16 @@ from typing import Any
 from uuid import uuid4
 
 from db.models import Step
+from db.projects import AnswerKind, InvalidAnswer
 from db.recording import TraceAnswers, apply_result, build_step
 from llm.client import ChatClient
 from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted
 from llm.types import ChatReply, Message
 from llm.usage import Usage
-from reasoners.answers.extraction import extract_answers
+from reasoners.answers.extraction import extract_answers, final_or_empty, strip_answer_markup
 from reasoners.base import (
     Action,
+    FinalAnswer,
     NoUsableReply,
     QuestionRefused,
     ReasonerError,
@@ -237,7 +239,11 @@ class ReActLoop:
         self._chat = chat.with_purpose("step")
         self._history = RunHistory(task.question, task.prior_steps, after)
         as_text = options.form == "text" or (options.form == "auto" and _TOOLS_UNSUPPORTED in chat.known_limitations)
-        self._prompt_builder = PromptBuilder(ReActFormat() if as_text else ChatFormat(), task, options)
+        self._prompt_builder = self._build_prompts(ReActFormat if as_text else ChatFormat)
+
+    def _build_prompts(self, prompt_format: type[ChatFormat | ReActFormat]) -> PromptBuilder:
+        task = self._task
+        return PromptBuilder(prompt_format(task.instruction, task.answer_format), task, self._options)
 
     @property
     def last_position(self) -> int:
@@ -255,6 +261,8 @@ class ReActLoop:
             stage = self._current_stage()
             reply, usage = self._next_reply()
             reply = stage.check_reply(reply)
+            if reply.ends_run and self._task.answer_format.kind != AnswerKind.TEXT:
+                reply = self._check_answer(reply)
             if reply.ends_run:
                 return self._conclude(reply, usage)
             if self._messages == self._rounds:
@@ -287,10 +295,27 @@ class ReActLoop:
         refusal.expected_model_calls = _count_rounds(self._history.steps) + 1
         raise refusal
 
+    def _check_answer(self, reply: ParsedReply) -> ParsedReply:
+        """The reply with an answer of the task's format, or a rejection; QuestionRefused if it says there is none."""
+        thought = reply.finish.thought if reply.finish is not None else reply.thought
+        text = strip_answer_markup(reply.final_answer or "")
+        is_found = reply.finish.found if reply.finish is not None else bool(final_or_empty(text))
+        if not is_found:
+            refusal = QuestionRefused(f"The model says that it cannot be done: {truncate_thought(thought) or text}")
+            refusal.expected_model_calls = _count_rounds(self._history.steps) + 1
+            raise refusal
+        try:
+            answer = self._task.answer_format.normalize(reply.finish.value or "" if reply.finish is not None else text)
+        except InvalidAnswer as error:
+            return ParsedReply(thought or text, rejection=f"{error} Then give the answer again.")
+        return replace(reply, thought=thought, final_answer=answer)
+
     def _conclude(self, reply: ParsedReply, usage: Usage) -> ReActResult:
         steps, last_source, sources = self._history.steps, self._history.last_source, self._options.sources
         details: dict[str, Any] = {}
-        if reply.finish is not None:
+        if self._task.answer_format.kind != AnswerKind.TEXT:
+            answers = TraceAnswers(reply.final_answer or "", final_thought=truncate_thought(reply.thought) or None)
+        elif reply.finish is not None:
             finish = replace(reply.finish, thought=truncate_thought(reply.finish.thought))
             answers = finish.to_answers(last_source, sources)
             observed = {step.position for step in steps if step.observation is not None}
@@ -333,7 +358,7 @@ class ReActLoop:
         Raises the error again if no feature is left to disable.
         """
         if self._options.form == "auto" and self._prompt_builder.prompt_format.name != ReActFormat.name:
-            self._prompt_builder = PromptBuilder(ReActFormat(), self._task, self._options)
+            self._prompt_builder = self._build_prompts(ReActFormat)
             return {_TOOLS_UNSUPPORTED} if _MENTIONS_TOOLS.search(str(error)) else set()
         if stop and _MENTIONS_STOP.search(str(error)):
             return {_STOP_UNSUPPORTED}
@@ -365,6 +390,12 @@ class HumanIQ:
         result: ReActResult = yield from loop.run()
         # Only the loop's own calls are planned; a response may take further ones.
         expected = result.expected_model_calls if options.response == "none" else None
+        if not task.has_sources or task.answer_format.kind != AnswerKind.TEXT:
+            # There are no sources whose answers could be compared.
+            if task.answer_format.kind == AnswerKind.TEXT and not result.answers.final_answer:
+                raise QuestionRefused("The tools gave no answer to this question.")
+            final = FinalAnswer(result.answers, result.usage.to_json())
+            return self._with_details(final, result, result.expected_model_calls)
         try:
             final = yield from ResponseWriter(options, task, chat).write_final_answer(
                 result.answers, result.steps, result.usage
@@ -372,8 +403,13 @@ class HumanIQ:
         except QuestionRefused as refusal:
             refusal.expected_model_calls = expected
             raise
+        return self._with_details(final, result, expected)
+
+    @staticmethod
+    def _with_details(final: FinalAnswer, result: ReActResult, expected_model_calls: int | None) -> FinalAnswer:
         prompt = {"form": result.prompt_format, "demonstrations_shown": result.demonstration_count}
-        return replace(final, details={**prompt, **result.details, **final.details}, expected_model_calls=expected)
+        details = {**prompt, **result.details, **final.details}
+        return replace(final, details=details, expected_model_calls=expected_model_calls)
 
     def build_prompt(self, task: Task) -> Sequence[Message]:
         """Return the messages of the next request, after the task's prior steps."""

@@ -6,12 +6,14 @@ MIN_OBSERVATION_TOKENS, those of the last demonstration first, then demonstratio
 run's own steps get the rest of the window (run_state.py). If a prompt is too long even so, PromptTooLong is raised.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from db.models import Step
+from db.projects import AnswerFormat, AnswerKind
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import step_outcome_text
@@ -57,11 +59,15 @@ def build_example(record: TraceRecord, tools: Collection[str] | None, sources: s
     steps = tuple(step for step in record.steps if tools is None or step.tool is None or step.tool in tools)
     final_answer = format_final_answer(record.trace, sources)
     finish = _finish_arguments(record, steps, sources) if final_answer is not None else None
-    return PromptExample(record.question.text, steps, record.trace.final_thought or "", final_answer, finish)
+    return PromptExample(record.question.full_text, steps, record.trace.final_thought or "", final_answer, finish)
 
 
 def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) -> dict[str, Any]:
     trace = record.trace
+    answer_kind = AnswerFormat.from_json(record.project.answer_format).kind
+    if answer_kind != AnswerKind.TEXT:
+        value = {"value": json.loads(trace.final_answer or "null")} if answer_kind == AnswerKind.JSON else {}
+        return {"thought": trace.final_thought or "", **value, "found": True}
     stored = TraceConfiguration.from_json(trace.configuration)
     # An answer that was edited since has another list and other evidence.
     is_stored = bool(stored.answers) and join_answers(stored.answers) == trace.final_answer

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from db.models import Step
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
 from fewshot_library.formats.chat import step_outcome_text
 from llm.structured_output import split_reasoning
 from llm.types import ChatReply, Message, ModelToolCall
@@ -26,6 +27,7 @@ from reasoners.prompting.tool_declarations import (
     ToolDeclaration,
     declare_tools,
     finish_name,
+    has_sources,
     parse_finish,
     thought_name,
 )
@@ -37,6 +39,7 @@ MAX_CALLS_PER_REPLY = 4
 CHAT_RETRY_HINT = (
     "Go on with a call of a tool; or, if you know the answer, call finish, or write it behind `Final Answer:`."
 )
+_FREE_TEXT = AnswerFormat()
 _FINISHED = "The question is answered."
 """What finish returns in a demonstration, since servers expect a result for every call."""
 
@@ -47,7 +50,8 @@ class ChatFormat:
     name = CHAT_FORMAT_NAME
     stop_sequences: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, instruction: str = DEFAULT_INSTRUCTION, answer_format: AnswerFormat = _FREE_TEXT) -> None:
+        self._instruction, self._answer_format = instruction, answer_format
         self._cached_examples: tuple[PromptExample, ...] | None = None
         self._cached_messages: list[Message] = []
 
@@ -63,6 +67,9 @@ class ChatFormat:
         if self._cached_examples is not parts.demonstrations:
             system = render_prompt(
                 "chat",
+                instruction=self._instruction,
+                answer_kind=self._answer_format.kind,
+                has_sources=has_sources(parts.tools),
                 sources=parts.sources,
                 demonstrations=len(parts.demonstrations),
                 finish=finish_name(tool.name for tool in parts.tools),
@@ -76,7 +83,7 @@ class ChatFormat:
 
     def tool_declarations(self, tools: Sequence[Tool], sources: str) -> Sequence[ToolDeclaration]:
         """The tools to declare in the request: all of them, and finish."""
-        return declare_tools(tools, sources)
+        return declare_tools(tools, sources, self._answer_format)
 
     def parse_reply(self, reply: ChatReply, question: str, tools: Sequence[Tool]) -> ParsedReply:
         """Parse the tool calls, or the text of a reply without calls."""
@@ -88,7 +95,7 @@ class ChatFormat:
         lookups = [call for call in reply.calls if call.name.casefold() != name]
         try:
             if not lookups:
-                finish = parse_finish(_json_arguments(reply.calls[-1], tools))
+                finish = parse_finish(_json_arguments(reply.calls[-1], tools), self._answer_format)
                 return ParsedReply("", finish=replace(finish, thought=finish.thought or beside))
             calls = tuple(_parse_tool_call(call, question, tools) for call in lookups[:MAX_CALLS_PER_REPLY])
         except (InvalidToolCall, InvalidFinish) as error:

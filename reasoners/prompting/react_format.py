@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
+from db.types import dump_json
 from fewshot_library.formats.react import step_to_turn
 from fewshot_library.formats.react_text import MARKERS, ReactTranscript, ReactTurn, format_transcript, parse_transcript
 from llm.structured_output import split_reasoning
@@ -10,9 +12,11 @@ from llm.text_tool_calls import TextToolCall, match_tool_name, parse_text_reply
 from llm.types import ChatReply, Message, ModelToolCall
 from reasoners.prompting.builder import PromptExample, PromptParts, render_prompt
 from reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call, parse_keyword_call
+from reasoners.prompting.tool_declarations import has_sources
 from tools.tool import Tool
 
 TEXT_FORMAT_NAME = "text"
+_FREE_TEXT = AnswerFormat()
 STOP_SEQUENCES: tuple[str, ...] = ("\nObservation:",)
 # Models write the labels in bold or capitals, number them, or make them headings or list items.
 _LOOSE_MARKER = re.compile(
@@ -36,7 +40,8 @@ class ReActFormat:
     name = TEXT_FORMAT_NAME
     stop_sequences = STOP_SEQUENCES
 
-    def __init__(self) -> None:
+    def __init__(self, instruction: str = DEFAULT_INSTRUCTION, answer_format: AnswerFormat = _FREE_TEXT) -> None:
+        self._instruction, self._answer_format = instruction, answer_format
         self._cached_examples: tuple[PromptExample, ...] | None = None
         self._cached_texts: list[str] = []
 
@@ -45,7 +50,16 @@ class ReActFormat:
         if self._cached_examples is not parts.demonstrations:
             self._cached_examples = parts.demonstrations
             self._cached_texts = [format_transcript(_convert_example(example)) for example in parts.demonstrations]
-        system = render_prompt("react", sources=parts.sources, tools=parts.tools, demonstrations=self._cached_texts)
+        system = render_prompt(
+            "react",
+            instruction=self._instruction,
+            answer_kind=self._answer_format.kind,
+            schema=dump_json(self._answer_format.schema),
+            has_sources=has_sources(parts.tools),
+            sources=parts.sources,
+            tools=parts.tools,
+            demonstrations=self._cached_texts,
+        )
         transcript = format_transcript(_convert_example(parts.example))
         cue = f"({parts.instruction})\n" if parts.instruction else ""
         return [Message("system", system, ends_prefix=True), Message("user", f"{transcript}{cue}Thought:")]

@@ -12,6 +12,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
 from db.recording import TraceAnswers
 from reasoners.answers.extraction import final_or_empty, join_answers, strip_answer_markup, strip_or_none
 from tools.tool import Tool
@@ -22,6 +23,7 @@ _THOUGHT_DESCRIPTION = "what you know, what is missing, why this helps, in a sen
 _FINAL_THOUGHT_DESCRIPTION = "why this is the answer, in a sentence or two"
 _FINISH_DESCRIPTION = "End with the answer, as soon as you know enough, or once you see that it cannot be found."
 _MAX_ANSWERS = 1_000
+_FREE_TEXT = AnswerFormat()
 
 
 class InvalidFinish(ValueError):
@@ -49,6 +51,10 @@ class Finish:
     steps: tuple[int, ...] = ()
     """The steps that show the answer."""
     thought: str = ""
+    value: str | None = None
+    """The JSON value that is the answer, as text; None for free text, and if it cannot be found."""
+    found: bool = True
+    """Whether the task is done."""
 
     def to_answers(self, last_source: str | None, sources: str) -> TraceAnswers:
         """The answers as a trace stores them.
@@ -73,11 +79,18 @@ class Finish:
         )
 
 
-def declare_tools(tools: Sequence[Tool], sources: str) -> tuple[ToolDeclaration, ...]:
-    """Declare the tools with the thought as their first argument, and finish for these sources."""
+def declare_tools(
+    tools: Sequence[Tool], sources: str, answer_format: AnswerFormat = _FREE_TEXT
+) -> tuple[ToolDeclaration, ...]:
+    """Declare the tools with the thought as their first argument, and finish for these sources and answers."""
     declared = [_declare_tool(tool) for tool in tools]
-    finish = ToolDeclaration(finish_name(tool.name for tool in tools), _FINISH_DESCRIPTION, _finish_schema(sources))
-    return (*declared, finish)
+    schema = _finish_schema(sources if has_sources(tools) or not tools else None, answer_format)
+    return (*declared, ToolDeclaration(finish_name(tool.name for tool in tools), _FINISH_DESCRIPTION, schema))
+
+
+def has_sources(tools: Iterable[Tool]) -> bool:
+    """Whether a tool reads a source of a world."""
+    return any(tool.source is not None for tool in tools)
 
 
 def finish_name(tools: Iterable[str]) -> str:
@@ -114,21 +127,31 @@ def _declare_tool(tool: Tool) -> ToolDeclaration:
     return ToolDeclaration(tool.name, tool.description, schema)
 
 
-def _finish_schema(sources: str) -> dict[str, Any]:
+def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str, Any]:
+    """The arguments of finish; without `sources` there are no answers by source."""
     texts = {"type": "array", "items": {"type": "string"}}
     source_answers = {
         "text_says": {"description": "the answers that articles or web pages gave; [] if they gave none", **texts},
         "graph_says": {"description": "the answers that the graph gave; [] if it gave none", **texts},
     }
     allowed = {name: field for name, field in source_answers.items() if sources in ("both", name.removesuffix("_says"))}
+    answers: dict[AnswerKind, dict[str, Any]] = {
+        AnswerKind.TEXT: {
+            "answers": {
+                "description": "the answer itself, as short as possible; one text for each answer, [] if not found",
+                **texts,
+            },
+            **allowed,
+        },
+        # One that cannot be found needs no value, so that it is not required.
+        AnswerKind.JSON: {"value": answer_format.schema},
+        AnswerKind.NONE: {},
+    }
+    found = "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
     properties = {
         "thought": {"description": _FINAL_THOUGHT_DESCRIPTION, "type": "string"},
-        "answers": {
-            "description": "the answer itself, as short as possible; one text for each answer, [] if not found",
-            **texts,
-        },
-        **allowed,
-        "found": {"description": "whether the question is answered", "type": "boolean"},
+        **answers[answer_format.kind],
+        "found": {"description": found, "type": "boolean"},
         "steps": {
             "description": "the numbers of the steps that show the answer",
             "type": "array",
@@ -138,16 +161,20 @@ def _finish_schema(sources: str) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
-        "required": [name for name in properties if name != "steps"],
+        "required": [name for name in properties if name not in ("steps", "value")],
         "additionalProperties": False,
     }
 
 
-def parse_finish(arguments: Mapping[str, Any]) -> Finish:
+def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FREE_TEXT) -> Finish:
     """Parse the arguments of finish; a text counts as a list of one. InvalidFinish if they do not fit together."""
     thought, values = take_thought(arguments, ())
     is_found = values.get("found")
     says_unknown = is_found is False or (isinstance(is_found, str) and is_found.strip().casefold() in ("false", "no"))
+    if answer_format.kind != AnswerKind.TEXT:
+        return Finish(
+            (), None, None, _parse_steps(values.get("steps")), thought, _parse_value(values), not says_unknown
+        )
     answers = _parse_texts(values.get("answers", values.get("answer")), final_or_empty)
     if not says_unknown and not answers and (answers is None or is_found is not None):
         raise InvalidFinish(
@@ -160,7 +187,12 @@ def parse_finish(arguments: Mapping[str, Any]) -> Finish:
         graph_says=_parse_texts(values.get("graph_says"), strip_or_none),
         steps=_parse_steps(values.get("steps")),
         thought=thought,
+        found=not says_unknown,
     )
+
+
+def _parse_value(values: Mapping[str, Any]) -> str | None:
+    return json.dumps(values["value"], ensure_ascii=False) if "value" in values else None
 
 
 def _parse_texts(value: Any, check: Callable[[str], str | None]) -> tuple[str, ...] | None:
@@ -197,9 +229,17 @@ _TOOL_TEMPLATES = {
 }
 
 
-def prompt_versions(tools: Sequence[Tool], sources: str) -> dict[str, str]:
-    """The version of each prompt by the purpose of its requests, for an agent with these tools."""
-    declared = [(tool.name, tool.description, dict(tool.schema)) for tool in declare_tools(tools, sources)]
+def prompt_versions(
+    tools: Sequence[Tool],
+    sources: str,
+    instruction: str = DEFAULT_INSTRUCTION,
+    answer_format: AnswerFormat = _FREE_TEXT,
+) -> dict[str, str]:
+    """The version of each prompt by the purpose of its requests, for an agent with these tools and this task."""
+    declared = [
+        (tool.name, tool.description, dict(tool.schema)) for tool in declare_tools(tools, sources, answer_format)
+    ]
+    declared += [] if instruction == DEFAULT_INSTRUCTION else [("", instruction, {})]
     names = {f"tool:{tool.name}" for tool in tools}
     own = {
         purpose: _hash("reasoners.prompting", templates, declared if purpose == "step" else [])

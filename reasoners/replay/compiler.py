@@ -72,7 +72,7 @@ class TraceCompiler:
     """Compiles the steps of one trace."""
 
     def __init__(self, record: TraceRecord) -> None:
-        self._question, self._answer = record.question.text, record.trace.final_answer or ""
+        self._question, self._answer = record.question.full_text, record.trace.final_answer or ""
         self.program = Program(record.trace.id, self._question, tuple(record.steps), self._answer)
         self._steps = {step.position: step for step in record.steps if step.tool and step.data is not None}
         self._parts = {

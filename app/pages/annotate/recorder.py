@@ -126,7 +126,7 @@ class AnnotationRecorder:
             thought=composer.thought(),
             tool=composer.tool.name,
             arguments=arguments,
-            origins=trace_argument_origins(arguments, self.record.question.text, data),
+            origins=trace_argument_origins(arguments, self.record.question.full_text, data),
             wall_seconds=wall_seconds,
             active_seconds=active_seconds,
         )

@@ -67,7 +67,7 @@ def test_a_prompt_fits_the_context_window_or_raises_prompt_too_long(
         return
     assert size(form, messages) <= context_tokens - 500
     text = "\n".join(message.text for message in messages)
-    assert "You find the answer to a question" in text
+    assert "Answer the question by asking the sources" in text
     assert QUESTION in text
     assert next(message for message in messages if QUESTION in message.text).role == "user"
 

@@ -19,6 +19,10 @@ GOLDEN = Path(__file__).parent / "golden"
 TEMPLATES = Path(__file__).parents[3] / "reasoners" / "prompting" / "prompts"
 EVIDENCE = [{"position": 2, "thought": "I read.", "call": "read: Ada Reed", "text": "She is a ferry pilot."}]
 VALUES = {
+    "instruction": "Sort the message.",
+    "answer_kind": "json",
+    "schema": "{}",
+    "has_sources": True,
     "sources": "both",
     "finish": "finish",
     "max_calls": 4,
