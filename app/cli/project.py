@@ -53,6 +53,11 @@ def create(  # noqa: PLR0913 - every option of the verb is one parameter
     parts = services()
     if world is not None:
         read_world_metadata(parts.settings.worlds_folder, world)
+    registry, names = parts.tool_registry(), _parse_tool_names(parts.tool_registry(), chosen or "")
+    opened = parts.open_world(world or NO_WORLD)
+    for tool in registry.find_all(names).values():
+        if not tool.is_available_in(opened):
+            raise CommandError(tool.missing_source_message())
     # The usual guidelines speak of articles and graphs.
     usual = files("app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
     with parts.database.begin() as session:
@@ -61,7 +66,7 @@ def create(  # noqa: PLR0913 - every option of the verb is one parameter
             name,
             world or NO_WORLD,
             guidelines=_read_file(guidelines) if guidelines else usual,
-            tools=_parse_tool_names(parts.tool_registry(), chosen or ""),
+            tools=names,
             instruction=instruction or "",
             answer_format=_parse_answer_format(answer),
         )
