@@ -101,12 +101,16 @@ class Question(Base):
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
     @property
+    def attachments(self) -> dict[str, Any]:
+        """The texts and JSON values that belong to it, by name."""
+        attachments = self.details.get("attachments")
+        return attachments if isinstance(attachments, dict) else {}
+
+    @property
     def full_text(self) -> str:
         """The text with its attachments below it, each under its name, as people and agents read it."""
-        attachments = self.details.get("attachments")
-        if not isinstance(attachments, dict):
-            return self.text
-        return "\n\n".join([self.text, *(f"{name}:\n{_format_value(value)}" for name, value in attachments.items())])
+        attached = (f"{name}:\n{_format_value(value)}" for name, value in self.attachments.items())
+        return "\n\n".join([self.text, *attached])
 
 
 def _format_value(value: Any) -> str:

@@ -22,6 +22,8 @@ from db.types import dump_json, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
+COMPLETED_STATUSES = ("submitted", "approved")
+"""The statuses of traces that count as a person's answer."""
 DEFAULT_INSTRUCTION = "Answer the question by asking the sources with the tools."
 
 
@@ -135,6 +137,26 @@ class QuestionImportCounts:
 def list_projects(session: Session) -> list[Project]:
     """List all projects, the oldest first."""
     return list(session.scalars(select(Project).order_by(Project.created_at, Project.id)))
+
+
+def edit_project(  # noqa: PLR0913 - each is a field of the project
+    session: Session,
+    name: str,
+    *,
+    instruction: str | None = None,
+    answer_format: AnswerFormat | None = None,
+    guidelines: str | None = None,
+    overlap: int | None = None,
+) -> Project:
+    """Change the fields of a project that are given; its traces stay as they are."""
+    if overlap is not None and overlap < 1:
+        raise Conflict(f"{overlap} people cannot answer each question; the overlap is 1 or more")
+    project = get_project(session, name)
+    project.instruction = project.instruction if instruction is None else instruction.strip()
+    project.answer_format = project.answer_format if answer_format is None else answer_format.to_json()
+    project.guidelines = project.guidelines if guidelines is None else guidelines
+    project.overlap = project.overlap if overlap is None else overlap
+    return project
 
 
 def get_project(session: Session, name: str) -> Project:
@@ -347,7 +369,7 @@ def complete_assignment(session: Session, question_id: UUID, user_id: UUID) -> N
 
 def select_completed_traces() -> Select[Trace]:
     """Select the traces that count as a person's answer."""
-    return select(Trace).where(Trace.status.in_(("submitted", "approved")), Trace.author_id.is_not(None))
+    return select(Trace).where(Trace.status.in_(COMPLETED_STATUSES), Trace.author_id.is_not(None))
 
 
 def update_completed_count(session: Session, question_id: UUID) -> None:

@@ -1,16 +1,18 @@
-"""A person's queue of questions: reservations, which expire, keep two people from the same question."""
+"""A person's queue of questions: reservations, which expire, keep two people from one; and how far a project is."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import Case, ColumnElement, case, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace
-from db.projects import find_assignment, reserve_question, select_completed_traces
+from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, User
+from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
 from db.types import utc_now
 from db.users import require_role
@@ -222,3 +224,107 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
     )
     return ProjectProgress(done=done, total=total, completed_by_user=completed_by_user or 0, skipped=skipped or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorProgress:
+    """What one person has done in a project; `median_seconds` of completed traces, None if none was timed."""
+
+    name: str
+    completed: int
+    returned: int
+    drafts: int
+    median_seconds: float | None
+    last_seen: datetime
+
+
+def list_annotators(session: Session, project_id: UUID) -> list[AnnotatorProgress]:
+    """List the people with traces in the project, the one seen last first."""
+    seconds = func.coalesce(Trace.active_seconds, Trace.wall_seconds)
+    last_seen = func.coalesce(Trace.submitted_at, Trace.started_at)
+    rows = session.execute(
+        select(User.name, Trace.status, seconds, last_seen)
+        .join(Question, Question.id == Trace.question_id)
+        .join(User, User.id == Trace.author_id)
+        .where(Question.project_id == project_id)
+    )
+    people: dict[str, list[tuple[str, float | None, datetime]]] = {}
+    for name, status, spent, seen in rows:
+        people.setdefault(name, []).append((status, spent, seen))
+    progress = [_summarize_person(name, entries) for name, entries in people.items()]
+    return sorted(progress, key=lambda person: person.last_seen, reverse=True)
+
+
+def _summarize_person(name: str, entries: Sequence[tuple[str, float | None, datetime]]) -> AnnotatorProgress:
+    statuses = Counter(status for status, _, _ in entries)
+    times = [spent for status, spent, _ in entries if status in COMPLETED_STATUSES and spent is not None]
+    return AnnotatorProgress(
+        name,
+        completed=sum(statuses[status] for status in COMPLETED_STATUSES),
+        returned=statuses["rejected"],
+        drafts=statuses["draft"],
+        median_seconds=median(times) if times else None,
+        last_seen=max(seen for _, _, seen in entries),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionState:
+    """A question in the list of a project: its state, and the people with traces of it."""
+
+    question: Question
+    state: str
+    """approved, in review, returned, begun or open: the furthest that a person's trace of it came."""
+    people: tuple[str, ...]
+
+
+QUESTION_STATES = {"approved": "approved", "submitted": "in review", "rejected": "returned", "draft": "begun"}
+"""The state of a question by the status of its furthest trace."""
+OPEN = "open"
+
+
+def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
+    """Count the project's questions by state."""
+    reached = _reached_state()
+    counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
+    found = dict(session.execute(counts).tuples())
+    return {state: found.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
+
+
+def _reached_state() -> Case[str]:
+    """The state of a question."""
+    has_status = {
+        status: select(Trace.id)
+        .where(Trace.question_id == Question.id, Trace.author_id.is_not(None), Trace.status == status)
+        .exists()
+        for status in QUESTION_STATES
+    }
+    return case(*((has_status[status], name) for status, name in QUESTION_STATES.items()), else_=OPEN)
+
+
+def list_question_states(  # noqa: PLR0913 - conditions and the page of the list
+    session: Session,
+    project_id: UUID,
+    *,
+    text: str = "",
+    kind: str | None = None,
+    state: str | None = None,
+    after: int = 0,
+    limit: int = 25,
+) -> list[QuestionState]:
+    """List the project's questions after a position that match all conditions, in order."""
+    reached = _reached_state()
+    questions = select(Question, reached).where(Question.project_id == project_id, Question.position > after)
+    if text:
+        questions = questions.where(Question.text.icontains(text, autoescape=True))
+    if kind is not None:
+        questions = questions.where(Question.kind == kind)
+    if state is not None:
+        questions = questions.where(reached == state)
+    rows = session.execute(questions.order_by(Question.position).limit(limit)).all()
+    people: dict[UUID, dict[str, None]] = {}
+    authors = select(Trace.question_id, User.name).join(User, User.id == Trace.author_id)
+    ids = [question.id for question, _ in rows]
+    for question_id, name in session.execute(authors.where(Trace.question_id.in_(ids)).order_by(Trace.started_at)):
+        people.setdefault(question_id, {})[name] = None
+    return [QuestionState(question, name, tuple(people.get(question.id, {}))) for question, name in rows]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Table, bindparam, select, update
+from sqlalchemy import Table, bindparam, func, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import flag_modified
 
@@ -245,6 +245,17 @@ def load_traces(session: Session, ids: Iterable[UUID]) -> Iterator[TraceRecord]:
     for trace_id in ids:
         yield load_trace(session, trace_id)
         session.expunge_all()
+
+
+def count_traces(session: Session, project_id: UUID) -> dict[str, int]:
+    """Count the project's traces by status."""
+    counts = (
+        select(Trace.status, func.count())
+        .join(Question, Question.id == Trace.question_id)
+        .where(Question.project_id == project_id)
+        .group_by(Trace.status)
+    )
+    return dict(session.execute(counts).tuples())
 
 
 class TraceSummary(NamedTuple):

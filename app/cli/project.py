@@ -74,23 +74,27 @@ def create(  # noqa: PLR0913 - every option of the verb is one parameter
 
 
 @app.command()
-def edit(
+def edit(  # noqa: PLR0913 - every option of the verb is one parameter
     name: ProjectArgument,
     *,
     instruction: InstructionOption = None,
     answer: AnswerOption = None,
     guidelines: GuidelinesOption = None,
+    overlap: Annotated[int | None, typer.Option(min=1, help="How many people answer each question.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a project's instruction, answer format or guidelines; its traces stay as they are."""
-    if instruction is None and answer is None and guidelines is None:
-        raise typer.BadParameter("name what to change: --instruction, --answer or --guidelines.")
+    """Change a project's instruction, answer format, guidelines or overlap; its traces stay as they are."""
+    if instruction is None and answer is None and guidelines is None and overlap is None:
+        raise typer.BadParameter("name what to change: --instruction, --answer, --guidelines or --overlap.")
     with services().database.begin() as session:
-        project = projects.get_project(session, name)
-        project.instruction = project.instruction if instruction is None else instruction.strip()
-        if answer is not None:
-            project.answer_format = _parse_answer_format(answer).to_json()
-        project.guidelines = _read_file(guidelines) if guidelines else project.guidelines
+        project = projects.edit_project(
+            session,
+            name,
+            instruction=instruction,
+            answer_format=None if answer is None else _parse_answer_format(answer),
+            guidelines=_read_file(guidelines) if guidelines else None,
+            overlap=overlap,
+        )
         count = projects.count_questions(session, project.id)
         emit(_project_to_json(project, count), "\n".join(_project_lines(project, count)), as_json=as_json)
 

@@ -108,16 +108,11 @@ def import_file(
     as_json: AsJson = False,
 ) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
-    report = TraceImportReport()
     try:
         with services().database.begin() as session:
-            for record in read_traces(file, format_name):
-                report.add(record, partial(merge_trace, session))
-    except FormatError as error:
+            report = import_traces(session, file, format_name)
+    except (FormatError, StoreError) as error:
         raise CommandError(f"{error}; no trace was imported") from error
-    except StoreError as error:
-        location = f"{file}, record {report.read_count + 1}"
-        raise CommandError(f"{location}: {error}; no trace was imported") from error
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
 
 
@@ -163,6 +158,17 @@ class TraceImportReport:
         yield from (f"differs from the stored trace, which was kept: {trace_id}" for trace_id in self.differing)
         yield from (f"refused: {refusal.place}: {refusal.reason}" for refusal in self.refused)
         yield from (f"note: {remark.place}: {remark.text}" for remark in self.remarks)
+
+
+def import_traces(session: Any, file: Path, format_name: str = "auto") -> TraceImportReport:
+    """Merge all traces of the file into the store; FormatError and StoreError name the record that cannot be stored."""
+    report = TraceImportReport()
+    for record in read_traces(file, format_name):
+        try:
+            report.add(record, partial(merge_trace, session))
+        except StoreError as error:
+            raise StoreError(f"{file}, record {report.read_count + 1}: {error}") from error
+    return report
 
 
 @app.command("export")

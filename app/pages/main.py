@@ -78,6 +78,19 @@ PAGES = (
         },
     ),
     PageEntry(
+        "project",
+        "Project",
+        ":material/folder_open:",
+        shortcuts={
+            "Alt+1 … Alt+3": "Choose the view of the project",
+            "Alt+N": "Create a project",
+            "Alt+U": "Import questions",
+            "Alt+I": "Import traces",
+            "Alt+E": "Export traces",
+            "Ctrl+Enter": "Save the settings",
+        },
+    ),
+    PageEntry(
         "library",
         "Library",
         ":material/auto_stories:",

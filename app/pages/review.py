@@ -9,7 +9,7 @@ from app.services import services as process_services
 from app.widgets.notebook import compare_on_request, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project
+from app.widgets.queue import choose_project, current_project, show_task
 from app.widgets.step_notes import show_requested_note_dialog
 from db import attempts, review, traces, users
 from db.database import Database, StoreError
@@ -114,6 +114,7 @@ def _format_duration(seconds: float) -> str:
 def show_review(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
     """Draw one trace with the gold answer, its earlier judgements, and the buttons Approve and Return."""
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
+    show_task(record)
     gold = ", ".join(answer["text"] for answer in record.question.gold_answers) or "unknown"
     fork_position = record.trace.parent_position
     fork_label = f"forked at step {fork_position}" if fork_position else "a restart of another trace"

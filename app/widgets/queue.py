@@ -239,8 +239,8 @@ def show_queue_header(
                 f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
             )
             st.markdown(
-                f"{position_text} · {progress.done} done, {progress.completed_by_user} by you · "
-                f"world: {escape_markdown(shown_project.world)}",
+                f"{position_text} · {progress.done} done, {progress.completed_by_user} by you"
+                + (f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""),
                 width="stretch",
             )
             label = f"My queue :orange-badge[{returned} returned]" if returned else "My queue"
@@ -259,6 +259,18 @@ def show_queue_header(
                 st.html(f"<h1>{escape_html(record.question.text)}</h1>")
             else:
                 _show_queue_empty(progress)
+
+
+def show_task(record: TraceRecord) -> None:
+    """Draw what the question has beside its text: the instruction of the project, and its attachments."""
+    if record.project.instruction:
+        st.caption(escape_markdown(record.project.instruction))
+    for name, value in record.question.attachments.items():
+        with st.expander(escape_markdown(name), expanded=True):
+            if isinstance(value, str):
+                st.text(value)
+            else:
+                st.json(value)
 
 
 def _show_queue_empty(progress: queue.ProjectProgress) -> None:

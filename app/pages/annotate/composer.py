@@ -3,6 +3,7 @@
 Fields hold text until the step is run; `parse_arguments` converts it to typed values.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ import streamlit as st
 
 from app.widgets.page_layout import escape_markdown
 from db.models import Draft
+from db.projects import AnswerFormat, AnswerKind
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
-from tools.arguments import Parameter
+from db.types import dump_json
+from tools.arguments import Parameter, parse_parameters
 from tools.tool import SourceKind, Tool
 from worlds.terms import format_node, format_predicate
 
@@ -49,6 +52,11 @@ def field_label(parameter: Parameter) -> str:
 def argument_field_name(tool: Tool, parameter: Parameter) -> str:
     """The name of the argument's field in the form and in drafts."""
     return f"arg_{tool.name}_{parameter.name}"
+
+
+def value_field_name(parameter: Parameter) -> str:
+    """The name of the field of a part of the answer in the form and in drafts."""
+    return f"value_{parameter.name}"
 
 
 def widget_css_class(key: str) -> str:
@@ -211,6 +219,43 @@ class StepComposer:
         }
         return {name: str(value or "").strip() for name, value in values.items()}
 
+    @property
+    def answer_format(self) -> AnswerFormat:
+        """The format of the project's answers."""
+        return AnswerFormat.from_json(self.record.project.answer_format)
+
+    @property
+    def answer_parameters(self) -> tuple[Parameter, ...]:
+        """The fields of an answer that is a JSON object, as its schema describes them; () for other answers."""
+        schema = self.answer_format.schema
+        return parse_parameters(schema) if schema.get("type") == "object" else ()
+
+    @property
+    def answer_fields(self) -> dict[str, tuple[str, str]]:
+        """The text fields of the answer form by name, each with label and placeholder."""
+        sources = {tool.source for tool in self.tools}
+        kind = self.answer_format.kind
+        shown = {
+            "answer_text": kind == AnswerKind.TEXT and bool(sources & {SourceKind.TEXT, SourceKind.WEB}),
+            "answer_graph": kind == AnswerKind.TEXT and SourceKind.GRAPH in sources,
+            "final_answer": kind != AnswerKind.NONE and not self.answer_parameters,
+            "final_thought": True,
+        }
+        fields = {name: field for name, field in ANSWER_FIELDS.items() if shown[name]}
+        if kind == AnswerKind.JSON and not self.answer_parameters:
+            fields["final_answer"] = ("Answer as JSON", f"A value of {dump_json(self.answer_format.schema)}"[:200])
+        return fields
+
+    def answer(self) -> str:
+        """The final answer as typed, or the JSON object of its fields; raises ValueError, which names a wrong field."""
+        if not self.answer_parameters:
+            return self.field_values().get("final_answer", "").strip()
+        values = {p.name: st.session_state.get(self.key(value_field_name(p))) for p in self.answer_parameters}
+        texts = {name: str(value or "").strip() for name, value in values.items()}
+        if missing := [field_label(p) for p in self.answer_parameters if p.required and not texts[p.name]]:
+            raise ValueError(f"fill in {' and '.join(missing)}")
+        return dump_json(parse_arguments(self.answer_parameters, texts))
+
     def start_next_step(self) -> None:
         """Begin a new step with empty fields."""
         st.session_state[f"slot_{self.scope}"] = st.session_state.get(f"slot_{self.scope}", 0) + 1
@@ -228,8 +273,18 @@ def seed_composer(composer: StepComposer, draft: Draft | None, returned: Returne
     if returned is not None:
         for name in ANSWER_FIELDS:
             st.session_state.setdefault(composer.key(name), getattr(returned.trace, name) or "")
+        _seed_answer_object(composer, returned.trace.final_answer)
     st.session_state.setdefault(composer.key("tool"), _suggest_tool(composer))
     st.session_state.setdefault(composer.key("mode"), "step")
+
+
+def _seed_answer_object(composer: StepComposer, answer: str | None) -> None:
+    """Fill the fields of an answer that is a JSON object."""
+    values = json.loads(answer) if composer.answer_parameters and answer else {}
+    for parameter in composer.answer_parameters:
+        if parameter.name in values:
+            key = composer.key(value_field_name(parameter))
+            st.session_state.setdefault(key, parameter.format(values[parameter.name]))
 
 
 def _suggest_tool(composer: StepComposer) -> str:
@@ -290,8 +345,14 @@ def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
 
 def show_answer_form(composer: StepComposer) -> None:
     """Draw the answer form."""
-    for name, (label, hint) in ANSWER_FIELDS.items():
-        if name == "final_thought":
+    for parameter in composer.answer_parameters:
+        default = "" if parameter.default is None else parameter.format(parameter.default)
+        show_argument_field(parameter, composer.key(value_field_name(parameter)), field_label(parameter), default)
+    is_json = composer.answer_format.kind == AnswerKind.JSON
+    for name, (label, hint) in composer.answer_fields.items():
+        if name == "final_answer" and is_json:
+            st.text_area(label, key=composer.key(name), placeholder=hint, height=120)
+        elif name == "final_thought":
             st.text_area(label, key=composer.key(name), placeholder=hint, height=90)
         else:
             st.text_input(label, key=composer.key(name), placeholder=hint)
@@ -300,6 +361,8 @@ def show_answer_form(composer: StepComposer) -> None:
 def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str | None) -> str | None:
     """Put a clicked value into the form; returns an error message if no field accepts it."""
     if composer.mode == "answer":
+        if "final_answer" not in composer.answer_fields:
+            return _insert_into_object(composer, value)
         source = next((tool.source for tool in composer.tools if tool.name == source_tool), None)
         source_field = "answer_graph" if source is SourceKind.GRAPH else "answer_text"
         st.session_state[composer.key(source_field)] = value
@@ -329,6 +392,16 @@ def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str
     return None
 
 
+def _insert_into_object(composer: StepComposer, value: str) -> str | None:
+    """Put a clicked value into the first empty text field of an answer; returns an error message if there is none."""
+    for parameter in composer.answer_parameters:
+        key = composer.key(value_field_name(parameter))
+        if parameter.kind == "text" and not st.session_state.get(key):
+            st.session_state[key] = value
+            return None
+    return "No empty field of the answer takes this value; empty one, then click the value again."
+
+
 def _accepts_kind(parameter: Parameter, kind: str) -> bool:
     if parameter.kind == "list":
         return (
@@ -341,6 +414,10 @@ def _accepts_kind(parameter: Parameter, kind: str) -> bool:
 
 def typed_field_classes(composer: StepComposer) -> dict[str, str]:
     """The typed fields of the open form by name, each with the CSS class of its widget."""
-    typed_fields = [argument_field_name(composer.tool, p) for p in composer.tool.parameters if not parameter_options(p)]
-    names = list(ANSWER_FIELDS) if composer.mode == "answer" else ["thought", *typed_fields]
+    if composer.mode == "answer":
+        values = [value_field_name(p) for p in composer.answer_parameters if not parameter_options(p)]
+        names = [*values, *composer.answer_fields]
+    else:
+        arguments = [p for p in composer.tool.parameters if not parameter_options(p)]
+        names = ["thought", *(argument_field_name(composer.tool, parameter) for parameter in arguments)]
     return {name: widget_css_class(composer.key(name)) for name in names}

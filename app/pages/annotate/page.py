@@ -25,7 +25,14 @@ from app.widgets.notebook import show_trace
 from app.widgets.observation import name_lookup
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import current_user
-from app.widgets.queue import OpenedTrace, current_trace, fork_returned_trace, open_next_question, show_queue_header
+from app.widgets.queue import (
+    OpenedTrace,
+    current_trace,
+    fork_returned_trace,
+    open_next_question,
+    show_queue_header,
+    show_task,
+)
 from app.widgets.step_notes import show_requested_note_dialog
 from db import queue, recording, review, users, verifications
 from db.database import Database, StoreError
@@ -167,6 +174,7 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
         if workbench.is_editable:
             seed_composer(workbench.composer, workbench.recorder.draft, workbench.returned)
         with left:
+            show_task(workbench.recorder.record)
             show_trace(
                 workbench.recorder.record,
                 editable=workbench.is_editable,

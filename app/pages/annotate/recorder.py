@@ -152,8 +152,13 @@ class AnnotationRecorder:
     def submit(self, composer: StepComposer) -> bool:
         """Submit the trace for review; if that is refused, set a notice and return False."""
         fields = composer.field_values()
+        try:
+            final_answer = composer.answer()
+        except ValueError as error:
+            st.session_state["notice"] = str(error)
+            return False
         answers = recording.TraceAnswers(
-            final_answer=fields.get("final_answer", "").strip(),
+            final_answer=final_answer,
             answer_text=fields.get("answer_text", "").strip() or None,
             answer_graph=fields.get("answer_graph", "").strip() or None,
             final_thought=fields.get("final_thought", "").strip() or None,

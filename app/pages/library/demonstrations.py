@@ -4,8 +4,9 @@ The same filters apply to the list, to freezing and to exporting.
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
@@ -17,9 +18,11 @@ from app.widgets.page_layout import escape_html, escape_markdown, format_sentenc
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter, list_matching_ids
+from db.trace_record import TraceRecord
 from db.traces import load_trace, load_traces
 from fewshot_library.formats import FORMATS, find_writer, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
+from runs.services import Services
 
 MAX_EXPORTED = 5_000
 """Maximum demonstrations that the page exports; the command line writes more, directly to disk."""
@@ -42,6 +45,27 @@ def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter
     st.markdown(
         f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(conditions)}"
     )
+    command = "showhow library export FILE" + (f" --library {library.reference}" if library.reference else "")
+    show_export(
+        library.services,
+        count,
+        lambda session: load_traces(session, list_matching_ids(session, conditions, library.id)),
+        _export_file_name(library),
+        command,
+    )
+
+
+def show_export(
+    services: Services,
+    count: int,
+    load: Callable[[Any], Iterable[TraceRecord]],
+    file_name: str,
+    command: str,
+) -> None:
+    """Ask for the format, write the traces that `load` reads, list the losses and offer the download.
+
+    `command` writes more of them than a page can, without its format.
+    """
     name = st.selectbox(
         "Format",
         writable_formats(),
@@ -49,25 +73,22 @@ def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter
         format_func=lambda format_name: f"{format_name}: {FORMATS[format_name].purpose}",
     )
     if count > MAX_EXPORTED:
-        st.info(
-            f"The page exports up to {MAX_EXPORTED:,}. For more: `showhow library export FILE --format {name}"
-            + (f" --library {library.reference}`" if library.reference else "`")
-        )
+        st.info(f"The page exports up to {MAX_EXPORTED:,}. For more: `{command} --format {name}`")
         return
     with st.spinner("Writing …"):
         try:
-            export_file = _write_export(library, conditions, name)
+            export_file = _write_export(services, load, name)
         except (FormatError, StoreError) as error:
             st.error(format_sentence(str(error)))
             return
     _show_losses(export_file.losses)
     if not export_file.losses.written:
-        st.warning("This format cannot represent any of these demonstrations. Choose another one.")
+        st.warning("This format cannot represent any of these traces. Choose another one.")
         return
     st.download_button(
         f"Download {pluralize(export_file.losses.written, 'trace')}",
         export_file.content,
-        f"{_export_file_name(library)}.{_file_extension(name, export_file.content)}",
+        f"{file_name}.{_file_extension(name, export_file.content)}",
         key="download",
         type="primary",
         on_click="ignore",
@@ -81,12 +102,10 @@ def describe_filter(conditions: DemonstrationFilter) -> str:
     return escape_markdown(", ".join(parts)) if parts else "no filter"
 
 
-def _write_export(library: SelectedLibrary, conditions: DemonstrationFilter, name: str) -> ExportFile:
+def _write_export(services: Services, load: Callable[[Any], Iterable[TraceRecord]], name: str) -> ExportFile:
     # A file, since some formats seek, and since the content should not be in memory twice.
-    services = library.services
     with tempfile.TemporaryFile() as file, services.database.read() as session:
-        ids = list_matching_ids(session, conditions, library.id)
-        losses = find_writer(name)(build_export(services.tool_registry(), session, load_traces(session, ids)), file)
+        losses = find_writer(name)(build_export(services.tool_registry(), session, load(session)), file)
         file.seek(0)
         return ExportFile(file.read(), losses)
 

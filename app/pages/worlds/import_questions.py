@@ -1,4 +1,4 @@
-"""The dialog with which an administrator imports a file of questions into a project over the open world.
+"""The dialog with which an administrator imports a file of questions into a project.
 
 It shows the format, the counts, what cannot be read and the first questions before anything is stored.
 """
@@ -13,7 +13,6 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from app.cli.questions import import_
 from app.jobs import create_upload_folder
 from app.pages.worlds.create_world import read_verb_options, require_administrator, write_upload
-from app.pages.worlds.world_choice import SelectedWorld
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import projects
@@ -22,6 +21,7 @@ from db.models import User
 from evaluation.datasets import QUESTION_FORMATS, open_question_file
 from evaluation.datasets.reader import AUTO, QuestionSurvey
 from evaluation.value_format import format_count
+from runs.services import Services
 from worlds.folder import WorldError
 
 EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "gz"]
@@ -32,10 +32,10 @@ _SURVEY_KEY = "question_survey"
 
 
 @st.dialog("Import questions", width="large")
-def show_question_import(world: SelectedWorld, person: User) -> None:
-    """Ask for the file and its format, show what it contains, and add its questions to a project."""
+def show_question_import(services: Services, person: User, project_name: str, world: str) -> None:
+    """Ask for the file and its format, show what it contains, and add its questions to a project over the world."""
     help_of = {name: option.help for name, option in read_verb_options(import_).items()}
-    project = st.text_input("Project", _default_project(world), key="questions_project", help="A new one is created.")
+    project = st.text_input("Project", project_name, key="questions_project", help="A new one is created.")
     upload = st.file_uploader("Questions", EXTENSIONS, key="questions_file")
     format_column, language_column, split_column = st.columns([2, 1, 1])
     with format_column:
@@ -48,7 +48,7 @@ def show_question_import(world: SelectedWorld, person: User) -> None:
     if upload is None:
         st.caption("JSON, JSON Lines or CSV, also gzipped.")
         return
-    survey = _survey_upload(world, upload, form, language)
+    survey = _survey_upload(services, upload, form, language)
     if isinstance(survey, str):
         st.error(format_sentence(survey))
         return
@@ -60,8 +60,11 @@ def show_question_import(world: SelectedWorld, person: User) -> None:
     label = f"Import {format_count(survey.questions, 'question')}"
     if st.button(label, key="questions_import_now", type="primary", disabled=not is_allowed):
         try:
-            require_administrator(world.services, person)
-            counts = _import_upload(world, upload, (form, language, split), project.strip())
+            require_administrator(services, person)
+            with stored_upload(services, upload, EXTENSIONS) as file, services.database.begin() as session:
+                stored = projects.get_or_create_project(session, project.strip(), world=world)
+                records = open_question_file(file, form, language).iter_records(split or None)
+                counts = projects.add_questions(session, stored.id, records)
         except (StoreError, WorldError) as error:
             st.error(format_sentence(str(error)))
         else:
@@ -69,39 +72,32 @@ def show_question_import(world: SelectedWorld, person: User) -> None:
             st.success(escape_markdown(f"{project.strip()}: {added} added, {counts.existing:,} existed already."))
 
 
-def _default_project(world: SelectedWorld) -> str:
-    """The first project over this world; its name for a new one."""
-    with world.services.database.read() as session:
-        names = (project.name for project in projects.list_projects(session) if project.world == world.name)
-        return next(names, world.name)
-
-
 def _format_label(name: str) -> str:
     return "Detected from the file" if name == AUTO else f"{name}: {QUESTION_FORMATS[name].title}"
 
 
 @contextmanager
-def _stored_upload(world: SelectedWorld, upload: UploadedFile) -> Iterator[Path]:
+def stored_upload(services: Services, upload: UploadedFile, extensions: list[str]) -> Iterator[Path]:
     """The upload as a file, which is removed at the end."""
-    uploads = world.services.settings.uploads_folder
+    uploads = services.settings.uploads_folder
     try:
-        scratch = create_upload_folder(uploads, world.name)
+        scratch = create_upload_folder(uploads, "upload")
     except OSError as error:
         raise WorldError(f"The upload cannot be stored in {uploads} ({error.strerror}).") from error
     try:
-        yield write_upload(upload, scratch.path / "questions", EXTENSIONS)
+        yield write_upload(upload, scratch.path / "upload", extensions)
     finally:
         scratch.remove()
 
 
-def _survey_upload(world: SelectedWorld, upload: UploadedFile, form: str, language: str) -> QuestionSurvey | str:
+def _survey_upload(services: Services, upload: UploadedFile, form: str, language: str) -> QuestionSurvey | str:
     """What an import would store, or why it would store nothing; made again only after a change of the form."""
     survey_key = (upload.file_id, form, language)
     cached = st.session_state.get(_SURVEY_KEY)
     if cached is None or cached[0] != survey_key:
         survey: QuestionSurvey | str
         try:
-            with st.spinner("Reading the questions …"), _stored_upload(world, upload) as file:
+            with st.spinner("Reading the questions …"), stored_upload(services, upload, EXTENSIONS) as file:
                 survey = _survey_file(file, upload.name, form, language)
         except WorldError as error:
             survey = str(error)
@@ -116,16 +112,6 @@ def _survey_file(file: Path, name: str, form: str, language: str) -> QuestionSur
     except WorldError as error:
         # The person knows the file by the name that it was uploaded with.
         return str(error).replace(str(file), name)
-
-
-def _import_upload(
-    world: SelectedWorld, upload: UploadedFile, options: tuple[str, str, str], project: str
-) -> projects.QuestionImportCounts:
-    form, language, split = options
-    with _stored_upload(world, upload) as file, world.services.database.begin() as session:
-        stored = projects.get_or_create_project(session, project, world=world.name)
-        records = open_question_file(file, form, language).iter_records(split or None)
-        return projects.add_questions(session, stored.id, records)
 
 
 def _show_survey(survey: QuestionSurvey) -> None:

@@ -19,11 +19,13 @@ from db import projects, recording, users
 from db.database import StoreError
 from db.models import Project, User
 from db.trace_record import TraceRecord
-from db.users import ADMIN
+from db.users import ADMIN, require_role
+from evaluation.datasets import open_question_file
 from evaluation.datasets.record import parse_question
 from evaluation.demonstration_reruns import make_world_gold_trace
 from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary, format_needs
+from worlds.folder import WorldError
 
 GOLD_TRACE_KEY = "gold_trace"
 """Session key of the last gold trace, stored with the build of the world and the question id."""
@@ -233,10 +235,8 @@ ANY = "any"
 
 def show_world_questions(world: SelectedWorld, person: User) -> None:
     """Show filters, the list on the left, and the open question on the right."""
-    if ADMIN in person.roles and st.button(
-        "Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"
-    ):
-        show_question_import(world, person)
+    if ADMIN in person.roles:
+        _show_administration(world, person)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:
@@ -256,6 +256,34 @@ def show_world_questions(world: SelectedWorld, person: User) -> None:
         _show_list(world, questions_shown, chosen)
     with right:
         show_gold_question(world, questions.load_row(chosen), person)
+
+
+def _show_administration(world: SelectedWorld, person: User) -> None:
+    """Draw the buttons that fill a project: with a file, or with all questions of the world."""
+    with world.services.database.read() as session:
+        names = [project.name for project in projects.list_projects(session) if project.world == world.name]
+    with st.container(horizontal=True, gap="small"):
+        if st.button("Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"):
+            show_question_import(world.services, person, names[0] if names else world.name, world.name)
+        if (world.folder / QUESTIONS_FILE).is_file() and st.button(
+            "Make a project of these questions", key="make_project", icon=":material/create_new_folder:"
+        ):
+            _make_project(world, person)
+
+
+def _make_project(world: SelectedWorld, person: User) -> None:
+    """Create a project with all questions of the world, and open it."""
+    try:
+        with world.services.database.begin() as session:
+            require_role(session, users.register_user(session, person.name).id, ADMIN)
+            project = _create_project(session, world.name)
+            questions = open_question_file(world.folder / QUESTIONS_FILE).iter_records()
+            projects.add_questions(session, project.id, questions)
+            parameters = {"you": person.name, "project": project.name}
+    except (StoreError, WorldError) as error:
+        st.error(format_sentence(str(error)))
+    else:
+        st.switch_page("project.py", query_params=parameters)
 
 
 def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[QuestionSummary]:

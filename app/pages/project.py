@@ -1,0 +1,383 @@
+"""The Project page: choose or create a project, see how far it is, list its questions, and set what it asks for.
+
+Files of questions and traces are imported and exported here, with what cannot be read or represented.
+"""
+
+import json
+import shlex
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from app.cli.traces import TraceImportReport, import_traces
+from app.pages.library.demonstrations import show_export
+from app.pages.main import shortcuts_of
+from app.pages.worlds.create_world import require_administrator
+from app.pages.worlds.import_questions import show_question_import, stored_upload
+from app.services import services as process_services
+from app.widgets.choices import choose_tools, pluralize
+from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, show_shortcuts_button
+from app.widgets.person import current_user, show_user_menu
+from app.widgets.queue import choose_project, current_project
+from app.widgets.table import TableCell, show_table
+from db import projects, queue, recording, users
+from db.database import StoreError
+from db.models import Project, User
+from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.trace_record import TRACE_STATUSES
+from db.traces import count_traces, iterate_traces
+from db.users import ADMIN
+from evaluation.value_format import format_seconds
+from fewshot_library.formats.format import FormatError
+from runs.services import Services
+from worlds.folder import WorldError, list_world_names
+from worlds.open import NO_WORLD
+
+VIEWS = {"overview": "Overview", "questions": "Questions", "settings": "Settings"}
+PAGE_SIZE = 25
+TRACE_EXTENSIONS = ["jsonl", "json", "txt", "parquet", "gz", "eval"]
+MAX_SHOWN_LINES = 20
+ANSWER_LABELS = {
+    AnswerKind.TEXT: "Free text",
+    AnswerKind.JSON: "A JSON value that fits a schema",
+    AnswerKind.NONE: "None: the work is done by the tools",
+}
+ANY = "any"
+_EXAMPLE_SCHEMA = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+
+
+def show_header(services: Services, project: Project | None, person: User) -> None:
+    """Draw the top of the page: the project, and what can be done with it."""
+    is_administrator = ADMIN in person.roles
+    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        choose_project(services.database)
+        st.markdown("", width="stretch")
+        if is_administrator and st.button("New project", key="new_project", shortcut="Alt+N", icon=":material/add:"):
+            _show_creation(services, person)
+        if project is not None and is_administrator:
+            if st.button("Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"):
+                show_question_import(services, person, project.name, project.world)
+            if st.button("Import traces", key="import_traces", shortcut="Alt+I", icon=":material/upload_file:"):
+                _show_trace_import(services, person)
+        if project is not None and st.button("Export", key="export", shortcut="Alt+E", icon=":material/download:"):
+            _show_export(services, project)
+        show_shortcuts_button(shortcuts_of("project"))
+        show_user_menu(person)
+
+
+@st.dialog("New project", width="large")
+def _show_creation(services: Services, person: User) -> None:
+    """Ask for the name, the world and the tools, and create the project."""
+    name = st.text_input("Name", key="project_new_name").strip()
+    worlds = list_world_names(services.settings.worlds_folder)
+    world = st.selectbox(
+        "World",
+        [*worlds, NO_WORLD],
+        key="project_new_world",
+        format_func=lambda name: name or "No world: tools of others",
+    )
+    registry = services.tool_registry()
+    opened = None
+    try:
+        opened = services.open_world(world)
+    except WorldError as error:
+        st.error(format_sentence(str(error)))
+    offered = [tool for tool in registry.all_tools().values() if opened is None or tool.is_available_in(opened)]
+    titles = {tool.name: tool.title for tool in offered}
+    tools = st.multiselect(
+        "Tools",
+        titles,
+        key="project_new_tools",
+        format_func=lambda name: f"{titles[name]} ({name})",
+        placeholder="All built-in tools" if world else "Choose at least one tool",
+    )
+    if not offered:
+        st.caption(f"No tools of others are declared yet: write {escape_markdown(str(services.tools_path))} first.")
+    instruction = st.text_area(
+        "Instruction", key="project_new_instruction", height=80, placeholder=DEFAULT_INSTRUCTION, max_chars=2_000
+    )
+    if st.button("Create", key="project_create", type="primary", shortcut="Ctrl+Enter"):
+        guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
+        try:
+            require_administrator(services, person)
+            with services.database.begin() as session:
+                projects.create_project(
+                    session, name, world, guidelines=guidelines, tools=tools, instruction=instruction
+                )
+        except StoreError as error:
+            st.error(format_sentence(str(error)))
+        else:
+            st.query_params["project"] = name
+            st.query_params["view"] = "settings"
+            st.rerun()
+
+
+def show_overview(services: Services, project: Project) -> None:
+    """Draw the progress of the project and what each person has done."""
+    with services.database.read() as session:
+        progress = queue.measure_progress(session, project.id, project.id)
+        states = queue.count_question_states(session, project.id)
+        people = queue.list_annotators(session, project.id)
+    if not progress.total:
+        st.info(
+            "This project has no questions yet. An administrator imports a file of questions with the button above."
+        )
+        return
+    share = progress.done / progress.total
+    st.progress(share, f"{progress.done:,} of {pluralize(progress.total, 'question')} done")
+    with st.container(horizontal=True, key="project_figures"):
+        for state, count in states.items():
+            st.metric(state.capitalize(), f"{count:,}", width="content")
+    if not people:
+        st.info("Nobody has worked on this project yet. The Annotate page gives out its questions.")
+        return
+    rows = [
+        [
+            TableCell(entry.name, whole=True),
+            TableCell(f"{entry.completed:,}", number=True),
+            TableCell(f"{entry.returned:,}", number=True),
+            TableCell(f"{entry.drafts:,}", number=True),
+            TableCell("-" if entry.median_seconds is None else format_seconds(entry.median_seconds), number=True),
+            TableCell(f"{entry.last_seen:%Y-%m-%d %H:%M} UTC", whole=True),
+        ]
+        for entry in people
+    ]
+    columns = ("annotator", "done", "returned", "drafts", "median time", "last seen")
+    show_table(columns, rows, key="annotators", label="What each person has done")
+
+
+def show_questions(services: Services, project: Project) -> None:
+    """Draw the filters and the list of questions; a click opens a question for annotation."""
+    with services.database.read() as session:
+        kinds = projects.list_question_kinds(session, [project.name])
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        text = st.text_input("Search", key="question_text", width=320).strip()
+        kind = st.selectbox("Kind", [ANY, *kinds], key="question_kind", width=220) if kinds else ANY
+        states = [ANY, *queue.QUESTION_STATES.values(), queue.OPEN]
+        state = st.selectbox("Status", states, key="question_state", width=160)
+    conditions = (project.id, text, kind, state)
+    if st.session_state.get("question_conditions") != conditions:
+        st.session_state["question_conditions"], st.session_state["question_pages"] = conditions, [0]
+    pages: list[int] = st.session_state["question_pages"]
+    with services.database.read() as session:
+        listed = queue.list_question_states(
+            session,
+            project.id,
+            text=text,
+            kind=None if kind == ANY else kind,
+            state=None if state == ANY else state,
+            after=pages[-1],
+            limit=PAGE_SIZE + 1,
+        )
+    if not listed:
+        st.info("No matches. Try fewer filters." if any((text, kind != ANY, state != ANY)) else "No questions yet.")
+        return
+    rows = [
+        [
+            TableCell(f"{entry.question.position}", number=True),
+            TableCell(entry.question.text, go=str(entry.question.id)),
+            TableCell(entry.question.kind or "", whole=True),
+            TableCell(entry.state, whole=True),
+            TableCell(", ".join(entry.people)),
+            TableCell("; ".join(str(gold["text"]) for gold in entry.question.gold_answers[:3])),
+        ]
+        for entry in listed[:PAGE_SIZE]
+    ]
+    columns = ("no.", "question", "kind", "status", "who", "gold")
+    show_table(columns, rows, key="project_questions", label="Questions", go=_request_question)
+    with st.container(horizontal=True, gap="small"):
+        st.button("Previous", key="questions_previous", disabled=len(pages) == 1, on_click=_go_back)
+        last = listed[PAGE_SIZE - 1].question.position if len(listed) > PAGE_SIZE else 0
+        st.button("Next", key="questions_next", disabled=not last, on_click=pages.append, args=(last,))
+
+
+def _go_back() -> None:
+    st.session_state["question_pages"].pop()
+
+
+def _request_question(question_id: str) -> None:
+    st.session_state["open_question"] = question_id
+
+
+def open_question(services: Services, project: Project, question_id: UUID, person: User) -> None:
+    """Open the person's draft of the question on the Annotate page, or begin one."""
+    try:
+        with services.database.begin() as session:
+            author = users.register_user(session, person.name)
+            trace = recording.start_trace(session, question_id, author.id)
+            parameters = {"you": person.name, "project": project.name, "trace": str(trace.id)}
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
+    else:
+        st.switch_page("annotate/page.py", query_params=parameters)
+
+
+def show_settings(services: Services, project: Project, person: User) -> None:
+    """Draw what the project asks for; every part is saved by its own button."""
+    if ADMIN not in person.roles:
+        st.caption("An administrator of this server can change these settings.")
+        st.markdown(f"**Instruction:** {escape_markdown(project.instruction or DEFAULT_INSTRUCTION)}")
+        st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
+        return
+    world = f"over the world {project.world}" if project.world else "without a world"
+    st.caption(f"A project {escape_markdown(world)}.")
+    identity = project.id.hex
+    left, right = st.columns([1, 1], gap="large")
+    with left:
+        instruction = st.text_area(
+            "Instruction",
+            project.instruction,
+            key=f"instruction_{identity}",
+            height=90,
+            placeholder=DEFAULT_INSTRUCTION,
+            help="What people and agents are told to do, in a sentence or two.",
+        )
+        overlap = st.number_input(
+            "People per question",
+            min_value=1,
+            max_value=1_000,
+            value=max(project.overlap, 1),
+            key=f"overlap_{identity}",
+        )
+        answer_format = _choose_answer_format(project)
+    with right:
+        guidelines = st.text_area("Guidelines (Markdown)", project.guidelines, key=f"guidelines_{identity}", height=220)
+        with st.expander("Preview"):
+            st.markdown(disarm_images(guidelines) or "This project has no guidelines.")
+    if st.button("Save", key="save_project", type="primary", shortcut="Ctrl+Enter"):
+        try:
+            require_administrator(services, person)
+            with services.database.begin() as session:
+                projects.edit_project(
+                    session,
+                    project.name,
+                    instruction=instruction,
+                    answer_format=AnswerFormat.from_json(answer_format()),
+                    guidelines=guidelines,
+                    overlap=int(overlap),
+                )
+        except (StoreError, ValueError) as error:
+            st.error(format_sentence(str(error)))
+        else:
+            st.toast("Saved.", icon=":material/check:")
+    if notice := st.session_state.pop("notice", None):
+        st.error(format_sentence(notice))
+    choose_tools(services, project)
+
+
+def _choose_answer_format(project: Project) -> Callable[[], dict[str, Any]]:
+    """Draw the choice of the format of answers; the returned function reads it, and raises ValueError for bad JSON."""
+    stored = AnswerFormat.from_json(project.answer_format)
+    kinds = list(ANSWER_LABELS)
+    kind = st.radio(
+        "Answers", kinds, kinds.index(stored.kind), format_func=ANSWER_LABELS.get, key=f"answers_{project.id.hex}"
+    )
+    if kind != AnswerKind.JSON:
+        return lambda: AnswerFormat(kind).to_json()
+    written = json.dumps(stored.schema or _EXAMPLE_SCHEMA, ensure_ascii=False, indent=2)
+    schema = st.text_area("JSON Schema", written, key=f"schema_{project.id.hex}", height=200)
+
+    def read() -> dict[str, Any]:
+        try:
+            parsed = json.loads(schema)
+        except ValueError as error:
+            raise ValueError(f"the schema is not JSON: {error}") from error
+        if not isinstance(parsed, dict):
+            raise ValueError("the schema is not a JSON object")  # noqa: TRY004 - shown as bad input like the others
+        return {"kind": kind, "schema": parsed}
+
+    return read
+
+
+@st.dialog("Import traces", width="large")
+def _show_trace_import(services: Services, person: User) -> None:
+    """Ask for a file, show what it holds and what cannot be read, and add its traces."""
+    upload = st.file_uploader("Traces", TRACE_EXTENSIONS, key="traces_file")
+    if upload is None:
+        st.caption("A file of any format that Showhow reads; `showhow traces import` reads the same.")
+        return
+    survey = _read_traces(services, upload, store=False)
+    if survey is None:
+        return
+    _show_trace_report(survey)
+    count = survey.outcomes["added"]
+    if st.button(f"Import {pluralize(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
+        try:
+            require_administrator(services, person)
+        except StoreError as error:
+            st.error(format_sentence(str(error)))
+            return
+        if (report := _read_traces(services, upload, store=True)) is not None:
+            st.success(f"{pluralize(report.outcomes['added'], 'trace')} added.")
+
+
+def _read_traces(services: Services, upload: UploadedFile, *, store: bool) -> TraceImportReport | None:
+    """Merge the traces of the upload into the store, or only try to; shows an error and returns None if that fails."""
+    try:
+        with (
+            st.spinner("Reading the traces …"),
+            stored_upload(services, upload, TRACE_EXTENSIONS) as file,
+            services.database.begin() as session,
+        ):
+            attempt = session.begin_nested()
+            report = import_traces(session, file)
+            if store:
+                attempt.commit()
+            else:
+                attempt.rollback()
+            return report
+    except (FormatError, StoreError, WorldError) as error:
+        st.error(format_sentence(str(error)))
+        return None
+
+
+def _show_trace_report(report: TraceImportReport) -> None:
+    summary, *details = report.lines()
+    st.markdown(escape_markdown(summary.replace("added", "new", 1)))
+    st.markdown("\n".join(f"- {escape_markdown(line)}" for line in details[:MAX_SHOWN_LINES]))
+    if len(details) > MAX_SHOWN_LINES:
+        st.caption(f"and {len(details) - MAX_SHOWN_LINES:,} more")
+
+
+@st.dialog("Export traces", width="large")
+def _show_export(services: Services, project: Project) -> None:
+    """Ask for the status and the format, write the file, list what it cannot represent, and offer the download."""
+    with services.database.read() as session:
+        counts = count_traces(session, project.id)
+    statuses = [status for status in TRACE_STATUSES if counts.get(status)]
+    if not statuses:
+        st.info("This project has no traces yet.")
+        return
+    index = statuses.index("approved") if "approved" in statuses else 0
+    status = st.selectbox(
+        "Traces", statuses, index, format_func=lambda name: f"{name} ({counts[name]:,})", key="export_status"
+    )
+    show_export(
+        services,
+        counts[status],
+        lambda session: iterate_traces(session, status=status, project=project.name),
+        project.name,
+        f"showhow traces export FILE --project {shlex.quote(project.name)} --status {status}",
+    )
+
+
+services = process_services()
+person = current_user(services.database)
+project = current_project(services.database)
+show_header(services, project, person)
+if project is None:
+    st.info("There is no project yet. `showhow setup` makes one with a small world, and New project an empty one.")
+else:
+    view = choose_view(project.name, VIEWS)
+    if view == "settings":
+        show_settings(services, project, person)
+    elif view == "questions":
+        show_questions(services, project)
+    else:
+        show_overview(services, project)
+if (question_id := st.session_state.pop("open_question", None)) is not None and project is not None:
+    open_question(services, project, UUID(question_id), person)
