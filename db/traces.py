@@ -255,7 +255,7 @@ def count_traces(session: Session, project_id: UUID) -> dict[str, int]:
         .where(Question.project_id == project_id)
         .group_by(Trace.status)
     )
-    return dict(session.execute(counts).tuples())
+    return dict(session.execute(counts).tuples().all())
 
 
 class TraceSummary(NamedTuple):

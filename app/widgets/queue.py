@@ -145,7 +145,8 @@ def choose_project(database: Database) -> None:
     project = current_project(database)
     if project is None or len(names) < 2:
         return
-    if st.session_state.get("project_name") not in names or "project" not in st.query_params:
+    # The link is the truth: a new choice is in it before the page is drawn again.
+    if st.session_state.get("project_name") != project.name:
         st.session_state["project_name"] = project.name
     st.selectbox(
         "Project", names, key="project_name", label_visibility="collapsed", width=260, on_change=_change_project

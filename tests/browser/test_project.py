@@ -1,0 +1,138 @@
+"""The Project page, and a project of tasks without a world in the browser: create, import, record, review."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from db.traces import iterate_traces
+from tests.browser.annotator import Annotator
+from tests.browser.server import Showhow
+from tests.browser.settled import PATIENCE, settle
+
+TOOL = '''
+def find_plan(address: str) -> str:
+    """Tell which plan the sender with this address pays for."""
+    return {"ada@lund.example": "business"}.get(address, "free")
+'''
+SCHEMA = {
+    "type": "object",
+    "properties": {"urgency": {"enum": ["low", "high"]}, "team": {"type": "string"}},
+    "required": ["urgency", "team"],
+}
+TASKS = [
+    {"id": "1", "question": "Triage this message.", "kind": "mail", "attachments": {"from": "ada@lund.example"}},
+    {"id": "2", "question": "Triage that message.", "kind": "chat", "attachments": {"mail": {"from": "x@y.example"}}},
+]
+
+
+@pytest.fixture(scope="module")
+def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
+    """A server with a tool of its own and no world."""
+    showhow = Showhow(tmp_path_factory.mktemp("inbox"), empty=True)
+    (showhow.home / "inbox.py").write_text(TOOL, encoding="utf-8")
+    (showhow.home / "tools.toml").write_text('[functions.find_plan]\nplace = "inbox:find_plan"\n', encoding="utf-8")
+    (showhow.home / "tasks.jsonl").write_text("\n".join(map(json.dumps, TASKS)), encoding="utf-8")
+    showhow.run("project", "create", "Mail", "--tools", "find_plan", "--instruction", "Say who takes the message.")
+    showhow.appoint("lead")
+    showhow.start()
+    yield showhow
+    showhow.stop()
+
+
+def open_project(page: Page, inbox: Showhow, name: str, view: str) -> None:
+    page.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    page.goto(f"{inbox.url}/project?you=lead&project={name}&view={view}")
+    page.wait_for_load_state("networkidle")
+    settle(page)
+
+
+def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
+    open_project(page, inbox, "Mail", "overview")
+    expect(page.get_by_text("This project has no questions yet.")).to_be_visible()
+    page.keyboard.press("Alt+u")
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(inbox.home / "tasks.jsonl")
+    page.get_by_text("Import them without gold answers").click()
+    page.get_by_role("button", name="Import 2 questions").click()
+    expect(page.get_by_text("2 questions added")).to_be_visible()
+    open_project(page, inbox, "Mail", "settings")
+    page.get_by_text("A JSON value that fits a schema").click()
+    page.get_by_label("JSON Schema").fill('{"type": "thing"}')
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("is not a JSON Schema")).to_be_visible()
+    page.get_by_label("JSON Schema").fill(json.dumps(SCHEMA))
+    page.get_by_label("JSON Schema").press("Control+Enter")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    page.reload()
+    settle(page)
+    expect(page.get_by_label("JSON Schema")).to_contain_text("urgency")
+
+    open_project(page, inbox, "Mail", "questions")
+    page.get_by_role("button", name="Triage that message.").click()
+    page.wait_for_url("**trace=**")
+    annotator = Annotator(page, inbox.url, "lead", "Mail")
+    annotator.show("Triage that message.")
+    expect(page.get_by_text("Say who takes the message.")).to_be_visible()
+    annotator.thought.fill("Who wrote it?")
+    annotator.fill("Address", "x@y.example")
+    page.keyboard.press("Control+Enter")
+    expect(annotator.steps).to_have_count(1)
+    settle(page)
+    page.keyboard.press("Control+Shift+Enter")
+    expect(page.get_by_label("Final thought")).to_be_visible()
+    expect(page.get_by_label("Answer from the text")).to_have_count(0)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Fill in Urgency and Team.")).to_be_visible()
+    page.get_by_text("low", exact=True).click()
+    annotator.fill("Team", "accounts")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Submitted for review.")).to_be_visible()
+
+    open_project(page, inbox, "Mail", "overview")
+    expect(page.get_by_text("1 of 2 questions done")).to_be_visible()
+    expect(page.get_by_label("What each person has done")).to_contain_text("lead")
+    open_project(page, inbox, "Mail", "questions")
+    page.get_by_label("Status").click()
+    page.get_by_role("option", name="in review").click()
+    settle(page)
+    table = page.get_by_label("Questions", exact=True)
+    expect(table).to_contain_text("Triage that message.")
+    expect(table).not_to_contain_text("Triage this message.")
+    page.keyboard.press("Alt+e")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download 1 trace").click()
+    file = tmp_path / "mail.jsonl"
+    download.value.save_as(file)
+    (row,) = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert json.loads(row["trace"]["final_answer"]) == {"urgency": "low", "team": "accounts"}
+    assert row["project"]["instruction"] == "Say who takes the message."
+
+
+def test_a_project_is_created_and_bad_traces_are_refused_before_anything_is_stored(page: Page, inbox: Showhow):
+    open_project(page, inbox, "Mail", "overview")
+    page.keyboard.press("Alt+n")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("A project needs a name.")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("Chores")
+    page.get_by_label("Name", exact=True).press("Tab")
+    page.get_by_role("dialog").get_by_label("World").click()
+    page.get_by_role("option", name="No world").click()
+    settle(page)
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("has no world, so it needs tools of its own")).to_be_visible()
+    page.get_by_role("dialog").get_by_label("Tools").click()
+    page.get_by_role("option", name="find_plan").click()
+    page.get_by_role("dialog").get_by_label("Instruction").fill("Tidy up.")
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_url("**project=Chores**")
+    settle(page)
+    expect(page.get_by_label("Instruction", exact=True)).to_have_value("Tidy up.")
+    bad = inbox.home / "bad.jsonl"
+    bad.write_text('{"nothing": 1}\n', encoding="utf-8")
+    page.keyboard.press("Alt+i")
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(bad)
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
+    assert "chores" in inbox.run("project", "list").casefold()
