@@ -1,4 +1,4 @@
-"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores; more are in db/drafts.py and db/leases.py.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
@@ -392,27 +392,6 @@ class Edit(Base):
     editor_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
     at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
-
-
-class Draft(Base):
-    """The step or answer that a person is typing in a trace, before it is run or submitted."""
-
-    __tablename__ = "draft"
-
-    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), primary_key=True)
-    content: Mapped[dict[str, Any]]
-    page_number: Mapped[int] = mapped_column(default=0, server_default="0")
-    """The number of the page that stored it; a page with a lower number does not replace it."""
-    saved_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
-
-
-class PageCounter(Base):
-    """One row: the highest number of a page that stored a draft. It orders drafts, since clocks may be set back."""
-
-    __tablename__ = "page_counter"
-
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=1)
-    value: Mapped[int] = mapped_column(default=0)
 
 
 class Assignment(Base):

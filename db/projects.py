@@ -167,24 +167,28 @@ def get_project(session: Session, name: str) -> Project:
     return project
 
 
-def asked_questions_project(world: str, asked_in: Project | None = None) -> Project:
-    """The project, not stored yet, of questions that people ask of a world, or with the tools and task of a project.
+def asked_questions_project(session: Session, world: str, asked_in: str | None = None) -> Project:
+    """The project of questions that people ask of a world, or with the tools and task of the project `asked_in`.
 
-    Annotators are not given them.
+    Annotators are not given them. It is new, not stored yet, if nobody asked before; a stored one of a world keeps the
+    settings that it has.
     """
     if asked_in is None:
-        return Project(name=f"Asked of {world}", world=world)
+        name = f"Asked of {world}"
+        stored = find_project(session, name)
+        return stored if stored is not None and stored.world == world else Project(name=name, world=world)
+    source = get_project(session, asked_in)
     return Project(
-        name=f"Asked in {asked_in.name}",
-        world=asked_in.world,
-        tools=list(asked_in.tools),
-        instruction=asked_in.instruction,
-        answer_format=dict(asked_in.answer_format),
+        name=f"Asked in {source.name}",
+        world=source.world,
+        tools=list(source.tools),
+        instruction=source.instruction,
+        answer_format=dict(source.answer_format),
     )
 
 
 def collect_asked_questions(session: Session, asked: Project) -> Project:
-    """Store the project of asked questions, or find the stored one; it gets the present settings."""
+    """Store the project of asked questions, or find the stored one, which gets its settings."""
     stored = find_project(session, asked.name)
     if stored is None:
         session.add(asked)

@@ -11,7 +11,8 @@ from sqlalchemy import Case, ColumnElement, case, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, User
+from db.drafts import Draft
+from db.models import Assignment, Judgement, ModelCall, Project, Question, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
 from db.types import utc_now
@@ -287,8 +288,8 @@ def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
     """Count the project's questions by state."""
     reached = _reached_state()
     counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
-    found = dict(session.execute(counts).tuples().all())
-    return {state: found.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
+    by_state = dict(session.execute(counts).tuples().all())
+    return {state: by_state.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
 
 
 def _reached_state() -> Case[str]:

@@ -181,11 +181,11 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
     """Store the question with a new run and trace; raises one of ASK_ERRORS if it cannot be asked."""
     request.run_config.make_reasoner()
     with services.database.read() as session:
-        asked_in = None if request.project is None else projects.get_project(session, request.project)
-    asked = projects.asked_questions_project(request.world, asked_in)
+        asked = projects.asked_questions_project(session, request.world, request.project)
     read_world_metadata(services.settings.worlds_folder, asked.world)
     run = _build_ask_run(services, request.run_config, asked, request.limits)
-    question = FreeQuestion(" ".join(request.question.split()) if asked_in is None else request.question.strip())
+    text = request.question.strip()
+    question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
         project = projects.collect_asked_questions(session, asked)
         projects.add_questions(session, project.id, [question])

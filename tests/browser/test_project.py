@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from db.traces import iterate_traces
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
@@ -50,7 +49,7 @@ def open_project(page: Page, inbox: Showhow, name: str, view: str) -> None:
     settle(page)
 
 
-def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
+def import_tasks(page: Page, inbox: Showhow) -> None:
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("This project has no questions yet.")).to_be_visible()
     page.keyboard.press("Alt+u")
@@ -58,6 +57,9 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     page.get_by_text("Import them without gold answers").click()
     page.get_by_role("button", name="Import 2 questions").click()
     expect(page.get_by_text("2 questions added")).to_be_visible()
+
+
+def ask_for_values_of_a_schema(page: Page, inbox: Showhow) -> None:
     open_project(page, inbox, "Mail", "settings")
     page.get_by_text("A JSON value that fits a schema").click()
     page.get_by_label("JSON Schema").fill('{"type": "thing"}')
@@ -70,6 +72,8 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     settle(page)
     expect(page.get_by_label("JSON Schema")).to_contain_text("urgency")
 
+
+def record_a_triage(page: Page, inbox: Showhow) -> None:
     open_project(page, inbox, "Mail", "questions")
     page.get_by_role("button", name="Triage that message.").click()
     page.wait_for_url("**trace=**")
@@ -91,6 +95,11 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Submitted for review.")).to_be_visible()
 
+
+def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
+    import_tasks(page, inbox)
+    ask_for_values_of_a_schema(page, inbox)
+    record_a_triage(page, inbox)
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("1 of 2 questions done")).to_be_visible()
     expect(page.get_by_label("What each person has done")).to_contain_text("lead")

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import insert, inspect, select
+from sqlalchemy import column, insert, inspect, select, table
 
 from db import libraries, projects, queue, review, traces, users, verifications
 from db.database import Database
@@ -42,15 +42,15 @@ def read_rows(database: Database) -> Rows:
         shape = inspect(connection)
         names = {name: [column["name"] for column in shape.get_columns(name)] for name in shape.get_table_names()}
         return {
-            table.name: sorted(
+            current.name: sorted(
                 (
                     dict(row)
-                    for row in connection.execute(select(*(table.c[name] for name in names[table.name]))).mappings()
+                    for row in connection.execute(select(*(current.c[name] for name in names[current.name]))).mappings()
                 ),
                 key=repr,
             )
-            for table in Base.metadata.sorted_tables
-            if table.name in names
+            for current in Base.metadata.sorted_tables
+            if current.name in names
         }
 
 
@@ -72,9 +72,11 @@ def former(empty_database: Database, former_rows: Rows) -> Database:
     """The former version's database, on SQLite and on PostgreSQL."""
     upgrade(empty_database, REVISION)
     with empty_database.begin() as session:
-        for table in Base.metadata.sorted_tables:
-            if former_rows.get(table.name):
-                session.execute(insert(table), former_rows[table.name])
+        for current in Base.metadata.sorted_tables:
+            if rows := former_rows.get(current.name):
+                # Today's table would add the defaults of columns that came later.
+                columns = [column(name, current.c[name].type) for name in rows[0]]
+                session.execute(insert(table(current.name, *columns)), rows)
     return empty_database
 
 

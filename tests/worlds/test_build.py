@@ -354,7 +354,7 @@ def test_an_interrupt_leaves_nothing(worlds):
 
 
 @pytest.mark.parametrize(
-    "name", ["../x", "a/b", "", ".", "..", ".hidden", "-x", "a b", "ä", "x\n", "x" * 65, "C:", "a\x00"]
+    "name", ["../x", "a/b", " ", ".", "..", ".hidden", "-x", "a b", "ä", "x\n", "x" * 65, "C:", "a\x00"]
 )
 def test_an_unsafe_name_is_refused(worlds, name):
     with pytest.raises(InvalidWorldName, match="letters, digits"):

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from app.widgets.page_layout import escape_markdown
-from db.models import Draft
+from db.drafts import Draft
 from db.projects import AnswerFormat, AnswerKind
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord

@@ -34,7 +34,7 @@ from app.widgets.queue import (
     show_task,
 )
 from app.widgets.step_notes import show_requested_note_dialog
-from db import queue, recording, review, users, verifications
+from db import drafts, queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User
 from db.review import ReturnedWork
@@ -135,7 +135,7 @@ class _Workbench:
         person = current_user(services.database)
         record = opened.load(services.database, person)
         with services.database.read() as session:
-            draft = recording.find_draft(session, opened.id)
+            draft = drafts.find_draft(session, opened.id)
             can_redo = recording.find_undone_step(session, opened.id) is not None
             returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
         world = _try_open_world(services, record.project.world)

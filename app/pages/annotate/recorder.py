@@ -13,7 +13,8 @@ from app.pages.annotate.composer import StepComposer, insert_value
 from app.widgets.queue import OpenedTrace
 from db import recording, traces, users
 from db.database import StoreError
-from db.models import Draft, Step, User
+from db.drafts import Draft
+from db.models import Step, User
 from db.trace_record import TraceRecord
 from db.types import seconds_since
 from llm.profiles import ProfileError

@@ -78,7 +78,8 @@ def test_records_that_cannot_be_read_are_counted_by_reason_and_the_others_are_im
         "1 question without gold answers",
         "1 question with several, all of which a correct answer names",
         "2 records not read: the field 'question' is blank (first in line 2)",
-        "1 record not read: an answer is not a text, a number or an object with a 'text' (first in line 3)",
+        "1 record not read: an answer is not a text, a number or an object with a 'text' or a 'value'"
+        " (first in line 3)",
     ]
     assert [question["text"] for question in list_questions(home)] == [GOOD["question"], "When?", "Which?"]
     again = json.loads(showhow(home, "import", file, "--project", "Kin", "--json").stdout)
