@@ -116,6 +116,16 @@ class Retriever:
         best = (*exact, *entities)
         return best[0]["id"] if best else None
 
+    def find_only_entity(self, query: RetrievalQuery, passages: Sequence[SourcePassage]) -> AnswerValue | None:
+        """The entity with the name that a query is about, if the graph has only one; else None."""
+        if not query.is_name or query.words:
+            return None
+        name = query.heads[0].text
+        steps = dict.fromkeys(passage.step for passage in passages)
+        named = [entity for step in steps for entity in self._data_by_step.get(step, {}).get("entities", ())]
+        same = [entity for entity in named if entity["label"].casefold() == name.casefold()]
+        return AnswerValue(text=same[0]["label"], entity=same[0]["id"]) if len(same) == 1 else None
+
     def list_relations(
         self, values: Sequence[AnswerValue], node: str, parent: UUID | None
     ) -> Generator[Move, Any, list[OfferedRelation]]:

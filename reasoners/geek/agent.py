@@ -19,6 +19,7 @@ from reasoners.base import (
     ReasonerGenerator,
     StepCompletion,
     Task,
+    ask_skill,
     fit_to_budget,
 )
 from reasoners.geek.skills import (
@@ -201,17 +202,17 @@ class _Excavation:
     ) -> Generator[Move, Any, tuple[ExcavatedFact, str]]:
         references = dict(known_references(step.question, state))
         asked = SubquestionRequest(question=question, planned=step.question, references=references, state=list(state))
-        self._expected_calls += 1
-        needs: SkillResult[NeedsRetrievalReply] = yield SkillCall(NEEDS_RETRIEVAL, asked, f"{place}/needs", span)
+        # Most sub-questions are looked up, so their sources are chosen while that is being decided.
+        selecting = choose_sources(self._sources, SelectSourcesRequest(question=question), f"{place}/select", span)
+        needing = ask_skill(SkillCall(NEEDS_RETRIEVAL, asked, f"{place}/needs", span))
+        decided, (sources, calls) = yield Parallel([Branch("needs", needing), Branch("select", selecting)])
+        needs: NeedsRetrievalReply | None = decided.reply
+        self._expected_calls += 1 + calls
         number = len(state) + 1
-        if needs.reply is not None and not needs.reply.retrieve:
+        if needs is not None and not needs.retrieve:
             self._expected_calls += 1
             own: SkillResult[FactReply] = yield SkillCall(SELF_ANSWER, asked, f"{place}/self", span)
             return _to_fact(number, step, own.reply), "concluded"
-        sources, calls = yield from choose_sources(
-            self._sources, SelectSourcesRequest(question=question), f"{place}/select", span
-        )
-        self._expected_calls += calls
         reply = yield from self._extract(step, asked, sources, place, span)
         others = [source for source in self._sources if source not in sources]
         self._expected_calls += 1
@@ -241,7 +242,7 @@ class _Excavation:
     def _conclude(self, lanes: Sequence[_LaneResult]) -> FinalAnswer:
         winner, votes = _vote(lanes)
         if winner.reply.unknown:
-            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")
+            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}", self._expected_calls)
         sources = {self._passage_sources[id_] for fact in winner.state for id_ in fact.support}
         conclusion = conclude(winner.reply.answers, winner.cited, sources, winner.reply.reasons)
         details = conclusion.details | ({"votes": votes} if len(lanes) > 1 else {})

@@ -65,6 +65,11 @@ class OfferedRelation(BaseModel):
     label: str
     direction: Literal["head", "tail"]
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from the others that are offered."""
+        return self.id, self.direction
+
 
 class GraphFact(BaseModel):
     """A fact of the graph, read from a known value to another one; the id is STEP.NUMBER."""
