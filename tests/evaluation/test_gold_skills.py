@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from evaluation.datasets import read_questions
 from evaluation.gold_reasoning import GoldOperation, GoldReasoning, UnknownOperation
 from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import GoldWorld
+from evaluation.reader import say_unknown
 from evaluation.scoring import sample_questions, score_outcome
 from evaluation.skill_sources import (
     Fault,
@@ -28,8 +30,16 @@ from fiction.universe.options import GenerationOptions
 from reasoners.base import Task
 from reasoners.geek.skills import DecomposeRequest, ExcavatedFact, StateRequest
 from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.skill import ModelResponder, Responder, Skill, SkillCall, build_skill_messages
-from reasoners.skills.values import AnswerValue
+from reasoners.skills.skill import (
+    ModelResponder,
+    Responder,
+    Skill,
+    SkillAttempt,
+    SkillCall,
+    SkillReply,
+    build_skill_messages,
+)
+from reasoners.skills.values import AnswersReply, AnswerValue
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
@@ -47,6 +57,14 @@ WORLDS = {
     "on the web": GenerationOptions(people=120, seed=11, depth=4, per_template=1, split="text=30,graph=30,web=40"),
     "everywhere": GenerationOptions(people=150, seed=23, depth=4, per_template=1),
 }
+OTHER_WORLDS = {
+    "everywhere, seed 4": replace(WORLDS["everywhere"], seed=4),
+    "everywhere, seed 11": replace(WORLDS["everywhere"], seed=11),
+    "spread, seed 23": replace(WORLDS["spread"], seed=23),
+}
+"""With WORLDS, three seeds of worlds that have all facts in every source, and of those that spread them."""
+EXACT_METHODS = ("atomr", "pdrr", "geek")
+"""The methods that answer every question of every world with exactly the calls that were expected."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +134,22 @@ def is_short(question: Question) -> bool:
     return bool(question.gold_answers) and len((question.details or {})["triples"]["decomposition"]) <= 3
 
 
+@pytest.fixture(scope="module", params=OTHER_WORLDS)
+def other_ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    yield from make_ground(tmp_path_factory.mktemp("home"), OTHER_WORLDS[request.param])
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+def test_no_seed_and_no_split_changes_answers_or_calls(other_ground: Ground, method: str):
+    check_answers_and_calls(other_ground, method)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_kind_of_question_is_answered_with_the_expected_calls(ground: Ground, method: str):
+    check_answers_and_calls(ground, method)
+
+
+def check_answers_and_calls(ground: Ground, method: str) -> None:
     for question in ground.questions:
         outcome, recorder = ground.run(method, question, ground.oracle(question))
         score = score_outcome(question, outcome)
@@ -204,6 +236,31 @@ def test_wrong_replies_leave_the_predicted_share_of_chains_right(everywhere: Gro
     expected, deviation = sum(predicted), sum(share * (1 - share) for share in predicted) ** 0.5
     # Some wrong replies lead to the same answer: the brother of a wrong sister. So there is room above.
     assert expected - 3 * deviation < right < expected + 3 * deviation + 0.08 * len(predicted)
+
+
+@dataclass(frozen=True)
+class Unknowing:
+    """Gold replies to everything but what asks for answers, which it never knows."""
+
+    oracle: OracleResponder
+    name: str = "unknowing"
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
+        reply = self.oracle.reply(call, rejections)
+        if not isinstance(reply.value, AnswersReply):
+            return reply
+        value = say_unknown(reply.value)
+        return SkillReply(value.model_dump_json(exclude_none=True), value)
+
+
+@pytest.mark.parametrize("method", [*EXACT_METHODS, "direct", "cot", "rag", "probtree", "tog-2"])
+def test_a_refused_run_tells_the_calls_that_were_expected(everywhere: Ground, method: str):
+    question = next(question for question in everywhere.questions if is_short(question))
+    outcome, recorder = everywhere.run(method, question, Unknowing(everywhere.oracle(question)))
+    assert outcome.ending == "refused", outcome.failure
+    skills = [step.skill for step in recorder.steps if step.skill and (step.data or {}).get("calls")]
+    fallbacks = sum(str(skill).startswith("direct_rag/") for skill in skills) if method == "atomr" else 0
+    assert outcome.calls["model_calls_expected"] == outcome.calls["model_calls"] - fallbacks
 
 
 def test_a_relation_of_things_of_another_kind_is_unknown(one_ground: Ground):
