@@ -1,7 +1,7 @@
 """The AtomR reasoner: plans a tree of operations and executes each as soon as what it refers to is answered.
 
-An operation on the answer of a search by name begins while the search is answered, if the graph has one thing of the
-name. If the answer is another, it is carried out anew.
+Where what was retrieved makes the answers to an operation likely, those that refer to it alone are carried out at the
+same time, and anew if the answers are others.
 """
 
 from collections.abc import Generator, Sequence
@@ -160,6 +160,7 @@ class _NodeResult:
 class _Operation:
     """An operation on these operands, what was retrieved for it, and the reply."""
 
+    place: str
     operands: list[OperandValue]
     passages: Sequence[SourcePassage]
     reply: AnswersReply | None
@@ -298,7 +299,6 @@ class _TreeRun:
         return (yield from self._operate(node, node.op, question))
 
     def _operate(self, node: PlanNode, op: Operator, question: str) -> Generator[Move, Any, _NodeResult]:
-        place = str(node.id)
         if any(self._results[number].unknown for number in node.references):
             return (yield from self._answer_otherwise(node, question, ()))
         operands = [self._to_operand(argument) for argument in node.args]
@@ -307,25 +307,25 @@ class _TreeRun:
             return _NodeResult([], base, how="nothing to ask")
         self._expected_calls += 1
         operation = self._ahead.get(node.id)
-        if operation is None or operation.operands != operands:
-            place = f"{place}/anew" if operation else place
-            operation = yield from self._carry_out(node, op, question, operands, place)
+        if operation is None or [part.keys for part in operation.operands] != [part.keys for part in operands]:
+            operation = yield from self._carry_out(node, op, question, operands)
         reply = operation.reply
         if reply is None or reply.unknown:
             return (yield from self._answer_otherwise(node, question, operation.passages))
         return _to_result(reply, operation.passages, base)
 
     def _carry_out(
-        self, node: PlanNode, op: Operator, question: str, operands: list[OperandValue], place: str
+        self, node: PlanNode, op: Operator, question: str, operands: list[OperandValue]
     ) -> Generator[Move, Any, _Operation]:
         """Retrieve, and ask for the answers; at the same time carry out what follows if they are as expected."""
+        place = f"{self._ahead[node.id].place}/anew" if node.id in self._ahead else str(node.id)
         query = _to_query(op, question, operands)
         span = self._spans[node.id]
         passages: list[SourcePassage] = yield from self._retriever.retrieve(
             self._chosen_sources[node.id], query, place, span
         )
         request = OperateRequest(op=op, question=question, args=operands, passages=passages)
-        likely = self._retriever.find_only_entity(query, passages) if self._task.may_guess_for(OPERATE.name) else None
+        likely = self._retriever.guess_answers(query, passages) if self._task.may_guess_for(OPERATE.name) else []
         followers = [follower for follower in self._operations if list_dependencies(follower) == {node.id}]
         results = yield Parallel(
             [
@@ -333,17 +333,17 @@ class _TreeRun:
                 *(Branch(str(follower.id), self._look_ahead(follower, likely)) for follower in followers if likely),
             ]
         )
-        return _Operation(operands, passages, results[0].reply)
+        return _Operation(place, operands, passages, results[0].reply)
 
-    def _look_ahead(self, node: PlanNode, likely: AnswerValue) -> Generator[Move, Any, None]:
-        """Carry out an operation on the likely answer of the only node that it refers to."""
-        question = fill_references(node.question, {number: [likely] for number in node.references})
+    def _look_ahead(self, node: PlanNode, likely: list[AnswerValue]) -> Generator[Move, Any, None]:
+        """Carry out an operation on the likely answers of the only node that it refers to."""
+        question = fill_references(node.question, dict.fromkeys(node.references, likely))
         operands = [
-            OperandValue(text=argument.text) if argument.ref is None else OperandValue(values=[likely])
+            OperandValue(text=argument.text) if argument.ref is None else OperandValue(values=distinct_values(likely))
             for argument in node.args
         ]
         if node.op is not None:
-            self._ahead[node.id] = yield from self._carry_out(node, node.op, question, operands, str(node.id))
+            self._ahead[node.id] = yield from self._carry_out(node, node.op, question, operands)
 
     def _combine(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
         """Answer an inner node, or DR, from earlier answers: by code if the plan says how, else by the model."""
