@@ -5,6 +5,7 @@ waits for the one before, and comparisons, whose sides do not. Times are sums ov
 of the concurrent runs and the rounds in which they waited for some of them: no run can be faster by more than that.
 """
 
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from db.models import Project, Question
@@ -44,6 +45,10 @@ SPREAD_METHODS = ("atomr", "pdrr", "geek")
 """The methods that are measured in both worlds."""
 SCORED_QUESTIONS, TIMED_QUESTIONS = 4, 1
 """Questions of each kind that are scored without waiting, and that are timed with a model of known latency."""
+COMPARED_QUESTIONS = 200
+"""Questions of which the steps with random delays are compared with those of one call at a time."""
+MAX_DELAY = 0.004
+STOPPED_WIDTHS = (1, 50, 500)
 LATENCY = 0.5
 CONCURRENCY = 16
 EXPLORING = {"geek": {"explore": 4, "rounds": 3}}
@@ -79,6 +84,38 @@ class SlowResponder:
 
 
 @dataclass(frozen=True, slots=True)
+class DelayingResponder:
+    """Replies like another responder after a random time of up to MAX_DELAY seconds."""
+
+    inner: OracleResponder
+
+    @property
+    def name(self) -> str:
+        """The name of the other responder."""
+        return self.inner.name
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
+        """Wait, then reply."""
+        time.sleep(random.random() * MAX_DELAY)  # noqa: S311 - a delay, no secret
+        return self.inner.reply(call, rejections)
+
+
+@dataclass(frozen=True, slots=True)
+class HangingResponder:
+    """Never replies until it is released; tells how many calls it has."""
+
+    begun: Semaphore = field(default_factory=lambda: Semaphore(0))
+    released: Event = field(default_factory=Event)
+    name: str = "hanging"
+
+    def reply(self, _call: SkillCall[Any, Any], _rejections: Sequence[SkillAttempt]) -> SkillReply:
+        """Hang."""
+        self.begun.release()
+        self.released.wait()
+        return SkillReply("")
+
+
+@dataclass(frozen=True, slots=True)
 class TimedRun:
     """The seconds of a question, the calls that were made and the rounds in which the run waited for them."""
 
@@ -109,13 +146,46 @@ class GoldGround:
     def _oracle(self, question: Question) -> OracleResponder:
         return OracleResponder(GoldReasoning(self.gold, question.text, question.details))
 
-    def _run(
-        self, method: str, question: Question, responder: Responder, concurrency: int, options: dict[str, Any]
+    def list_steps(self, method: str, question: Question, concurrency: int) -> list[tuple[Any, ...]]:
+        """The steps of a run with random delays, and its answers."""
+        responder = DelayingResponder(self._oracle(question)) if concurrency > 1 else self._oracle(question)
+        recorder = MemoryRecorder()
+        outcome = self._run(method, question, responder, concurrency, EXPLORING.get(method, {}), recorder)
+        steps = [
+            (step.node, step.skill, step.tool, step.arguments, step.observation, step.data) for step in recorder.steps
+        ]
+        return [*steps, (outcome.ending, outcome.answers)]
+
+    def stop(self, width: int) -> float:
+        """The seconds that a run with so many calls under way takes to end once it is stopped."""
+        hanging, control = HangingResponder(), RunControl(RunLimits(steps=None, seconds=None), concurrency=width)
+        context, question = self.gold.context, self.questions[0].text
+        task = Task(question, context, available_tools(context.world), responder=hanging)
+        reasoner = make_reasoner("cot-sc", {"samples": width})
+        run = Thread(target=run_reasoner, args=(reasoner, task, MemoryRecorder(), control))
+        run.start()
+        for _ in range(width):
+            hanging.begun.acquire()
+        started = time.perf_counter()
+        control.stop.set()
+        run.join()
+        seconds = time.perf_counter() - started
+        hanging.released.set()
+        return seconds
+
+    def _run(  # noqa: PLR0913, PLR0917 - each is a part of the run
+        self,
+        method: str,
+        question: Question,
+        responder: Responder,
+        concurrency: int,
+        options: dict[str, Any],
+        recorder: MemoryRecorder | None = None,
     ) -> RunOutcome:
         context = self.gold.context
         task = Task(question.text, context, available_tools(context.world), responder=responder)
         control = RunControl(RunLimits(steps=None, seconds=None), concurrency=concurrency)
-        return run_reasoner(make_reasoner(method, options), task, MemoryRecorder(), control)
+        return run_reasoner(make_reasoner(method, options), task, recorder or MemoryRecorder(), control)
 
     def sample(self, questions_of_each_kind: int) -> list[Question]:
         """As many questions of each kind, or all that there are."""
@@ -130,7 +200,10 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
     for method in [entry.name for entry in REASONERS.values() if entry.skills]:
         yield _measure_calls(ground, method, method)
         yield from _measure_time(ground, method, method)
+    yield from _measure_stops(ground)
     spread = _generate_ground(home, "spread", SPREAD_OPTIONS)
+    for method in SPREAD_METHODS:
+        yield _compare_steps(spread, method)
     for method in SPREAD_METHODS:
         yield _measure_calls(spread, method, f"{method}, facts spread")
         yield from _measure_time(spread, method, f"{method}, facts spread")
@@ -170,6 +243,26 @@ def _measure_calls(ground: GoldGround, method: str, name: str) -> dict[str, Any]
         "unit": "F1",
         "note": f"{len(planned)} planned: {counted:,} model calls, {expected:,} expected; {others:,} calls in the "
         f"others; {retrievals:,} retrievals",
+    }
+
+
+def _measure_stops(ground: GoldGround) -> Iterator[dict[str, Any]]:
+    for width in STOPPED_WIDTHS:
+        name = f"a run is stopped with {width} calls under way"
+        yield {"name": name, "size": width, "value": round(ground.stop(width), 3), "unit": "s"}
+
+
+def _compare_steps(ground: GoldGround, method: str) -> dict[str, Any]:
+    questions = sample_questions(ground.questions, COMPARED_QUESTIONS, seed=2)
+    different = sum(
+        ground.list_steps(method, question, 1) != ground.list_steps(method, question, CONCURRENCY)
+        for question in questions
+    )
+    return {
+        "name": f"{method}, steps and answers with random delays",
+        "size": len(questions),
+        "value": different,
+        "unit": "differ from those of one call at a time",
     }
 
 

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
+from time import sleep
 from typing import Any
 
 import pytest
 
-from db.models import Question
+from db.models import Question, Step
 from db.runs import RunOutcome
 from evaluation.datasets import read_questions
 from evaluation.gold_reasoning import GoldOperation, GoldReasoning, UnknownOperation
@@ -42,7 +44,7 @@ from reasoners.skills.skill import (
 from reasoners.skills.values import AnswersReply, AnswerValue
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
-from runs.runner import RunControl, run_reasoner
+from runs.runner import DEFAULT_CONCURRENCY, RunControl, run_reasoner
 from tests.evaluation.test_gold_traces import PROJECT, some_meaning
 from tests.servers.model import ModelServer, Reply, Request, Says
 from tools.registry import available_tools
@@ -75,13 +77,18 @@ class Ground:
     questions: Sequence[Question]
 
     def run(
-        self, method: str, question: Question, responder: Responder, **options: object
+        self,
+        method: str,
+        question: Question,
+        responder: Responder,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        **options: object,
     ) -> tuple[RunOutcome, MemoryRecorder]:
         context = self.gold.context
         task = Task(question.text, context, available_tools(context.world), responder=responder)
         recorder = MemoryRecorder()
-        reasoner = make_reasoner(method, options)
-        return run_reasoner(reasoner, task, recorder, RunControl(RunLimits(steps=None, seconds=None))), recorder
+        control = RunControl(RunLimits(steps=None, seconds=None), concurrency=concurrency)
+        return run_reasoner(make_reasoner(method, options), task, recorder, control), recorder
 
     def oracle(self, question: Question) -> OracleResponder:
         return OracleResponder(GoldReasoning(self.gold, question.text, question.details))
@@ -158,6 +165,37 @@ def check_answers_and_calls(ground: Ground, method: str) -> None:
         assert score.scores["f1"] == 1.0, details
         assert score.model_calls == score.model_calls_expected, (question.kind, question.text)
         assert all(step.finished_at is not None for step in recorder.steps)
+
+
+@dataclass(frozen=True)
+class Delaying:
+    """Gold replies after random times of a few milliseconds."""
+
+    oracle: OracleResponder
+    longest: float
+    name: str = "delaying"
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
+        sleep(Random(f"{call.node} {call.skill.name}").random() * self.longest)
+        return self.oracle.reply(call, rejections)
+
+
+@pytest.mark.parametrize("method", EXACT_METHODS)
+def test_random_delays_change_neither_steps_nor_answer(one_ground: Ground, method: str):
+    """`make bench ONLY=reasoners` compares 200 questions; here is one of each kind."""
+    for question in one_ground.questions:
+        options: dict[str, object] = {"explore": 2, "rounds": 3} if method == "geek" else {}
+        runs = [
+            one_ground.run(method, question, Delaying(one_ground.oracle(question), longest), concurrency, **options)
+            for longest, concurrency in ((0, 1), (0.004, 16))
+        ]
+        alone, together = ([describe(step) for step in recorder.steps] for _, recorder in runs)
+        assert alone == together
+        assert runs[0][0].answers == runs[1][0].answers
+
+
+def describe(step: Step) -> tuple[object, ...]:
+    return step.position, step.node, step.skill, step.tool, step.arguments, step.observation, step.data
 
 
 def test_the_facts_of_any_first_sub_questions_lead_to_the_gold_answers(deep: Ground):
