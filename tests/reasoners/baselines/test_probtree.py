@@ -105,7 +105,7 @@ def test_at_each_node_the_answer_with_the_highest_confidence_wins(ships: ToolCon
     mean = (sure["children", QUESTION] + split + sure[first, CAPTAIN] + sure[second, town]) / 4
     confidences = {"closed": sure["closed", QUESTION], "open": sure["open", QUESTION], "children": mean}
     best = max(confidences, key=lambda way: confidences[way])
-    assert done.answers.final_answer == f"{best} In "
+    assert done.answers.final_answer == f"{best} In"
     assert [node_data(done, node)["how"] for node in (0, 1, 2)] == [WAY_NAMES[way] for way in (best, first, second)]
     shown = {entry["how"]: entry["confidence"] for entry in node_data(done, 0)["candidates"]}
     assert shown == {WAY_NAMES[way]: pytest.approx(value) for way, value in confidences.items()}
@@ -237,7 +237,7 @@ def test_a_plan_with_a_decomposition_without_log_probability_is_sampled(ships: T
 
 def test_a_question_that_is_not_split_is_answered_alone(ships: ToolContext) -> None:
     done = run_baseline("probtree", ships, SureModel({("closed", QUESTION): -0.1}, decompositions=[]), {"own": "free"})
-    assert (done.answers.final_answer, done.answers.answer_model) == ("closed In ", "closed In ")
+    assert (done.answers.final_answer, done.answers.answer_model) == ("closed In", "closed In ")
     assert done.outcome.calls["model_calls"] == done.outcome.calls["model_calls_expected"] == 3
 
 
