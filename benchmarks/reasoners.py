@@ -1,14 +1,23 @@
-"""Reasoners with gold replies: F1, calls as expected and as counted, and time with one call at a time and with many."""
+"""Reasoners with gold replies: F1, calls as expected and as counted, and time with one call at a time and with many.
 
+The world has the generator's own options, and the questions are as many of each of its kinds: chains, in which a call
+waits for the one before, and comparisons, whose sides do not. Times are sums over all kinds. Beside them are the calls
+of the concurrent runs and the rounds in which they waited for some of them: no run can be faster by more than that.
+"""
+
+import random
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 from db.models import Project, Question
+from db.runs import RunOutcome
 from evaluation.datasets import read_questions
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
@@ -21,7 +30,7 @@ from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.options import GenerationOptions
 from reasoners.base import Task
 from reasoners.registry import REASONERS, make_reasoner
-from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
+from reasoners.skills.skill import Responder, SkillAttempt, SkillCall, SkillReply
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
@@ -29,18 +38,54 @@ from tools.registry import available_tools
 from tools.tool import ToolContext
 from worlds.open import open_world
 
-WORLD_OPTIONS = GenerationOptions(people=300, seed=31, depth=4, per_template=2, split="text=45,graph=40,web=15")
-QUESTION_COUNT, TIMED_QUESTIONS = 52, 6
-"""Questions that are scored without waiting, and those that are timed with a model of known latency."""
+WORLD_OPTIONS = GenerationOptions(people=300, seed=31, per_template=2)
+SPREAD_OPTIONS = replace(WORLD_OPTIONS, split="text=45,graph=40,web=15")
+"""A world of which no source states all facts."""
+SPREAD_METHODS = ("atomr", "pdrr", "geek")
+"""The methods that are measured in both worlds."""
+SCORED_QUESTIONS, TIMED_QUESTIONS = 4, 1
+"""Questions of each kind that are scored without waiting, and that are timed with a model of known latency."""
+COMPARED_QUESTIONS = 200
+"""Questions of which the steps with random delays are compared with those of one call at a time."""
+MAX_DELAY = 0.004
+STOPPED_WIDTHS = (1, 50, 500)
 LATENCY = 0.5
 CONCURRENCY = 16
 EXPLORING = {"geek": {"explore": 4, "rounds": 3}}
 """Options of the methods whose concurrency lies in lanes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SlowResponder:
-    """Replies like another responder after LATENCY seconds, as a model does."""
+    """Replies like another responder after LATENCY seconds, as a model does, and counts its calls."""
+
+    inner: OracleResponder
+    calls: int = 0
+    rounds: int = 0
+    """How often a call began while no other was under way."""
+    under_way: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    @property
+    def name(self) -> str:
+        """The name of the other responder."""
+        return self.inner.name
+
+    def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
+        """Wait, then reply."""
+        with self.lock:
+            self.calls += 1
+            self.rounds += not self.under_way
+            self.under_way += 1
+        time.sleep(LATENCY)
+        with self.lock:
+            self.under_way -= 1
+        return self.inner.reply(call, rejections)
+
+
+@dataclass(frozen=True, slots=True)
+class DelayingResponder:
+    """Replies like another responder after a random time of up to MAX_DELAY seconds."""
 
     inner: OracleResponder
 
@@ -51,8 +96,32 @@ class SlowResponder:
 
     def reply(self, call: SkillCall[Any, Any], rejections: Sequence[SkillAttempt]) -> SkillReply:
         """Wait, then reply."""
-        time.sleep(LATENCY)
+        time.sleep(random.random() * MAX_DELAY)  # noqa: S311 - a delay, no secret
         return self.inner.reply(call, rejections)
+
+
+@dataclass(frozen=True, slots=True)
+class HangingResponder:
+    """Never replies until it is released; tells how many calls it has."""
+
+    begun: Semaphore = field(default_factory=lambda: Semaphore(0))
+    released: Event = field(default_factory=Event)
+    name: str = "hanging"
+
+    def reply(self, _call: SkillCall[Any, Any], _rejections: Sequence[SkillAttempt]) -> SkillReply:
+        """Hang."""
+        self.begun.release()
+        self.released.wait()
+        return SkillReply("")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRun:
+    """The seconds of a question, the calls that were made and the rounds in which the run waited for them."""
+
+    seconds: float
+    calls: int
+    rounds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +131,88 @@ class GoldGround:
     gold: GoldWorld
     questions: Sequence[Question]
 
-    def answer(
-        self, method: str, question: Question, *, slow: bool, concurrency: int, options: dict[str, Any]
-    ) -> tuple[QuestionScore, float]:
-        """The score of a question, and the seconds that it took."""
-        oracle = OracleResponder(GoldReasoning(self.gold, question.text, question.details))
+    def score_question(self, method: str, question: Question) -> QuestionScore:
+        """The score of a question, without waiting."""
+        outcome = self._run(method, question, self._oracle(question), CONCURRENCY, {})
+        return score_outcome(question, outcome)
+
+    def time_question(self, method: str, question: Question, concurrency: int) -> TimedRun:
+        """The time of a question with a model of LATENCY seconds."""
+        responder = SlowResponder(self._oracle(question))
+        started = time.perf_counter()
+        self._run(method, question, responder, concurrency, EXPLORING.get(method, {}))
+        return TimedRun(time.perf_counter() - started, responder.calls, responder.rounds)
+
+    def _oracle(self, question: Question) -> OracleResponder:
+        return OracleResponder(GoldReasoning(self.gold, question.text, question.details))
+
+    def list_steps(self, method: str, question: Question, concurrency: int) -> list[tuple[Any, ...]]:
+        """The steps of a run with random delays, and its answers."""
+        responder = DelayingResponder(self._oracle(question)) if concurrency > 1 else self._oracle(question)
+        recorder = MemoryRecorder()
+        outcome = self._run(method, question, responder, concurrency, EXPLORING.get(method, {}), recorder)
+        steps = [
+            (step.node, step.skill, step.tool, step.arguments, step.observation, step.data) for step in recorder.steps
+        ]
+        return [*steps, (outcome.ending, outcome.answers)]
+
+    def stop(self, width: int) -> float:
+        """The seconds that a run with so many calls under way takes to end once it is stopped."""
+        hanging, control = HangingResponder(), RunControl(RunLimits(steps=None, seconds=None), concurrency=width)
+        context, question = self.gold.context, self.questions[0].text
+        task = Task(question, context, available_tools(context.world), responder=hanging)
+        reasoner = make_reasoner("cot-sc", {"samples": width})
+        run = Thread(target=run_reasoner, args=(reasoner, task, MemoryRecorder(), control))
+        run.start()
+        for _ in range(width):
+            hanging.begun.acquire()
+        started = time.perf_counter()
+        control.stop.set()
+        run.join()
+        seconds = time.perf_counter() - started
+        hanging.released.set()
+        return seconds
+
+    def _run(  # noqa: PLR0913, PLR0917 - each is a part of the run
+        self,
+        method: str,
+        question: Question,
+        responder: Responder,
+        concurrency: int,
+        options: dict[str, Any],
+        recorder: MemoryRecorder | None = None,
+    ) -> RunOutcome:
         context = self.gold.context
-        responder = SlowResponder(oracle) if slow else oracle
         task = Task(question.text, context, available_tools(context.world), responder=responder)
         control = RunControl(RunLimits(steps=None, seconds=None), concurrency=concurrency)
-        started = time.perf_counter()
-        outcome = run_reasoner(make_reasoner(method, options), task, MemoryRecorder(), control)
-        return score_outcome(question, outcome), time.perf_counter() - started
+        return run_reasoner(make_reasoner(method, options), task, recorder or MemoryRecorder(), control)
+
+    def sample(self, questions_of_each_kind: int) -> list[Question]:
+        """As many questions of each kind, or all that there are."""
+        kinds = Counter(question.kind for question in self.questions)
+        size = sum(min(count, questions_of_each_kind) for count in kinds.values())
+        return sample_questions(self.questions, size, seed=0)
 
 
 def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - the world is generated
     """Results per method: F1 with its calls; seconds a question with a model of LATENCY seconds, one or all at once."""
-    generate_world(home, "gold", WORLD_OPTIONS)
-    context = ToolContext(open_world(home, "gold"), SentenceEncoder(BUNDLED_MODEL))
-    project = Project(name="gold", world="gold")
+    ground = _generate_ground(home, "everywhere", WORLD_OPTIONS)
+    for method in [entry.name for entry in REASONERS.values() if entry.skills]:
+        yield _measure_calls(ground, method, method)
+        yield from _measure_time(ground, method, method)
+    yield from _measure_stops(ground)
+    spread = _generate_ground(home, "spread", SPREAD_OPTIONS)
+    for method in SPREAD_METHODS:
+        yield _compare_steps(spread, method)
+    for method in SPREAD_METHODS:
+        yield _measure_calls(spread, method, f"{method}, facts spread")
+        yield from _measure_time(spread, method, f"{method}, facts spread")
+
+
+def _generate_ground(home: Path, name: str, options: GenerationOptions) -> GoldGround:
+    generate_world(home, name, options)
+    context = ToolContext(open_world(home, name), SentenceEncoder(BUNDLED_MODEL))
+    project = Project(name=name, world=name)
     questions = [
         Question(
             project_id=project.id,
@@ -90,28 +222,22 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:  #
             gold_answers=row.gold_answers,
             details=row.details,
         )
-        for position, row in enumerate(read_questions(home / "gold" / QUESTIONS_FILE, "jsonl"), 1)
+        for position, row in enumerate(read_questions(home / name / QUESTIONS_FILE, "jsonl"), 1)
     ]
-    ground = GoldGround(GoldWorld(home / "gold", context), sample_questions(questions, QUESTION_COUNT, seed=0))
-    for method in [entry.name for entry in REASONERS.values() if entry.skills]:
-        yield _measure_calls(ground, method)
-        yield from _measure_time(ground, method)
+    return GoldGround(GoldWorld(home / name, context), questions)
 
 
-def _measure_calls(ground: GoldGround, method: str) -> dict[str, Any]:
-    scores = [
-        ground.answer(method, question, slow=False, concurrency=CONCURRENCY, options={})[0]
-        for question in ground.questions
-    ]
+def _measure_calls(ground: GoldGround, method: str, name: str) -> dict[str, Any]:
+    scores = [ground.score_question(method, question) for question in ground.sample(SCORED_QUESTIONS)]
     answered = [0.0 if score.scores is None else score.scores["f1"] for score in scores]
-    # A question that was refused has no plan that was carried out, so its calls are not expected.
+    # A run that failed or met a limit has no plan that was carried out, so its calls are not expected.
     planned = [score for score in scores if score.model_calls_expected is not None]
     counted = sum(score.model_calls for score in planned)
     expected = sum(score.model_calls_expected or 0 for score in planned)
     others = sum(score.model_calls for score in scores) - counted
     retrievals = sum(score.retrievals for score in scores)
     return {
-        "name": f"{method}, gold replies",
+        "name": f"{name}, gold replies",
         "size": len(scores),
         "value": round(mean(answered), 4),
         "unit": "F1",
@@ -120,26 +246,48 @@ def _measure_calls(ground: GoldGround, method: str) -> dict[str, Any]:
     }
 
 
-def _measure_time(ground: GoldGround, method: str) -> Iterator[dict[str, Any]]:
-    options = EXPLORING.get(method, {})
-    questions = sample_questions(ground.questions, TIMED_QUESTIONS, seed=1)
+def _measure_stops(ground: GoldGround) -> Iterator[dict[str, Any]]:
+    for width in STOPPED_WIDTHS:
+        name = f"a run is stopped with {width} calls under way"
+        yield {"name": name, "size": width, "value": round(ground.stop(width), 3), "unit": "s"}
 
-    def answer(question: Question, concurrency: int) -> float:
-        return ground.answer(method, question, slow=True, concurrency=concurrency, options=options)[1]
 
-    alone, together = (sum(answer(question, width) for question in questions) for width in (1, CONCURRENCY))
+def _compare_steps(ground: GoldGround, method: str) -> dict[str, Any]:
+    questions = sample_questions(ground.questions, COMPARED_QUESTIONS, seed=2)
+    different = sum(
+        ground.list_steps(method, question, 1) != ground.list_steps(method, question, CONCURRENCY)
+        for question in questions
+    )
+    return {
+        "name": f"{method}, steps and answers with random delays",
+        "size": len(questions),
+        "value": different,
+        "unit": "differ from those of one call at a time",
+    }
+
+
+def _measure_time(ground: GoldGround, method: str, name: str) -> Iterator[dict[str, Any]]:
+    questions = ground.sample(TIMED_QUESTIONS)
+    alone = [ground.time_question(method, question, 1) for question in questions]
+    together = [ground.time_question(method, question, CONCURRENCY) for question in questions]
     started = time.perf_counter()
     with ThreadPoolExecutor(len(questions)) as threads:
-        list(threads.map(partial(answer, concurrency=CONCURRENCY), questions))
+        list(threads.map(partial(ground.time_question, method, concurrency=CONCURRENCY), questions))
     at_once = time.perf_counter() - started
-    for name, seconds in (("one question", together), ("all questions at once", at_once)):
+    sequential, concurrent = (sum(run.seconds for run in runs) for runs in (alone, together))
+    calls, rounds = (sum(counts) for counts in zip(*((run.calls, run.rounds) for run in together), strict=True))
+    for kind, seconds, note in (
+        ("one question", concurrent, f"; {calls:,} calls in {rounds:,} rounds: at most {calls / rounds:.2f} times"),
+        ("all questions at once", at_once, ""),
+    ):
         yield {
-            "name": f"{method}, a model of {LATENCY} s, {name}",
+            "name": f"{name}, a model of {LATENCY} s, {kind}",
             "size": len(questions),
             "value": round(seconds / len(questions), 2),
             "unit": "s",
             "peer": "one call at a time",
-            "peer_value": round(alone / len(questions), 2),
-            "ratio": round(seconds / alone, 3),
-            "note": f"{alone / seconds:.1f} times as fast" + (f", with {options}" if options else ""),
+            "peer_value": round(sequential / len(questions), 2),
+            "ratio": round(seconds / sequential, 3),
+            "note": f"{sequential / seconds:.2f} times as fast{note}"
+            + (f", with {EXPLORING[method]}" if method in EXPLORING else ""),
         }

@@ -34,7 +34,7 @@ from db.models import Step
 from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.trace_record import TraceRecord
-from reasoners.skills.skill import Responder, SkillCall
+from reasoners.skills.skill import Responder, SkillCall, SkillResult
 from tools.tool import Tool, ToolContext, ToolResult
 from worlds.source import ErrorKind
 
@@ -53,8 +53,11 @@ class NoUsableReply(ReasonerError):
 class QuestionRefused(ReasonerError):
     """The reasoner cannot answer this question and does not guess."""
 
-    expected_model_calls: int | None = None
-    """The model calls that the method needed to learn this, without retries; None if that cannot be told."""
+    def __init__(self, message: str, expected_model_calls: int | None = None) -> None:
+        """With the model calls that the method needed to learn this, without retries; None if that cannot be told."""
+        super().__init__(message)
+        self.expected_model_calls = expected_model_calls
+
     reason: str | None = None
     """Why, as a clause that is counted over questions; None if the message is no more than that."""
 
@@ -178,6 +181,10 @@ class Task:
         """Whether a tool reads a source of a world; others only have functions of their own."""
         return any(tool.source is not None for tool in self.tools)
 
+    def may_guess_for(self, skill: str) -> bool:
+        """Whether calls of a skill about guessed values may be made in vain: not by a person, nor within a budget."""
+        return self.budget() == CallBudget() and skill not in self.person_skills
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:
@@ -200,6 +207,12 @@ Move = Action | StepCompletion | SkillCall[Any, Any] | Parallel
 BranchGenerator = Generator[Move, Any, Any]
 """Receives a ToolResult for an action, a SkillResult for a call of a skill, a list for Parallel."""
 ReasonerGenerator = Generator[Move, Any, FinalAnswer]
+
+
+def ask_skill(call: SkillCall[Any, Any]) -> BranchGenerator:
+    """The moves of a branch that makes one call, whose result is the branch's."""
+    result: SkillResult[Any] = yield call
+    return result
 
 
 def to_step_result(outcome: ToolResult) -> StepResult:

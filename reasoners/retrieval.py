@@ -116,6 +116,21 @@ class Retriever:
         best = (*exact, *entities)
         return best[0]["id"] if best else None
 
+    def guess_answers(self, query: RetrievalQuery, passages: Sequence[SourcePassage]) -> list[AnswerValue]:
+        """What the graph makes likely answers: the only entity of a name, or the few that one query alone returned."""
+        retrieved = [self._data_by_step.get(step, {}) for step in dict.fromkeys(passage.step for passage in passages)]
+        if query.is_name:
+            named = [entity for data in retrieved for entity in data.get("entities", ()) if not query.words]
+            same = [entity for entity in named if entity["label"].casefold() == query.heads[0].text.casefold()]
+            return [AnswerValue(text=entity["label"], entity=entity["id"]) for entity in same] if len(same) == 1 else []
+        rows = retrieved[0].get("rows", ()) if len(retrieved) == 1 else ()
+        if len(rows) > MAX_HEADS or any(cell is None or cell["kind"] != "entity" for row in rows for cell in row):
+            return []
+        owners = [query.heads[0].key] if len(query.heads) == 1 else []
+        if retrieved[:1] and retrieved[0].get("columns", ())[:1] == ["known"]:
+            return [_cell_value(row[1], row[0]["value"]) for row in rows if len(row) == 2]
+        return [_cell_value(row[0], owner) for row in rows for owner in owners if len(row) == 1]
+
     def list_relations(
         self, values: Sequence[AnswerValue], node: str, parent: UUID | None
     ) -> Generator[Move, Any, list[OfferedRelation]]:

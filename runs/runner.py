@@ -161,6 +161,7 @@ class _RunDriver:
         except (PersonAwaited, RunLimitExceeded) as error:
             return self.make_result(WAITING if isinstance(error, PersonAwaited) else "limit", str(error))
         except QuestionRefused as error:
+            self._meter.expected_model_calls = error.expected_model_calls
             return replace(self.make_result("refused", str(error)), refusal_reason=error.reason or str(error))
         except (ReasonerError, ChatError, ToolError, SourceError) as error:
             return self._make_failure(error)

@@ -1,13 +1,16 @@
-"""The AtomR reasoner: plans a tree of operations and executes each as soon as what it refers to is answered."""
+"""The AtomR reasoner: plans a tree of operations and executes each as soon as what it refers to is answered.
 
-from collections.abc import Generator, Mapping, Sequence
+Where what was retrieved makes the answers to an operation likely, those that refer to it alone are carried out at the
+same time, and anew if the answers are others.
+"""
+
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from db.models import SPAN_SKILL
 from reasoners.atomr.plan import (
     PLAN,
     Operator,
@@ -15,12 +18,11 @@ from reasoners.atomr.plan import (
     PlanNode,
     PlanReply,
     PlanRequest,
-    QuestionNode,
     list_dependencies,
+    open_node_spans,
     plan_single_search,
 )
 from reasoners.base import (
-    Action,
     Branch,
     CallBudget,
     Fan,
@@ -32,6 +34,7 @@ from reasoners.base import (
     ReasonerGenerator,
     StepCompletion,
     Task,
+    ask_skill,
     fit_to_budget,
 )
 from reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
@@ -153,6 +156,16 @@ class _NodeResult:
     sources: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An operation on these operands, what was retrieved for it, and the reply."""
+
+    place: str
+    operands: list[OperandValue]
+    passages: Sequence[SourcePassage]
+    reply: AnswersReply | None
+
+
 NodeGenerator = Generator[Move, Any, None]
 
 
@@ -180,18 +193,6 @@ class AtomR:
         return (yield from _TreeRun(self.options, task, sources, planned.reply).run())
 
 
-def open_node_spans(nodes: Mapping[int, QuestionNode]) -> Generator[Move, Any, dict[int, UUID]]:
-    """Begin the span of each node of a tree, parents first; returns the ids of the spans by node."""
-    spans: dict[int, UUID] = {}
-    queue: list[tuple[int, UUID | None]] = [(0, None)]
-    for number, parent in queue:
-        node = nodes[number]
-        opened = yield Action(node.question, parent=parent, node=str(number), skill=SPAN_SKILL, open=True, reuse=True)
-        spans[number] = opened.step_id
-        queue += [(child, opened.step_id) for child in node.children]
-    return spans
-
-
 class _TreeRun:
     """Executes the tree of one question."""
 
@@ -203,6 +204,8 @@ class _TreeRun:
         self._retriever: Retriever
         self._spans: dict[int, UUID] = {}
         self._results: dict[int, _NodeResult] = {}
+        self._ahead: dict[int, _Operation] = {}
+        """Operations that were carried out before what they refer to was answered, by node."""
         self._chosen_sources: dict[int, Sequence[str]]
         self._expected_calls = 1
 
@@ -296,23 +299,51 @@ class _TreeRun:
         return (yield from self._operate(node, node.op, question))
 
     def _operate(self, node: PlanNode, op: Operator, question: str) -> Generator[Move, Any, _NodeResult]:
-        place, span = str(node.id), self._spans[node.id]
         if any(self._results[number].unknown for number in node.references):
             return (yield from self._answer_otherwise(node, question, ()))
         operands = [self._to_operand(argument) for argument in node.args]
-        sources = self._chosen_sources[node.id]
         base = node.references[0] if node.references else None
         if base is not None and not self._results[base].values:
             return _NodeResult([], base, how="nothing to ask")
         self._expected_calls += 1
-        query = _to_query(op, question, operands)
-        passages = yield from self._retriever.retrieve(sources, query, place, span)
-        operation = OperateRequest(op=op, question=question, args=operands, passages=passages)
-        operated: SkillResult[AnswersReply] = yield SkillCall(OPERATE, operation, f"{place}/operate", span)
-        reply = operated.reply
+        operation = self._ahead.get(node.id)
+        if operation is None or [part.keys for part in operation.operands] != [part.keys for part in operands]:
+            operation = yield from self._carry_out(node, op, question, operands)
+        reply = operation.reply
         if reply is None or reply.unknown:
-            return (yield from self._answer_otherwise(node, question, passages))
-        return _to_result(reply, passages, base)
+            return (yield from self._answer_otherwise(node, question, operation.passages))
+        return _to_result(reply, operation.passages, base)
+
+    def _carry_out(
+        self, node: PlanNode, op: Operator, question: str, operands: list[OperandValue]
+    ) -> Generator[Move, Any, _Operation]:
+        """Retrieve, and ask for the answers; at the same time carry out what follows if they are as expected."""
+        place = f"{self._ahead[node.id].place}/anew" if node.id in self._ahead else str(node.id)
+        query = _to_query(op, question, operands)
+        span = self._spans[node.id]
+        passages: list[SourcePassage] = yield from self._retriever.retrieve(
+            self._chosen_sources[node.id], query, place, span
+        )
+        request = OperateRequest(op=op, question=question, args=operands, passages=passages)
+        likely = self._retriever.guess_answers(query, passages) if self._task.may_guess_for(OPERATE.name) else []
+        followers = [follower for follower in self._operations if list_dependencies(follower) == {node.id}]
+        results = yield Parallel(
+            [
+                Branch("operate", ask_skill(SkillCall(OPERATE, request, f"{place}/operate", span))),
+                *(Branch(str(follower.id), self._look_ahead(follower, likely)) for follower in followers if likely),
+            ]
+        )
+        return _Operation(place, operands, passages, results[0].reply)
+
+    def _look_ahead(self, node: PlanNode, likely: list[AnswerValue]) -> Generator[Move, Any, None]:
+        """Carry out an operation on the likely answers of the only node that it refers to."""
+        question = fill_references(node.question, dict.fromkeys(node.references, likely))
+        operands = [
+            OperandValue(text=argument.text) if argument.ref is None else OperandValue(values=distinct_values(likely))
+            for argument in node.args
+        ]
+        if node.op is not None:
+            self._ahead[node.id] = yield from self._carry_out(node, node.op, question, operands)
 
     def _combine(self, node: PlanNode, question: str) -> Generator[Move, Any, _NodeResult]:
         """Answer an inner node, or DR, from earlier answers: by code if the plan says how, else by the model."""
@@ -394,7 +425,7 @@ class _TreeRun:
 
     def _conclude(self, root: _NodeResult) -> FinalAnswer:
         if root.unknown:
-            raise QuestionRefused(f"The sources do not tell the answer to: {self._task.question}")
+            raise QuestionRefused(f"The sources do not tell the answer to: {self._task.question}", self._expected_calls)
         conclusion = conclude(root.values, root.steps, root.sources)
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=self._expected_calls)
 

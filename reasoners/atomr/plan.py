@@ -1,11 +1,14 @@
 """The plan of AtomR: a tree of questions whose leaves are operations; references are typed, never text to evaluate."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from db.models import SPAN_SKILL
 from llm.structured_output import ReplyText
+from reasoners.base import Action, Move
 from reasoners.skills.set_operations import Operation, operand_counts
 from reasoners.skills.skill import Fallback, Skill
 
@@ -92,6 +95,18 @@ class PlanRequest(BaseModel):
 
     question: str
     sources: list[str]
+
+
+def open_node_spans(nodes: Mapping[int, QuestionNode]) -> Generator[Move, Any, dict[int, UUID]]:
+    """Begin the span of each node of a tree, parents first; returns the ids of the spans by node."""
+    spans: dict[int, UUID] = {}
+    queue: list[tuple[int, UUID | None]] = [(0, None)]
+    for number, parent in queue:
+        node = nodes[number]
+        opened = yield Action(node.question, parent=parent, node=str(number), skill=SPAN_SKILL, open=True, reuse=True)
+        spans[number] = opened.step_id
+        queue += [(child, opened.step_id) for child in node.children]
+    return spans
 
 
 def list_dependencies(node: QuestionNode) -> set[int]:

@@ -289,11 +289,13 @@ class _ChainRun:
     def _conclude(self) -> ReasonerGenerator:
         """Answer from the corrected rationales."""
         if all(fact.unknown for fact in self._facts):
-            raise QuestionRefused(f"The sources tell none of the rationales that lead to: {self._task.question}")
+            raise QuestionRefused(
+                f"The sources tell none of the rationales that lead to: {self._task.question}", self._expected_calls
+            )
         self._expected_calls += 1
         request = StateRequest(question=self._task.question, state=self._facts)
         result: SkillResult[ConcludeReply] = yield SkillCall(CONCLUDE, request, "answer")
-        reply = require_answers(result, self._task.question)
+        reply = require_answers(result, self._task.question, self._expected_calls)
         used = [fact for fact in self._facts if not fact.unknown and (not reply.used or fact.number in reply.used)]
         support = [id_ for fact in used for id_ in fact.support]
         sources = {self._passage_sources[id_] for id_ in support}

@@ -128,7 +128,9 @@ class GraphWalk:
         """Link the names of the question to entities; QuestionRefused if there are none, or none in the graph."""
         distinct = list(dict.fromkeys(name.strip() for name in names))
         if not distinct:
-            raise QuestionRefused(f"No walk can begin, since nothing is named in the question: {self.task.question}")
+            raise QuestionRefused(
+                f"No walk can begin, since nothing is named in the question: {self.task.question}", self.expected_calls
+            )
         ids: list[str | None] = yield Parallel(
             [
                 Branch(str(number), self.retriever.link(name, f"link/{number}", None))
@@ -137,7 +139,9 @@ class GraphWalk:
         )
         self.topics = [AnswerValue(text=name, entity=id_) for name, id_ in zip(distinct, ids, strict=True) if id_]
         if not self.topics:
-            raise QuestionRefused(f"The graph has no entity named {' or '.join(distinct)}, so no walk can begin.")
+            raise QuestionRefused(
+                f"The graph has no entity named {' or '.join(distinct)}, so no walk can begin.", self.expected_calls
+            )
         return self.topics
 
     def open_hop(self, number: int, frontier: Sequence[AnswerValue]) -> Generator[Move, Any, tuple[str, UUID]]:
@@ -296,7 +300,9 @@ class GraphWalk:
         result = yield from self.ask(ANSWER_WALK, WalkState(**self.state), "answer")
         reply = require_reply(result)
         if reply.unknown:
-            raise QuestionRefused(f"The facts of the walk do not tell the answer to: {self.task.question}")
+            raise QuestionRefused(
+                f"The facts of the walk do not tell the answer to: {self.task.question}", self.expected_calls
+            )
         return self.conclude(reply)
 
     def conclude(self, reply: ReasonedReply, passages: Sequence[SourcePassage] = ()) -> FinalAnswer:
@@ -322,10 +328,11 @@ class GraphWalk:
         """Answer from own knowledge if the option allows it; else QuestionRefused."""
         if own == "never":
             raise QuestionRefused(
-                f"A walk of {hops} {'hop' if hops == 1 else 'hops'} did not reach the answer to: {self.task.question}"
+                f"A walk of {hops} {'hop' if hops == 1 else 'hops'} did not reach the answer to: {self.task.question}",
+                self.expected_calls,
             )
         result = yield from self.ask(DIRECT_ANSWER, BareQuestion(question=self.task.question), "own")
-        reply = require_answers(result, self.task.question)
+        reply = require_answers(result, self.task.question, self.expected_calls)
         conclusion = conclude(reply.answers, (), {OWN_KNOWLEDGE})
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=self.expected_calls)
 

@@ -9,8 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from llm.structured_output import ReplyText
-from reasoners.atomr.agent import open_node_spans
-from reasoners.atomr.plan import MAX_NODES, list_dependencies, list_order_problems
+from reasoners.atomr.plan import MAX_NODES, list_dependencies, list_order_problems, open_node_spans
 from reasoners.base import (
     Branch,
     CallBudget,
@@ -405,7 +404,9 @@ class _ProbTreeRun:
         if root.reply.unknown and self._failures:
             raise NoUsableReply(f"The model gave no usable reply: {self._failures[-1]}")
         if root.reply.unknown:
-            raise QuestionRefused(f"No node of the tree leads to an answer to: {self._task.question}")
+            raise QuestionRefused(
+                f"No node of the tree leads to an answer to: {self._task.question}", self._expected_calls
+            )
         conclusion = conclude(root.reply.answers, root.steps, root.sources, root.reply.reasons)
         unmeasured = sum(not entry.reply.unknown and entry.confidence is None for entry in self._chosen.values())
         details = conclusion.details | {

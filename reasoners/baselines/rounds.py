@@ -107,7 +107,7 @@ class SelfAsk:
             observation = "unknown" if answer.unknown else format_values(answer.answers)
             yield StepCompletion(opened.step_id, observation, answer.model_dump(exclude_none=True))
         if reply.final is None or reply.final.unknown:
-            raise QuestionRefused(f"The follow-ups do not lead to an answer to: {task.question}")
+            raise QuestionRefused(f"The follow-ups do not lead to an answer to: {task.question}", len(answered) + 1)
         conclusion = conclude(
             reply.final.answers, {passage.step for passage in cited}, {passage.source for passage in cited}
         )
@@ -166,10 +166,11 @@ class Ircot:
             return (yield from self._read(task, gathered.passages, len(sentences) + 1))
         if final is None:
             raise QuestionRefused(
-                f"None of the {len(sentences)} sentences states the answer; allow more sentences, or the reader."
+                f"None of the {len(sentences)} sentences states the answer; allow more sentences, or the reader.",
+                len(sentences),
             )
         if final.unknown:
-            raise QuestionRefused(f"The reasoning ends without an answer to: {task.question}")
+            raise QuestionRefused(f"The reasoning ends without an answer to: {task.question}", len(sentences))
         conclusion = conclude_from_passages(final, gathered.passages, " ".join(sentences))
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=len(sentences))
 
@@ -177,7 +178,7 @@ class Ircot:
         """Answer from the gathered passages alone."""
         request = PassageQuestion(question=task.question, passages=list(passages))
         result: SkillResult[ReasonedReply] = yield SkillCall(COT_RAG, request, "read")
-        reply = require_answers(result, task.question)
+        reply = require_answers(result, task.question, calls)
         conclusion = conclude_from_passages(reply, passages, reply.reasons)
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=calls)
 

@@ -63,7 +63,7 @@ class ClosedBook:
     def solve(self, task: Task) -> ReasonerGenerator:
         """Ask once."""
         result: SkillResult[AnswersReply] = yield SkillCall(self.skill, BareQuestion(question=task.question), "answer")
-        reply = require_answers(result, task.question)
+        reply = require_answers(result, task.question, 1)
         conclusion = conclude(reply.answers, (), {OWN_KNOWLEDGE}, reasons_of(reply))
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
 
@@ -107,9 +107,7 @@ class CotSc:
         without_answers = sum(not reply.answers and not reply.unknown for reply in replies)
         if not elected and without_answers < majority:
             counts = ", ".join(f"{text} in {count}" for text, count in votes.most_common(3)) or "none has an answer"
-            refusal = QuestionRefused(f"No answer is in more than half of the {samples} samples: {counts}.")
-            refusal.expected_model_calls = samples
-            raise refusal
+            raise QuestionRefused(f"No answer is in more than half of the {samples} samples: {counts}.", samples)
         supporting = next(
             (reply for reply in replies if {value.text for value in reply.answers} == {v.text for v in elected}), None
         )
@@ -205,7 +203,7 @@ class Rag:
         passages = yield from retriever.retrieve(sources, RetrievalQuery(task.question, ()), "retrieve", None)
         request = PassageQuestion(question=task.question, passages=passages)
         result: SkillResult[AnswersReply] = yield SkillCall(self.skill, request, "answer")
-        reply = require_answers(result, task.question)
+        reply = require_answers(result, task.question, 1)
         conclusion = conclude_from_passages(reply, passages, reasons_of(reply))
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
 
@@ -243,7 +241,7 @@ class InContext:
         call = SkillCall(IN_CONTEXT, ArticlesQuestion(passages=passages, question=task.question), "answer")
         self._check_window(task, count, count_message_tokens(build_skill_messages(call)))
         result: SkillResult[ReasonedReply] = yield call
-        reply = require_answers(result, task.question)
+        reply = require_answers(result, task.question, 1)
         conclusion = conclude_from_passages(reply, passages, reply.reasons)
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=1)
 
@@ -258,5 +256,6 @@ class InContext:
             raise QuestionRefused(
                 f"The {articles:,} articles of the world {task.context.world.name} take at least {tokens:,} tokens "
                 f"with the question, and the prompt may take {room:,} of the {window:,} in the context window of "
-                f"{chat.name}; use a model with a larger window, or the reasoner rag."
+                f"{chat.name}; use a model with a larger window, or the reasoner rag.",
+                0,
             )

@@ -199,11 +199,14 @@ def require_reply(result: SkillResult[ReplyT]) -> ReplyT:
     return result.reply
 
 
-def require_answers(result: SkillResult[AnswersT], question: str) -> AnswersT:
-    """The reply of an answering call; NoUsableReply if there is none, QuestionRefused if the answers are unknown."""
+def require_answers(result: SkillResult[AnswersT], question: str, expected_calls: int) -> AnswersT:
+    """The reply of an answering call; NoUsableReply if there is none, QuestionRefused if the answers are unknown.
+
+    The refusal tells how many model calls the method was expected to make up to this one.
+    """
     reply = require_reply(result)
     if reply.unknown:
-        raise QuestionRefused(f"The model does not know the answer to: {question}")
+        raise QuestionRefused(f"The model does not know the answer to: {question}", expected_calls)
     return reply
 
 

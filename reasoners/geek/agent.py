@@ -19,6 +19,7 @@ from reasoners.base import (
     ReasonerGenerator,
     StepCompletion,
     Task,
+    ask_skill,
     fit_to_budget,
 )
 from reasoners.geek.skills import (
@@ -35,7 +36,6 @@ from reasoners.geek.skills import (
     ExtractRequest,
     FactReply,
     NeedsRetrievalReply,
-    NextActionReply,
     PlannedLane,
     PlannedStep,
     StateRequest,
@@ -128,59 +128,80 @@ class _Excavation:
         lanes = yield from self._continue_lane((), "lane", None)
         return self._conclude(lanes)
 
-    def _continue_lane(self, state: tuple[ExcavatedFact, ...], lane: str, span: UUID | None) -> LaneGenerator:
-        """Continue a lane with these facts to its end, or to the ends of the lanes that it branches into."""
+    def _continue_lane(
+        self, state: tuple[ExcavatedFact, ...], lane: str, span: UUID | None, planned_steps: int | None = None
+    ) -> LaneGenerator:
+        """Continue a lane with these facts to its end, or to the ends of the lanes that it branches into.
+
+        The step that follows if it goes as planned, with so many sub-questions left, is made while that is decided.
+        """
         place = f"{lane}/{len(state) + 1}"
-        question = self._task.question
         if len(state) >= self._options.rounds:
             return (yield from self._end_lane(state, place, span))
         self._expected_calls += 1
-        request = StateRequest(question=question, state=list(state))
-        decided: SkillResult[NextActionReply] = yield SkillCall(NEXT_ACTION, request, f"{place}/next", span)
+        request = StateRequest(question=self._task.question, state=list(state))
+        deciding = SkillCall(NEXT_ACTION, request, f"{place}/next", span)
+        ending = self._plan_conclusion(state, place, span)
+        likely = ending if planned_steps == 0 else self._plan_round(state, place, span, self._full_width(state))
+        calls = [deciding, likely] if self._task.may_guess_for(likely.skill.name) else [deciding]
+        decided, *guessed = yield Parallel([Branch(call.skill.name, ask_skill(call)) for call in calls])
         if decided.reply is None:
             raise ReasonerError(f"GEEK cannot decide how to go on: {decided.error}")
         if decided.reply.finish:
-            return (yield from self._end_lane(state, place, span))
-        width = yield from self._fit_to_budget(state, place, span)
-        if not width:
-            return (yield from self._end_lane(state, place, span))
+            return (yield from self._end_lane(state, place, span, guessed if likely is ending else ()))
+        if likely is ending or not guessed:
+            width = yield from self._fit_to_budget(state, place, span)
+            if not width:
+                return (yield from self._end_lane(state, place, span))
+            guessed = [(yield self._plan_round(state, place, span, width))]
         self._expected_calls += 1
-        planning = DecomposeRequest(question=question, state=list(state), n=width)
-        # A shot decomposes a whole question, which is the task of the first round only.
-        shots = () if state else list_shots(DECOMPOSE, self._task.demonstrations)
-        planned: SkillResult[DecomposeReply] = yield SkillCall(
-            DECOMPOSE, planning, f"{place}/decompose", span, shots=shots
-        )
+        planned: SkillResult[DecomposeReply] = guessed[0]
         if planned.reply is None:
             raise ReasonerError(f"GEEK has no next sub-question: {planned.error}")
         plans = _distinct_plans(planned.reply.branches)
         if len(plans) == 1:
-            fact = yield from self._excavate(plans[0].steps[0], state, place, span)
-            return (yield from self._continue_lane((*state, fact), lane, span))
+            return (yield from self._follow(plans[0], state, lane, span))
         self._open_lanes += len(plans) - 1
         branches = [
-            Branch(str(number), self._open_lane(plan, state, f"{lane}.{number}", span))
+            Branch(str(number), self._follow(plan, state, f"{lane}.{number}", span))
             for number, plan in enumerate(plans, 1)
         ]
         results: list[list[_LaneResult]] = yield Parallel(branches)
         return [result for lanes in results for result in lanes]
 
+    def _full_width(self, state: Sequence[ExcavatedFact]) -> int:
+        return self._options.explore if len(state) < BRANCHING_ROUNDS else 1
+
+    def _plan_round(
+        self, state: Sequence[ExcavatedFact], place: str, span: UUID | None, width: int
+    ) -> SkillCall[Any, Any]:
+        """The call for so many different next sub-questions."""
+        planning = DecomposeRequest(question=self._task.question, state=list(state), n=width)
+        # A shot decomposes a whole question, which is the task of the first round only.
+        shots = () if state else list_shots(DECOMPOSE, self._task.demonstrations)
+        return SkillCall(DECOMPOSE, planning, f"{place}/decompose", span, shots=shots)
+
+    def _plan_conclusion(self, state: Sequence[ExcavatedFact], place: str, span: UUID | None) -> SkillCall[Any, Any]:
+        request = StateRequest(question=self._task.question, state=list(state))
+        return SkillCall(CONCLUDE, request, f"{place}/conclude", span)
+
     def _fit_to_budget(
         self, state: tuple[ExcavatedFact, ...], place: str, span: UUID | None
     ) -> Generator[Move, Any, int]:
         """How many different sub-questions this round may follow; 0 if the lane has to conclude from its facts."""
-        width = self._options.explore if len(state) < BRANCHING_ROUNDS else 1
+        width = self._full_width(state)
         sources = len(self._sources)
         # Whether to retrieve, where, and the fact; then whether to go on, and the conclusion.
         a_lane = CallBudget(4 + (sources > 1), sources * 2)
         lanes = Fan("sub-questions of a round", width, a_lane, CallBudget(1, 0), self._open_lanes, least=0)
         return (yield from fit_to_budget(self._task, lanes, f"{place}/budget", span))
 
-    def _open_lane(
+    def _follow(
         self, plan: PlannedLane, state: tuple[ExcavatedFact, ...], lane: str, span: UUID | None
     ) -> LaneGenerator:
+        """Answer the first sub-question of a plan, and continue from there."""
         fact = yield from self._excavate(plan.steps[0], state, f"{lane}/{len(state) + 1}", span)
-        return (yield from self._continue_lane((*state, fact), lane, span))
+        return (yield from self._continue_lane((*state, fact), lane, span, len(plan.steps) - 1))
 
     def _excavate(
         self, step: PlannedStep, state: tuple[ExcavatedFact, ...], place: str, parent: UUID | None
@@ -201,17 +222,17 @@ class _Excavation:
     ) -> Generator[Move, Any, tuple[ExcavatedFact, str]]:
         references = dict(known_references(step.question, state))
         asked = SubquestionRequest(question=question, planned=step.question, references=references, state=list(state))
-        self._expected_calls += 1
-        needs: SkillResult[NeedsRetrievalReply] = yield SkillCall(NEEDS_RETRIEVAL, asked, f"{place}/needs", span)
+        # Most sub-questions are looked up, so their sources are chosen while that is being decided.
+        selecting = choose_sources(self._sources, SelectSourcesRequest(question=question), f"{place}/select", span)
+        needing = ask_skill(SkillCall(NEEDS_RETRIEVAL, asked, f"{place}/needs", span))
+        decided, (sources, calls) = yield Parallel([Branch("needs", needing), Branch("select", selecting)])
+        needs: NeedsRetrievalReply | None = decided.reply
+        self._expected_calls += 1 + calls
         number = len(state) + 1
-        if needs.reply is not None and not needs.reply.retrieve:
+        if needs is not None and not needs.retrieve:
             self._expected_calls += 1
             own: SkillResult[FactReply] = yield SkillCall(SELF_ANSWER, asked, f"{place}/self", span)
             return _to_fact(number, step, own.reply), "concluded"
-        sources, calls = yield from choose_sources(
-            self._sources, SelectSourcesRequest(question=question), f"{place}/select", span
-        )
-        self._expected_calls += calls
         reply = yield from self._extract(step, asked, sources, place, span)
         others = [source for source in self._sources if source not in sources]
         self._expected_calls += 1
@@ -230,18 +251,24 @@ class _Excavation:
         extracted: SkillResult[FactReply] = yield SkillCall(EXTRACT, request, f"{place}/extract", span)
         return extracted.reply
 
-    def _end_lane(self, state: tuple[ExcavatedFact, ...], place: str, span: UUID | None) -> LaneGenerator:
+    def _end_lane(
+        self,
+        state: tuple[ExcavatedFact, ...],
+        place: str,
+        span: UUID | None,
+        guessed: Sequence[SkillResult[ConcludeReply]] = (),
+    ) -> LaneGenerator:
+        """The answers of a lane, by a call unless it was made before."""
         self._expected_calls += 1
         self._open_lanes -= 1
-        request = StateRequest(question=self._task.question, state=list(state))
-        concluded: SkillResult[ConcludeReply] = yield SkillCall(CONCLUDE, request, f"{place}/conclude", span)
+        concluded = guessed[0] if guessed else (yield self._plan_conclusion(state, place, span))
         reply = concluded.reply or ConcludeReply(reasons="", answers=[], unknown=True)
         return [_LaneResult(reply, state)]
 
     def _conclude(self, lanes: Sequence[_LaneResult]) -> FinalAnswer:
         winner, votes = _vote(lanes)
         if winner.reply.unknown:
-            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")
+            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}", self._expected_calls)
         sources = {self._passage_sources[id_] for fact in winner.state for id_ in fact.support}
         conclusion = conclude(winner.reply.answers, winner.cited, sources, winner.reply.reasons)
         details = conclusion.details | ({"votes": votes} if len(lanes) > 1 else {})

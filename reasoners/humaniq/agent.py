@@ -291,9 +291,8 @@ class ReActLoop:
         """QuestionRefused if a message after the last round was no answer."""
         if self._rounds is None or self._messages <= self._rounds:
             return
-        refusal = QuestionRefused(f"There is no answer after {self._rounds} rounds; allow more of them.")
-        refusal.expected_model_calls = _count_rounds(self._history.steps) + 1
-        raise refusal
+        calls = _count_rounds(self._history.steps) + 1
+        raise QuestionRefused(f"There is no answer after {self._rounds} rounds; allow more of them.", calls)
 
     def _check_answer(self, reply: ParsedReply) -> ParsedReply:
         """The reply with an answer of the task's format, or a rejection; QuestionRefused if it says there is none."""
@@ -301,9 +300,8 @@ class ReActLoop:
         text = strip_answer_markup(reply.final_answer or "")
         is_found = reply.finish.is_done if reply.finish is not None else bool(final_or_empty(text))
         if not is_found:
-            refusal = QuestionRefused(f"The model says that it cannot be done: {truncate_thought(thought) or text}")
-            refusal.expected_model_calls = _count_rounds(self._history.steps) + 1
-            raise refusal
+            calls = _count_rounds(self._history.steps) + 1
+            raise QuestionRefused(f"The model says that it cannot be done: {truncate_thought(thought) or text}", calls)
         try:
             answer = self._task.answer_format.normalize(reply.finish.value or "" if reply.finish is not None else text)
         except InvalidAnswer as error:

@@ -19,10 +19,11 @@ from reasoners.base import (
     ReasonerGenerator,
     StepCompletion,
     Task,
+    ask_skill,
     fit_to_budget,
 )
 from reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
-from reasoners.pdrr.facts import GRAPH_STEP_TOOLS, VALUE_TOOLS, TripleFactFinder, TripleFacts
+from reasoners.pdrr.facts import GRAPH_STEP_TOOLS, VALUE_TOOLS, OpenTriple, TripleFactFinder, TripleFacts
 from reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
@@ -167,7 +168,7 @@ class _TripleRun:
         self._finder = finder
         self._scheduled: Sequence[ScheduledTriple] = ()
         self._values: dict[str, list[AnswerValue]] = {}
-        self._facts: dict[int, TripleFacts] = {}
+        self._facts = finder.completed
         self._expected_calls = 3
 
     def run(self) -> ReasonerGenerator:
@@ -176,8 +177,10 @@ class _TripleRun:
         shots = list_shots(TRIPLES, self._task.demonstrations)
         predicted, decomposed = yield Parallel(
             [
-                Branch("structure", _ask(SkillCall(STRUCTURE, PdrrQuestion(question=question), "structure"))),
-                Branch("triples", _ask(SkillCall(TRIPLES, PdrrQuestion(question=question), "triples", shots=shots))),
+                Branch("structure", ask_skill(SkillCall(STRUCTURE, PdrrQuestion(question=question), "structure"))),
+                Branch(
+                    "triples", ask_skill(SkillCall(TRIPLES, PdrrQuestion(question=question), "triples", shots=shots))
+                ),
             ]
         )
         if decomposed.reply is None:
@@ -193,7 +196,8 @@ class _TripleRun:
             if isinstance(scheduled, Triple):
                 raise QuestionRefused(
                     f"The published method completes the triples of a parallel question alone, and {scheduled} has no "
-                    f"end that the question names: {question}"
+                    f"end that the question names: {question}",
+                    self._expected_calls - 1,
                 )
             yield from self._complete_together(scheduled, 1)
         else:
@@ -207,10 +211,15 @@ class _TripleRun:
             raise self._refuse_for_budget()
         self._finder.reserved_calls = len(scheduled) + 1
         self._scheduled = scheduled
+        triples: dict[int, OpenTriple] = {}
+        for entry in scheduled:
+            place, span = yield from self._open(entry)
+            triples[entry.number] = OpenTriple(entry, place, span)
+        self._finder.triples = triples
         yield Parallel(
             [
-                Branch(str(entry.number), self._complete(entry, keep), frozenset(map(str, entry.after)))
-                for entry in scheduled
+                Branch(str(number), self._complete(triple, keep), frozenset(map(str, triple.entry.after)))
+                for number, triple in triples.items()
             ]
         )
         if self._finder.unread:
@@ -219,12 +228,13 @@ class _TripleRun:
 
     def _refuse_for_budget(self) -> QuestionRefused:
         return QuestionRefused(
-            f"The budget has no room for all facts that lead to the answer to: {self._task.question}"
+            f"The budget has no room for all facts that lead to the answer to: {self._task.question}",
+            self._expected_calls - 1 + self._finder.expected_calls,
         )
 
-    def _complete(self, entry: ScheduledTriple, keep: int) -> Generator[Move, Any, None]:
-        """Complete one triple in a span of its own."""
-        place, span = yield from self._open(entry)
+    def _complete(self, triple: OpenTriple, keep: int) -> Generator[Move, Any, None]:
+        """Complete one triple in its span."""
+        entry, place, span = triple.entry, triple.place, triple.span
         # Only what it waited for is joined here, so that what is looked up and shown does not depend on who is faster.
         sources = list_ancestors(entry, self._scheduled)
         if is_unknown(entry.known_end):
@@ -232,7 +242,7 @@ class _TripleRun:
         else:
             known = yield from self._finder.know(entry.known_end, place, span)
         if self._options.mode == "set":
-            facts = yield from self._finder.find_for_set(entry, known, keep, place, span)
+            facts = yield from self._finder.find_for_set(triple, known, keep)
         else:
             facts = yield from self._finder.find_for_value(entry, known[0], keep, place, span)
         facts.pairs = name_owners(facts.pairs, known)
@@ -393,10 +403,10 @@ class _TripleRun:
         )
         answered: SkillResult[ReasonedReply] = yield SkillCall(ANSWER_TRIPLES, request, "answer")
         reply = answered.reply
-        if reply is None or reply.unknown:
-            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}")
-        conclusion = conclude_from_passages(reply, passages, reply.reasons)
         calls = self._expected_calls + self._finder.expected_calls
+        if reply is None or reply.unknown:
+            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}", calls)
+        conclusion = conclude_from_passages(reply, passages, reply.reasons)
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=calls)
 
 
@@ -424,9 +434,3 @@ def _close(
 def _bound_values(unknown: str, chains: Sequence[_Chain]) -> list[AnswerValue]:
     """The different values that chains have of an unknown."""
     return distinct_values(chain.values[unknown] for chain in chains if unknown in chain.values)
-
-
-def _ask(call: SkillCall[Any, Any]) -> Generator[Move, Any, SkillResult[Any]]:
-    """A branch of one call."""
-    result: SkillResult[Any] = yield call
-    return result

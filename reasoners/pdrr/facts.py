@@ -2,9 +2,13 @@
 
 A set of known values is asked for together and has all its facts; a single value has at most MAX_FACTS of a relation,
 as in the published code, from which some may be pruned.
+
+Along a chain of triples the skill would be asked about one after the other. Where the words of a triple name a relation
+that its known values have, such as mother, the finder looks ahead: it follows that relation, and asks about the next
+triples at the same time. What it asked about other values than the reply leads to is asked again.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -19,7 +23,7 @@ from reasoners.pdrr.skills import (
     RelationsReply,
     RelationsRequest,
 )
-from reasoners.pdrr.triples import ScheduledTriple
+from reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, name_owners
 from reasoners.retrieval import RetrievalQuery, Retriever
 from reasoners.skills.skill import SkillCall, SkillResult
 from reasoners.skills.values import (
@@ -31,6 +35,7 @@ from reasoners.skills.values import (
     distinct_values,
     format_values,
 )
+from worlds.lexicon import kinship
 
 MAX_SAMPLED = 3
 """Known values whose relations are listed; things of one kind have much the same relations."""
@@ -56,6 +61,32 @@ class TripleFacts:
     """Facts beyond MAX_FACTS, as far as the graph can count them."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTriple:
+    """A triple of the schedule with the place and the span of its steps."""
+
+    entry: ScheduledTriple
+    place: str
+    span: UUID
+
+
+@dataclass(slots=True)
+class _Choice:
+    """The relations that a skill chose, or is asked to choose, for a triple about these known values."""
+
+    place: str
+    known: Sequence[AnswerValue]
+    offered: Sequence[OfferedRelation] = ()
+    chosen: list[tuple[ChosenRelation, OfferedRelation]] = field(default_factory=list)
+    followed: dict[tuple[str, str], tuple[list[AnswerValue], list[SourcePassage]]] = field(default_factory=dict)
+    """The facts of relations that were followed before the reply, by id and direction."""
+
+    @property
+    def guessed_pairs(self) -> list[AnswerValue]:
+        """The values of the other end if the relations that were followed are chosen."""
+        return name_owners([pair for pairs, _ in self.followed.values() for pair in pairs], self.known)
+
+
 class TripleFactFinder:
     """Finds the facts of one question's triples; counts the calls of skills that this takes."""
 
@@ -69,6 +100,12 @@ class TripleFactFinder:
         """The places of triples whose texts the budget had no room for."""
         self.reserved_calls = 0
         """Calls of the model that are still to be made for other facts and the answer; no texts are read with these."""
+        self.triples: Mapping[int, OpenTriple] = {}
+        """All triples of the schedule, by number."""
+        self.completed: dict[int, TripleFacts] = {}
+        """By the number of the triple."""
+        self._choices: dict[int, _Choice] = {}
+        """By the number of the triple; of triples that are not completed, those that were looked ahead to."""
 
     @property
     def triple_cost(self) -> CallBudget:
@@ -84,27 +121,85 @@ class TripleFactFinder:
         return [AnswerValue(text=end, entity=entity)]
 
     def find_for_set(
-        self, entry: ScheduledTriple, known: Sequence[AnswerValue], keep: int, place: str, span: UUID
+        self, triple: OpenTriple, known: Sequence[AnswerValue], keep: int
     ) -> Generator[Move, Any, TripleFacts]:
         """All facts of at most `keep` relations of the known values; where there are none, those of texts."""
+        entry, place, span = triple.entry, triple.place, triple.span
         facts = TripleFacts()
         if known and self._has_graph:
-            chosen = yield from self._choose_relations(entry, known, keep, place, span)
-            facts.relations = [relation for relation, _ in chosen]
-            results: list[tuple[list[AnswerValue], list[SourcePassage]]] = yield Parallel(
-                [
-                    Branch(
-                        str(number),
-                        self._retriever.follow_relation(
-                            relation.id, relation.direction, known, f"{place}/facts{number}", span
-                        ),
-                    )
-                    for number, (relation, _) in enumerate(chosen)
-                ]
-            )
+            choice = self._choices.get(entry.number)
+            if choice is None or choice.known != known:
+                yield from self._look_ahead(triple, known, keep)
+                choice = self._choices[entry.number]
+            # A triple that was looked ahead to needs no call for itself; what was asked in vain is not expected.
+            self.expected_calls += bool(choice.offered)
+            facts.relations = [relation for relation, _ in choice.chosen]
+            missing = [relation for _, relation in choice.chosen if relation.key not in choice.followed]
+            followed = choice.followed | (yield from self._follow(missing, known, f"{choice.place}/chosen", span))
+            results = [followed[relation.key] for _, relation in choice.chosen]
             facts.pairs = [pair for pairs, _ in results for pair in pairs]
             facts.passages = [passage for _, passages in results for passage in passages]
         return facts if facts.pairs or not known else (yield from self._read_texts(entry, known, facts, place, span))
+
+    def _look_ahead(self, first: OpenTriple, known: Sequence[AnswerValue], keep: int) -> Generator[Move, Any, None]:
+        """Choose the relations of a triple, and of those that follow it by relations that their words name."""
+        reached = [(first, self._reach(first, known))]
+        for triple, choice in reached:
+            place, span = choice.place, triple.span
+            choice.offered = yield from self._retriever.list_relations(choice.known[:MAX_SAMPLED], place, span)
+            if not self._task.may_guess_for(RELATIONS.name):
+                break
+            guess = guess_relations(triple.entry, choice.offered)[:keep]
+            choice.followed = yield from self._follow(guess, choice.known, f"{place}/facts", span)
+            if choice.guessed_pairs:
+                reached += [
+                    (follower, self._reach(follower, guessed))
+                    for follower in self.triples.values()
+                    if triple.entry.number in follower.entry.after and (guessed := self._guess_known(follower.entry))
+                ]
+        yield Parallel([Branch(triple.place, self._choose(triple, choice, keep)) for triple, choice in reached])
+
+    def _reach(self, triple: OpenTriple, known: Sequence[AnswerValue]) -> _Choice:
+        """Begin the choice for a triple; where one was begun about other values, at another place."""
+        former = self._choices.get(triple.entry.number)
+        choice = _Choice(triple.place if former is None else f"{former.place}/anew", list(known))
+        self._choices[triple.entry.number] = choice
+        return choice
+
+    def _guess_known(self, entry: ScheduledTriple) -> list[AnswerValue]:
+        """The known values of a triple if all guesses are right; none if they are unclear, or were asked about."""
+        ancestors = list_ancestors(entry, [triple.entry for triple in self.triples.values()])
+        pairs = [
+            self.completed[ancestor.number].pairs
+            if ancestor.number in self.completed
+            else self._choices[ancestor.number].guessed_pairs
+            if ancestor.number in self._choices
+            else []
+            for ancestor in ancestors
+        ]
+        known = join_values(list(zip(ancestors, pairs, strict=True)))[entry.known_end] if all(pairs) else []
+        return known if entry.number not in self._choices or self._choices[entry.number].known != known else []
+
+    def _choose(self, triple: OpenTriple, choice: _Choice, keep: int) -> Generator[Move, Any, None]:
+        """Let the skill choose relations for a triple that was reached."""
+        choice.chosen = yield from self._ask_relations(
+            triple.entry, choice.known, choice.offered, keep, choice.place, triple.span
+        )
+
+    def _follow(
+        self, relations: Sequence[OfferedRelation], known: Sequence[AnswerValue], node: str, span: UUID
+    ) -> Generator[Move, Any, dict[tuple[str, str], tuple[list[AnswerValue], list[SourcePassage]]]]:
+        """The facts of each relation, by its id and direction."""
+        results: list[tuple[list[AnswerValue], list[SourcePassage]]] = yield Parallel(
+            [
+                Branch(
+                    str(number),
+                    self._retriever.follow_relation(relation.id, relation.direction, known, f"{node}{number}", span),
+                )
+                for number, relation in enumerate(relations)
+            ]
+        )
+        return {relation.key: result for relation, result in zip(relations, results, strict=True)}
 
     def find_for_value(
         self, entry: ScheduledTriple, known: AnswerValue, keep: int, place: str, span: UUID
@@ -112,7 +207,9 @@ class TripleFactFinder:
         """The facts of at most `keep` relations of one value, each other end once; where there are none, of texts."""
         facts = TripleFacts()
         if self._has_graph:
-            chosen = yield from self._choose_relations(entry, [known], keep, place, span)
+            offered = yield from self._retriever.list_relations([known], place, span)
+            chosen = yield from self._ask_relations(entry, [known], offered, keep, place, span)
+            self.expected_calls += bool(offered)
             facts.relations = [relation for relation, _ in chosen]
             results: list[tuple[list[GraphFact], int | None]] = yield Parallel(
                 [
@@ -141,24 +238,28 @@ class TripleFactFinder:
         facts.pairs = [fact.other.model_copy(update={"of": known.key}) for fact in facts.kept]
         return facts
 
-    def _choose_relations(
-        self, entry: ScheduledTriple, known: Sequence[AnswerValue], keep: int, place: str, span: UUID
+    def _ask_relations(  # noqa: PLR0913, PLR0917 - each is a part of the request or of its place
+        self,
+        entry: ScheduledTriple,
+        known: Sequence[AnswerValue],
+        offered: Sequence[OfferedRelation],
+        keep: int,
+        place: str,
+        span: UUID,
     ) -> Generator[Move, Any, list[tuple[ChosenRelation, OfferedRelation]]]:
         """The relations with a score above 0 that state the triple, best first."""
-        offered: list[OfferedRelation] = yield from self._retriever.list_relations(known[:MAX_SAMPLED], place, span)
         if not offered:
             return []
-        self.expected_calls += 1
         request = RelationsRequest(
             triple=entry.triple,
             known=list(known),
             known_is="subject" if entry.from_subject else "object",
-            relations=offered,
+            relations=list(offered),
             keep=keep,
         )
         chosen: SkillResult[RelationsReply] = yield SkillCall(RELATIONS, request, f"{place}/relations", span)
         self.reserved_calls -= 1
-        by_id = {(relation.id, relation.direction): relation for relation in offered}
+        by_id = {relation.key: relation for relation in offered}
         choices = [] if chosen.reply is None else chosen.reply.relations
         return [(choice, by_id[choice.id, choice.direction]) for choice in choices if choice.score > 0]
 
@@ -189,3 +290,13 @@ class TripleFactFinder:
         support = set(completed.reply.support)
         shown = [passage for passage in passages if passage.id in support]
         return TripleFacts(list(completed.reply.answers), shown, from_graph=False)
+
+
+def guess_relations(entry: ScheduledTriple, offered: Sequence[OfferedRelation]) -> list[OfferedRelation]:
+    """The offered relations that the words of the triple name: child for daughter, father and mother for parent."""
+    words = entry.triple.relation.strip().casefold()
+    names = {words, *kinship.narrower_relations(words)}
+    if kinship.relates_people(words) and len(steps := kinship.basic_path(words).steps) == 1:
+        names |= {*steps}
+    direction = "head" if entry.from_subject else "tail"
+    return [relation for relation in offered if relation.direction == direction and relation.label.casefold() in names]

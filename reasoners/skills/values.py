@@ -40,6 +40,11 @@ class OperandValue(BaseModel):
     text: str | None = None
     values: list[AnswerValue] | None = None
 
+    @property
+    def keys(self) -> set[str]:
+        """What identifies it, whatever the order of the values."""
+        return {self.text or ""} if self.values is None else {value.key for value in self.values}
+
 
 class SourcePassage(BaseModel):
     """A passage or row that a tool returned; the id is STEP.NUMBER."""
@@ -64,6 +69,11 @@ class OfferedRelation(BaseModel):
     id: str
     label: str
     direction: Literal["head", "tail"]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from the others that are offered."""
+        return self.id, self.direction
 
 
 class GraphFact(BaseModel):

@@ -403,22 +403,24 @@ def _show_running(record: TraceRecord, run: BackgroundRun | None) -> None:
             )
 
 
-def format_calls(calls: Mapping[str, Any]) -> str:
-    """The calls of a reasoner with skills, counted beside expected; "" for any other run."""
+def format_calls(calls: Mapping[str, Any], *, has_skills: bool) -> str:
+    """The calls of a run with skills, counted beside expected, which a failed run does not tell; "" for any other."""
     expected = calls.get("model_calls_expected")
-    if expected is None:
+    if expected is None and not (has_skills and calls):
         return ""
     path = format_seconds(float(calls.get("critical_path", 0.0)))
     retrievals = format_count(int(calls.get("retrievals", 0)), "retrieval")
     reused = f" · {calls['reused']:,} results taken from the former run" if calls.get("reused") else ""
-    counts = f"skills: {calls.get('model_calls', 0):,} calls, {expected:,} expected"
+    counted = f"skills: {format_count(int(calls.get('model_calls', 0)), 'call')}"
+    counts = counted if expected is None else f"{counted}, {expected:,} expected"
     return f"{counts} · {retrievals}{reused} · critical path {path}"
 
 
 def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
     duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
-    calls = format_calls(TraceConfiguration.from_json(trace.configuration).calls)
+    has_skills = any(step.skill is not None and step.tool is None for step in record.steps)
+    calls = format_calls(TraceConfiguration.from_json(trace.configuration).calls, has_skills=has_skills)
     parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost), calls)
     summary = " · ".join(filter(None, parts))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)

@@ -61,9 +61,12 @@ def test_the_conclusion_shows_agreement_and_response_and_prefers_links_to_eviden
 
 def test_counted_calls_stand_beside_the_expected_ones():
     calls = {"model_calls": 14, "model_calls_expected": 13, "retrievals": 1, "critical_path": 2.5}
-    assert format_calls(calls) == "skills: 14 calls, 13 expected · 1 retrieval · critical path 2.50 s"
+    sentence = "skills: 14 calls, 13 expected · 1 retrieval · critical path 2.50 s"
+    assert format_calls(calls, has_skills=True) == sentence
+    del calls["model_calls_expected"]
+    assert format_calls(calls, has_skills=True) == sentence.replace(", 13 expected", "")
 
 
 def test_a_run_without_skills_says_nothing_of_them():
-    assert not format_calls({})
-    assert not format_calls({"model_calls": 4, "retrievals": 3, "critical_path": 0.1})
+    assert not format_calls({}, has_skills=True)
+    assert not format_calls({"model_calls": 4, "retrievals": 3, "critical_path": 0.1}, has_skills=False)
