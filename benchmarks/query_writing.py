@@ -30,9 +30,11 @@ from worlds.importers import read_articles
 from worlds.open import open_world
 from worlds.source import Relation, World
 
+PARTS = ("development", "test", "second_test", "third_test")
+"""The parts of the paraphrases."""
 OUTCOMES = ("right", "wrong", "empty", "refused")
 _PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
-_OPERATIONS = frozenset(["first", "last", "before", "same", "refuse"])
+_OPERATIONS = frozenset(["first", "last", "before", "after", "same", "refuse"])
 _SEED = 1
 _DATE_FORMATS = ("%d %B %Y", "%B %d, %Y", "%B %Y")
 
@@ -117,7 +119,7 @@ def _local_name(iri: str) -> str:
 
 
 def read_paraphrases(part: str) -> list[tuple[str, str]]:
-    """The forms of a part, development or test: a question with places for entities, and what answers it."""
+    """The forms of one of PARTS: a question with places for entities, and what answers it."""
     table = tomllib.loads(_PARAPHRASES.read_text(encoding="utf-8"))
     return [(text, answer) for text, answer in table[part]]
 
@@ -133,11 +135,12 @@ def fill_paraphrases(facts: GraphFacts, forms: Iterable[tuple[str, str]], seed: 
         while True:
             items = [draw.choice(choice) for choice in choices]
             values = [facts.follow(item, path) for item, path in zip(items, paths, strict=True)]
-            ordered = operation in ("first", "last", "before")
+            ordered = operation in ("first", "last", "before", "after")
             tied = ordered and (any(len(value) > 1 for value in values) or values[0] == values[1])
             if len(set(items)) == len(items) and not tied:
                 break
-        names = dict(zip("AB", (facts.labels[item] for item in items), strict=False))
+        labels = [facts.labels[item] for item in items]
+        names = dict(zip("AB", labels, strict=False)) | dict(zip("ab", map(str.lower, labels), strict=False))
         yield Paraphrase(text.format(**names), tuple(items), _gold_answers(operation, items, values))
 
 
@@ -150,6 +153,8 @@ def _gold_answers(operation: str, items: Sequence[str], values: Sequence[frozens
             return frozenset([ends[0 if operation == "first" else -1][1]])
         case "before":
             return frozenset(["yes" if min(values[0]) < min(values[1]) else "no"])
+        case "after":
+            return frozenset(["yes" if min(values[0]) > min(values[1]) else "no"])
         case "same":
             return frozenset(["yes" if values[0] & values[1] else "no"])
         case _:
@@ -261,7 +266,7 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
 def _measure_paraphrase_parts(world: World, facts: GraphFacts) -> Iterator[dict[str, Any]]:
     """Outcomes of the paraphrases, with and without the encoder, and of single phrases."""
     encoder = SentenceEncoder(BUNDLED_MODEL)
-    for part in ("development", "test"):
+    for part in PARTS:
         paraphrases = list(fill_paraphrases(facts, read_paraphrases(part), _SEED))
         unanswerable = sum(not paraphrase.answers for paraphrase in paraphrases)
         for how, encode in (("with", encoder), ("without", _encode_as_zeros)):

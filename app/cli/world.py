@@ -175,6 +175,7 @@ _SPLIT_HELP = (
 _SPLIT_BY_HELP = "Split the facts by entity, by relation, or by both."
 _EACH_COUNT_HELP = 'The answer to "how many" is the set of the counts of each person, as in the paper.'
 _COLLISIONS_HELP = "The share of people who share their full name with another person, from 0 to 0.5."
+_PAIRS_HELP = "Pairs of a question with and without a fact in the sources, for each of two kinds of facts."
 _MAX_SHORTFALLS = 3
 """How many templates with too few questions are printed."""
 
@@ -193,6 +194,7 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
     collisions: Annotated[float, typer.Option(help=_COLLISIONS_HELP)] = 0.0,
     split: Annotated[str, typer.Option(help=_SPLIT_HELP)] = "everywhere",
     split_by: Annotated[str, typer.Option(help=_SPLIT_BY_HELP)] = "both",
+    pairs: Annotated[int, typer.Option(help=_PAIRS_HELP)] = 0,
     processes: Annotated[
         int, typer.Option(min=0, max=64, help="Processes that write articles; 0 chooses the number.")
     ] = 0,
@@ -217,6 +219,7 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
         split=split,
         split_by=split_by,
         each=each_count,
+        pairs=pairs,
     )
     _generate(name, options, processes or None, replace=replace, as_json=as_json)
 

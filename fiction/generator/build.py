@@ -231,9 +231,9 @@ class _WorldBuild:
 
     def write_questions(self, universe: Universe, fact_sources: FactSources) -> dict[str, Any]:
         """Write the questions with their gold answers; returns their number and the shortfalls."""
-        stage = ProgressStage(
-            "questions", self.options.per_template * sum(1 for _ in build_templates(self.options)), self.on_progress
-        )
+        templates = build_templates(self.options)
+        requested = sum(2 * self.options.pairs if t.draw_twin else self.options.per_template for t in templates)
+        stage = ProgressStage("questions", requested, self.on_progress)
         digest, question_count = self._part_hash("questions"), 0
         questions = sample_questions(universe, fact_sources, self.options)
         with (self.folder / QUESTIONS_FILE).open("wb") as file:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fiction.universe.families import random_below
+from fiction.universe.options import ABSENT_FACTS
 from fiction.universe.universe import NONE, Universe
 
 OUT_OF_DATE, NAMESAKE = "out of date", "namesake"
@@ -178,13 +179,14 @@ class WebSiteGenerator:
         return WebSite("fans", tuple(lines), lambda _, first: f"All about {titles[first]}")
 
     def _build_namesake_pages(self) -> WebSite:
-        """Invented historical people who share the name of a person whose name is unique."""
+        """Invented historical people who share the name of a person whose name is unique, and who lacks no fact."""
         generator, universe = self._create_generator(5), self._universe
         people = np.array(
             [
                 row
                 for row in self._draw_share(_NAMESAKE_SHARE, generator).tolist()
                 if universe.names[row] == universe.titles[row]
+                and all(getattr(universe, fact)[row] > NONE for fact in ABSENT_FACTS)
             ],
             np.int64,
         )

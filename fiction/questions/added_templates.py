@@ -52,7 +52,8 @@ class QuestionTemplate:
     text: str
     draw: DrawFunction
     has_answer: bool = True
-    """Whether its questions have answers; unanswerable templates have none."""
+    draw_twin: "Callable[[RandomWalk, Expression], Expression | None] | None" = None
+    """Draws the same question of others, with an answer, which follows one of this template."""
 
 
 def relation_phrase(links: int, start: str = "<name>") -> str:
@@ -225,7 +226,7 @@ def _is_yes_wanted(walk: RandomWalk) -> bool:
 def _draw_same_pair(walk: RandomWalk, fact: str, links: int) -> Expression | None:
     """Draw two people with the same value; two random people rarely share one."""
     side = _draw_side(walk, links)
-    if side is None:
+    if side is None or walk.fact_value(fact, side[1]) < 0:
         return None
     people, person = side
     other = walk.choose(walk.universe.find_people_with(fact, walk.fact_value(fact, person)).tolist())

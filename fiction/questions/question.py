@@ -169,6 +169,9 @@ class GeneratedQuestion:
     None if the question has an answer, or if it fails for another reason.
     """
 
+    pair: str | None = None
+    """Id of the other question of its pair: the sources state what one of them asks for, and not the other's."""
+
     def to_row(self) -> dict[str, Any]:
         """The JSON object for questions.jsonl, which `showhow questions import` reads."""
         return {
@@ -189,12 +192,20 @@ class GeneratedQuestion:
             "decomposition": self.triples["completed"],
             **({} if self.minimal is None else {"minimal": self.minimal}),
             **({} if self.false_premise is None else {"false_premise": self.false_premise}),
+            **({} if self.pair is None else {"pair": self.pair}),
         }
 
 
 def is_minimal(expression: Expression, facts: Collection[FactTriple], universe: Universe) -> bool:
     """Whether the answers that follow from these facts follow from no proper subset of them."""
     return FactEvaluator(facts, universe.today).find_spare_fact(expression) is None
+
+
+PAIR_KIND = "pair"
+
+
+def _format_id(number: int) -> str:
+    return f"q-{number:06d}"
 
 
 class GoldBuilder:
@@ -218,7 +229,7 @@ class GoldBuilder:
         root = self._reasoning.build_tree(expression, text)
         facts = self._reasoning.list_supporting_facts(root) if self._generator > 1 else ()
         return GeneratedQuestion(
-            id=f"q-{number:06d}",
+            id=_format_id(number),
             text=text,
             kind=kind[0],
             template=kind[1],
@@ -234,6 +245,8 @@ class GoldBuilder:
             subquestions=build_subquestions(self._reasoning, root),
             minimal=is_minimal(expression, facts, self._universe) if len(root.values) and facts else None,
             false_premise=None if len(root.values) or self._generator == 1 else self._find_false_premise(expression),
+            # The question without an answer comes first.
+            pair=_format_id(number - 1 if len(root.values) else number + 1) if kind[0] == PAIR_KIND else None,
         )
 
     def _find_false_premise(self, expression: Expression) -> dict[str, Any] | None:

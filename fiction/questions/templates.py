@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from zlib import crc32
 
+import numpy as np
+
 from fiction.questions.added_templates import (
     FACT_PAIRS,
     DrawFunction,
@@ -35,14 +37,26 @@ from fiction.questions.added_templates import (
     superlative_templates,
 )
 from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import Both, Count, Expression, Fact, Having, Named, Only, People, Related
+from fiction.questions.expressions import (
+    Both,
+    Count,
+    Expression,
+    Fact,
+    Having,
+    Named,
+    Only,
+    People,
+    Related,
+    child_expressions,
+)
 from fiction.questions.names import NameFormatter
-from fiction.questions.question import GeneratedQuestion, GoldBuilder
+from fiction.questions.question import PAIR_KIND, GeneratedQuestion, GoldBuilder
 from fiction.questions.sparql import MAX_SET_SIZE
 from fiction.questions.walk import ATTRIBUTES, RandomWalk, find_balanced_count, find_countable_relations
-from fiction.questions.wording import word_question
-from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FactSources, Universe
+from fiction.questions.wording import FACT_LABELS, word_question
+from fiction.universe.options import ABSENT_FACTS, GenerationOptions
+from fiction.universe.relations import RELATIONS
+from fiction.universe.universe import NONE, FactSources, Universe
 
 _NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <value>"
 MAX_ATTEMPTS = 100
@@ -135,6 +149,40 @@ def false_premise_templates() -> Iterator[QuestionTemplate]:
         yield _unanswerable_template(text.format(relation_phrase(links)), draw, FALSE_PREMISE_KIND)
 
 
+def pair_templates() -> Iterator[QuestionTemplate]:
+    """Templates of what no source states of somebody; each question is followed by its twin, which has an answer."""
+    for fact in ABSENT_FACTS:
+        text = f"What is the {FACT_LABELS[fact]} of {relation_phrase(1)}?"
+        yield QuestionTemplate(PAIR_KIND, text, _absence_draw(fact), has_answer=False, draw_twin=_draw_twin)
+
+
+def _absence_draw(fact: str) -> DrawFunction:
+    def draw(walk: RandomWalk) -> Expression | None:
+        person = walk.choose(np.flatnonzero(getattr(walk.universe, fact) == NONE).tolist())
+        step = walk.random_step(person)
+        return _ask_of_relative(walk, fact, step[1], person) if step else None
+
+    return draw
+
+
+def _ask_of_relative(walk: RandomWalk, fact: str, start: int, person: int) -> Fact | None:
+    """The fact of this person, as the only relative of some relation of the start; None if there is none."""
+    ways = (Related(name, Named(start)) for name in walk.shuffle(tuple(RELATIONS)))
+    return next((Fact(fact, way) for way in ways if walk.evaluate_people(way).tolist() == [person]), None)
+
+
+def _draw_twin(walk: RandomWalk, expression: Expression) -> Expression | None:
+    """The same question about the relative of another, of whom the fact is stated; None if no draw finds one."""
+    if not isinstance(expression, Fact) or not isinstance(expression.of, Related):
+        return None
+    for _ in range(MAX_ATTEMPTS):
+        way = Related(expression.of.relation, Named(walk.random_person()))
+        relatives = walk.evaluate_people(way).tolist()
+        if len(relatives) == 1 and walk.fact_value(expression.fact, relatives[0]) > NONE:
+            return Fact(expression.fact, way)
+    return None
+
+
 def _false_premise_draw(fact: str, links: int) -> DrawFunction:
     no_relative = _no_relative_draw(links - 1)
 
@@ -194,12 +242,13 @@ QUESTION_KINDS = (
     NO_ANSWER_KIND,
     FALSE_PREMISE_KIND,
 )
-"""The first three are those of the paper's grammar."""
+"""The first three are those of the paper's grammar. Worlds with pairs have PAIR_KIND as well."""
+_ORDERED_KINDS = (*QUESTION_KINDS, PAIR_KIND)
 
 
 def build_templates(options: GenerationOptions) -> list[QuestionTemplate]:
     """All templates, short chains first, then in the order of QUESTION_KINDS."""
-    others = (
+    others: tuple[Callable[[], Iterator[QuestionTemplate]], ...] = (
         composition_templates,
         conjunction_templates,
         filter_templates,
@@ -211,11 +260,13 @@ def build_templates(options: GenerationOptions) -> list[QuestionTemplate]:
         unanswerable_templates,
         false_premise_templates,
     )
+    if options.pairs:
+        others = (*others, pair_templates)
     templates = list(grammar_templates(options.depth, count_each=options.each))
     for make_templates in others:
         templates.extend(make_templates())
     return sorted(
-        templates, key=lambda template: (template.text.count("<relation"), QUESTION_KINDS.index(template.kind))
+        templates, key=lambda template: (template.text.count("<relation"), _ORDERED_KINDS.index(template.kind))
     )
 
 
@@ -259,12 +310,11 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     @property
     def shortfalls(self) -> list[Shortfall]:
         """Templates with fewer questions than requested."""
-        requested = self.options.per_template
         return [
             Shortfall(
                 template.kind,
                 template.text,
-                requested,
+                self._requested(template),
                 self._made[template],
                 dict(sorted(self._failures_by_reason[template].items())),
             )
@@ -275,48 +325,66 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     def draw(self) -> Iterator[tuple[QuestionTemplate, Expression, str]]:
         """Yield (template, expression, text) of each question, without its gold parts."""
         # Round by round, so that any prefix of the questions covers all templates.
-        for round_ in range(self.options.per_template):
+        for round_ in range(max(self.options.per_template, self.options.pairs)):
             for template in self._templates:
-                if self._failed[template] < MAX_FAILURES_IN_A_ROW:
-                    question = self._draw_question(template, round_)
-                    self._failed[template] = 0 if question else self._failed[template] + 1
-                    if question is not None:
+                if round_ < self._requested(template) and self._failed[template] < MAX_FAILURES_IN_A_ROW:
+                    questions = self._draw_questions(template, round_)
+                    self._failed[template] = 0 if questions else self._failed[template] + 1
+                    if questions:
                         self._made[template] += 1
-                        yield template, *question
+                        yield from ((template, *question) for question in questions)
+
+    def _requested(self, template: QuestionTemplate) -> int:
+        """Number of questions of the template, or of pairs."""
+        return self.options.pairs if template.draw_twin else self.options.per_template
 
     def _generate(self) -> Iterator[GeneratedQuestion]:
         gold = GoldBuilder(self.universe, self.fact_sources, self._names, self.options.generator)
         for number, (template, expression, text) in enumerate(self.draw(), 1):
             yield gold.build(number, expression, text, (template.kind, template.text))
 
-    def _draw_question(self, template: QuestionTemplate, round_: int) -> tuple[Expression, str] | None:
+    def _draw_questions(self, template: QuestionTemplate, round_: int) -> list[tuple[Expression, str]]:
+        """A question with its text, and its twin if the template has twins; [] if none was found."""
         walk = RandomWalk(self.universe, self.options.seed, crc32(f"{template.kind}: {template.text}".encode()), round_)
         failures: Counter[str] = Counter()
         for _ in range(MAX_ATTEMPTS):
-            expression = template.draw(walk)
-            reason = NO_START if expression is None else self._rejection_reason(expression, template)
-            if expression is not None and not reason:
-                text = word_question(expression, self._names)
-                if text not in self._used:
-                    self._used |= {expression, text}
-                    return expression, text
+            expressions = [template.draw(walk)]
+            if template.draw_twin and expressions[0]:
+                expressions.append(template.draw_twin(walk, expressions[0]))
+            drawn = [expression for expression in expressions if expression is not None]
+            has_answers = (template.has_answer, True)
+            reasons = [self._rejection_reason(one, has) for one, has in zip(drawn, has_answers, strict=False)]
+            reason = NO_START if len(drawn) < len(expressions) else next(filter(None, reasons), "")
+            if not reason:
+                texts = [word_question(expression, self._names) for expression in drawn]
+                if self._used.isdisjoint(texts):
+                    self._used.update(drawn, texts)
+                    return list(zip(drawn, texts, strict=True))
                 reason = DUPLICATE
             failures[reason] += 1
         self._failures_by_reason.setdefault(template, Counter()).update(failures)
-        return None
+        return []
 
-    def _rejection_reason(self, expression: Expression, template: QuestionTemplate) -> str:
+    def _rejection_reason(self, expression: Expression, has_answer: bool) -> str:  # noqa: FBT001 - what is required
         """Reason to reject the expression; "" if it is acceptable."""
         if expression in self._used:
             return DUPLICATE
+        if _names_missing_value(expression):
+            return NO_START
         answer = self._evaluation.evaluate(expression)
-        if template.has_answer != bool(answer.values):
-            return NO_ANSWER if template.has_answer else HAS_ANSWER
+        if has_answer != bool(answer.values):
+            return NO_ANSWER if has_answer else HAS_ANSWER
         # The people with a start value may be many, since a further condition narrows them.
         starts = [result for part, result in self._evaluation.results.items() if isinstance(part, Having)]
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
         is_too_large = any(len(values) > MAX_SET_SIZE for _, values in stages)
         return TOO_MANY if is_too_large or len(answer.values) > MAX_SET_SIZE else ""
+
+
+def _names_missing_value(expression: Expression) -> bool:
+    """Whether a part of it asks for people with a value that is none: it was drawn of somebody without the fact."""
+    names_none = isinstance(expression, (Having, Only)) and expression.value <= NONE
+    return names_none or any(map(_names_missing_value, child_expressions(expression)))
 
 
 def sample_questions(universe: Universe, fact_sources: FactSources, options: GenerationOptions) -> QuestionSampler:

@@ -246,6 +246,12 @@ def make_universe(options: GenerationOptions) -> Universe:
     namesakes = draw_namesakes(people, options.collisions, create_generator(seed, RandomStream.NAMESAKES))
     full_names = draw_full_names(people, namesakes, seed)
     job = _draw_jobs(namesakes.first, create_generator(seed, RandomStream.JOBS))
+    hobby = random_below(
+        create_generator(seed, RandomStream.HOBBIES), len(list_known_values("hobbies")), options.people
+    ).astype(np.int32)
+    absences = create_generator(seed, RandomStream.ABSENCES)
+    for values in (hobby, residence):
+        values[absences.permutation(options.people)[: 2 * options.pairs]] = NONE
     return Universe(
         names=full_names,
         titles=_build_titles(full_names, namesakes.first, job),
@@ -259,9 +265,7 @@ def make_universe(options: GenerationOptions) -> Universe:
         birthplace=birthplace,
         residence=residence,
         job=job,
-        hobby=random_below(
-            create_generator(seed, RandomStream.HOBBIES), len(list_known_values("hobbies")), options.people
-        ).astype(np.int32),
+        hobby=hobby,
         friends=draw_friendships(options.people, options.friends, create_generator(seed, RandomStream.FRIENDSHIPS)),
         places=places,
         jobs=list_known_values("jobs"),

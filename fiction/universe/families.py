@@ -25,6 +25,7 @@ class RandomStream(IntEnum):
     HOMES = 10
     JOBS = 11
     HOBBIES = 12
+    ABSENCES = 13
 
 
 def create_generator(seed: int, stream: RandomStream) -> np.random.Generator:

@@ -12,6 +12,10 @@ states one fact a sentence in fewer phrasings.
 """
 
 
+ABSENT_FACTS = ("hobby", "residence")
+"""The facts that people lack if pairs of questions are asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationOptions:
     """Size, families, split of facts and questions of a world; `check` validates them."""
@@ -40,6 +44,9 @@ class GenerationOptions:
     """Unit of the split: "entity", "relation" or "both"."""
     each: bool = False
     """Answer "how many" with the set of counts of each person, as in the paper."""
+    pairs: int = 0
+    """Pairs of questions for each of ABSENT_FACTS: no source states what one asks for, and the sources state it for the
+    other. Twice as many people have no such fact."""
     generator: int = GENERATOR_VERSION
     """Version that generated the world; an earlier one is for its verification only."""
 
@@ -55,6 +62,8 @@ class GenerationOptions:
             # Unlike `value < lowest or value > highest`, this rejects NaN as well.
             if not lowest <= value <= highest:
                 raise WorldError(f"{name} must be from {lowest:,} to {highest:,}, not {value}.")
+        if 4 * self.pairs > self.people:
+            raise WorldError(f"{self.pairs:,} pairs need {4 * self.pairs:,} people or more, not {self.people:,}.")
 
 
 _OPTION_RANGES = (
@@ -69,4 +78,5 @@ _OPTION_RANGES = (
     ("collisions", 0, 0.5),
     ("depth", 1, 100),
     ("per_template", 0, 100_000),
+    ("pairs", 0, 1000),
 )

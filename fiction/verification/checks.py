@@ -289,6 +289,7 @@ def _format_cell(cell: Cell) -> str:
 def read_options(about: dict[str, Any]) -> GenerationOptions:
     """Options of a generated world; WorldError if its world.toml lacks one."""
     names = [option.name for option in fields(GenerationOptions)]
+    about = {"pairs": 0, **about}  # Worlds of this version of the generator had none at first.
     missing = [name for name in names if name not in about]
     if missing:
         raise WorldError(f"Its world.toml has no {missing[0]}; generate the world again with --replace.")

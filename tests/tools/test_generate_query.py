@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.query_writing import (
+    PARTS,
     GraphFacts,
     fill_paraphrases,
     measure_first_queries,
@@ -142,8 +143,8 @@ def test_a_word_is_matched_by_meaning_and_explained_only_by_a_relation_that_says
         ("Where was Ada Reed not born?", "Q1", ["not"]),
         ("Who never directed Low Water?", "Q51", ["never"]),
         ("Who isn't the father of Ada Reed?", "Q1", ["isn", "t"]),
-        ("Where did the father of Ada Reed hide?", "Q1", ["hide"]),
-        ("Who is the mother or father of Ada Reed?", "Q1", ["or"]),
+        ("Where did the father of Ada Reed hide?", "Q1", ["where", "hide"]),
+        ("Who is the mother and father of Ada Reed?", "Q1", ["and"]),
         ("Why was Ada Reed born?", "Q1", ["why"]),
         ("When did Ada Reed direct?", "Q1", ["when"]),
         ("Which has the larger budget, Low Water or Born to Row?", "Q51 Q52", ["budget"]),
@@ -220,6 +221,54 @@ def test_a_paraphrase_is_read_by_the_roots_and_the_labels_of_its_words(
     question: str, ids: str, expected: str, without_encoder: ToolContext
 ) -> None:
     assert answers(without_encoder, write(without_encoder, question, ids).text) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "ids", "expected"),
+    [
+        # clauses about somebody: passive, active, and with a noun that says no more than its verb
+        ("Who is the spouse of the person by whom The Father of Tides was directed?", "Q50", 'Dan O"Shea'),
+        ("When was the person Ada Reed married born?", "Q1", "1949-11-12"),
+        ("Who is the father of the director who directed The Father of Tides?", "Q50", "Bram Reed"),
+        # nouns that only say of what kind the value is
+        ("Name the town in which Ada Reed was born.", "Q1", "Saltmouth"),
+        ("Which guy directed The Father of Tides?", "Q50", "Ada Reed"),
+        ("What was the year of Cora Reed's death?", "Q3", "1999-12-31"),
+        # alternatives, sides of a family, and verbs that carry no meaning of their own
+        ("Who is the husband or wife of Ada Reed?", "Q1", 'Dan O"Shea'),
+        ("Who is Kit Reed's grandpa on the mother's side?", "Q11", "Bram Reed"),
+        ("Whom did Ada Reed take as a spouse?", "Q1", 'Dan O"Shea'),
+        ("When did death come to Cora Reed?", "Q3", "1999-12-31"),
+        # requests
+        ("I would like to know where Ada Reed was born, please.", "Q1", "Saltmouth"),
+        ("Is it true that Bram Reed died before Cora Reed?", "Q2 Q3", "yes"),
+    ],
+)
+def test_clauses_kinds_and_requests_say_no_more_than_their_relation(
+    question: str, ids: str, expected: str, without_encoder: ToolContext
+) -> None:
+    assert answers(without_encoder, write(without_encoder, question, ids).text) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "ids", "word"),
+    [
+        ("Where is the father of Ada Reed?", "Q1", "where"),
+        ("Where did the father of Ada Reed go?", "Q1", "where"),
+        ("Is Ada Reed the mother of someone?", "Q1", "is"),
+        ("Was The Father of Tides directed by a woman?", "Q50", "was"),
+        ("Who took the spouse of Ada Reed?", "Q1", "took"),
+        ("Who directed The Father of Tides and when did she die?", "Q50", "and"),
+        ("Whose father was the father of Ada Reed?", "Q1", "whose"),
+        ("In which hospital was Ada Reed born?", "Q1", "hospital"),
+    ],
+)
+def test_what_a_reading_does_not_ask_is_named_and_nothing_is_written(
+    question: str, ids: str, word: str, with_encoder: ToolContext
+) -> None:
+    written = write(with_encoder, question, ids)
+    assert word in written.data["unexplained"]
+    assert written.text.startswith("No query is written: ")
 
 
 def test_names_inside_other_names_are_not_relations(without_encoder: ToolContext) -> None:
@@ -312,7 +361,7 @@ def test_real_questions_are_not_answered_from_half_of_the_facts(real_worlds: Pat
         assert not answers(context, result.observation.text), question.text
 
 
-@pytest.mark.parametrize("part", ["development", "test"])
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_paraphrases_are_answered_rightly_or_not_at_all(
     part: str, seed: int, real_worlds: Path, shared_data: Path
@@ -320,9 +369,8 @@ def test_paraphrases_are_answered_rightly_or_not_at_all(
     facts = GraphFacts(shared_data / "world_2wiki" / "kg_full.ttl")
     paraphrases = list(fill_paraphrases(facts, read_paraphrases(part), seed))
     counts, wrong = measure_paraphrases(open_world(real_worlds, "full"), paraphrases, no_meaning)
-    assert counts.total() == len(paraphrases) == 100
-    assert counts["wrong"] <= 5, wrong
-    assert counts["right"] >= 55
+    assert counts["wrong"] * 20 <= counts.total() == len(paraphrases), wrong
+    assert counts["right"] * 100 >= 55 * sum(bool(paraphrase.answers) for paraphrase in paraphrases)
 
 
 def test_a_word_for_women_leaves_no_path_to_men_although_the_graph_lists_it_for_both() -> None:

@@ -14,7 +14,7 @@ from tools.text_to_sparql.queries import PathChoice, QueryComposer, QueryDraft
 from tools.text_to_sparql.scan import RelationMention
 from tools.text_to_sparql.vocabulary import Anchor, find_anchors
 from tools.tool import EncodeFunction
-from worlds.lexicon.english import split_words, stem_word
+from worlds.lexicon.english import load_lexicon, phrase_key, split_words, stem_word
 from worlds.source import Entity, GraphSource, Relation, SourceTimeout
 
 MIN_SIMILARITY = 0.35
@@ -52,6 +52,8 @@ class SemanticRelationMatcher:
 
 _EXCLUDED_KINDS = {"when": ("entity",), "where": ("date", "number"), "who": ("date", "number")}
 """The kinds of values that do not answer a question of this word."""
+_LOCATIVES = frozenset(["in", "at", "from"])
+_PLACES = frozenset(["place", "location", "country", "region", "state", "town", "city", "village"])
 MAX_DRAFTS = 24
 MAX_CANDIDATES = 5
 MAX_REORDERED = 3
@@ -222,13 +224,19 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
     drafts: dict[str, QueryDraft] = {}
     for question, extra in readings:
         for choice, cost in _iterate_path_choices(question, lexicon):
-            draft = QueryComposer(question, choice, lexicon).compose()
+            draft = QueryComposer(question, choice, lexicon).compose() if _can_be_followed(question, choice) else None
             if draft is None:
                 continue
             new = replace(draft, cost=max(0.0, cost + extra), unexplained=_find_unexplained(question, choice))
             if draft.sparql not in drafts or _draft_rank(new) < _draft_rank(drafts[draft.sparql]):
                 drafts[draft.sparql] = new
     return sorted(drafts.values(), key=_draft_rank)[:MAX_DRAFTS]
+
+
+def _can_be_followed(question: ParsedQuestion, choice: PathChoice) -> bool:
+    """Whether no path goes on from a date or a number."""
+    ends = (choice[mention].hops[-1] for leg in question.branches for mention in (*leg.chain, *leg.trailing)[:-1])
+    return all(end.value_type not in {"date", "number"} for end in ends)
 
 
 def _draft_rank(draft: QueryDraft) -> tuple[bool, float]:
@@ -249,12 +257,26 @@ def _find_unexplained(question: ParsedQuestion, choice: PathChoice) -> tuple[str
     }
     if kinds := _EXCLUDED_KINDS.get(question.question_word or "") if question.form == "select" else None:
         ends = [choice[mention] for leg in question.branches for mention in (*leg.chain, *leg.trailing)[-1:]]
-        if any(path.hops[-1].value_type in kinds for path in ends):
+        is_where = question.question_word == "where"
+        if any(path.hops[-1].value_type in kinds or (is_where and not _leads_to_place(path)) for path in ends):
             return (str(question.question_word), *(words[place] for place in sorted(words)))
     starts = (leg.start for leg in question.branches)
-    used = {start.anchor if isinstance(start, ValueRestriction) else start for start in starts}
-    omitted = sorted(question.named - used, key=lambda anchor: anchor.start)
-    return (*(words[place] for place in sorted(words)), *(anchor.entity.label for anchor in omitted))
+    used = {node for start in starts for node in (start, isinstance(start, ValueRestriction) and start.anchor)}
+    omitted = [node.text if isinstance(node, ValueRestriction) else node.entity.label for node in question.named - used]
+    return (*(words[place] for place in sorted(words)), *sorted(omitted))
+
+
+def _leads_to_place(path: GraphPath) -> bool:
+    """Whether a name of the path's last relation says that its values are places: place of birth, lives in."""
+    if path.inverted:
+        return False
+    lexicon = load_lexicon()
+    for atom in path.hops[-1].atoms:
+        key = phrase_key(atom.relation.label)
+        for name in (key, *map(phrase_key, (*atom.relation.aliases, *lexicon.other_names(key)))):
+            if name[-1:] and (name[-1] in _LOCATIVES or name in lexicon.answers_to_where or _PLACES & set(name)):
+                return True
+    return False
 
 
 def _collect_mentions(question: ParsedQuestion) -> list[RelationMention]:

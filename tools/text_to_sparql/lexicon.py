@@ -186,6 +186,19 @@ def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
     return text
 
 
+def join_paths(paths: Sequence[GraphPath], others: Sequence[GraphPath]) -> tuple[GraphPath, ...]:
+    """Paths of one hop along either of two relations whose values are of one kind, best first."""
+    joined = []
+    for one, other in product(paths, others):
+        if len(one.hops) == len(other.hops) == 1 and one.hops[0].value_type == other.hops[0].value_type:
+            (hop,), (alternative,) = one.hops, other.hops
+            gender = hop.gender if hop.gender == alternative.gender else None
+            either = PathHop(tuple(dict.fromkeys((*hop.atoms, *alternative.atoms))), gender)
+            phrase = " or ".join(dict.fromkeys((one.phrase, other.phrase)))
+            joined.append(GraphPath((either,), phrase, one.cost + other.cost))
+    return tuple(sorted(joined, key=lambda path: path.cost))
+
+
 MAX_SEGMENT_PATHS = 4
 """So many readings of a phrase are kept when it is a part of a longer one."""
 RANK_COST = 1.0

@@ -9,14 +9,17 @@ from tools.text_to_sparql.vocabulary import Anchor
 from worlds.lexicon.english import (
     AUXILIARY_VERBS,
     DETERMINERS,
+    GENERIC_NOUNS,
     POSSESSIVE_SUFFIX,
+    PREPOSITIONS,
     RELATIVE_PRONOUNS,
     Comparison,
     phrase_key,
     word_root,
 )
 
-_ASKED_AGENTS = frozenset(["whom", "who", "which", "what", "whose", "?"])
+_UNNAMED_AGENTS = GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
+_OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
 
@@ -51,8 +54,8 @@ class ParsedQuestion:
     comparison: Comparison | None = None
     content_words: Mapping[int, str] = field(default_factory=dict, hash=False)
     """By place, the words that the relations of a reading must account for."""
-    named: frozenset[Anchor] = frozenset()
-    """The entities that the question names; a reading must start at or lead to all."""
+    named: frozenset[Anchor | ValueRestriction] = frozenset()
+    """The entities and values that the question names; a reading must start at or lead to all."""
     question_word: str | None = None
     answer_nouns: frozenset[int] = frozenset()
     """The places of nouns that say what has an entity as its value ("which films did E direct")."""
@@ -85,8 +88,9 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
     }
     legs = []
     for start in starts:
-        chain = (*_possessive_mentions(scan, start.end_word), *_of_mentions(scan, start.first_word, used))
-        used.update(mention.start for mention in chain)
+        verb, begins = _find_relative_verb(scan, start)
+        chain = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, begins, used))
+        used.update(place for mention in chain for place in mention.places)
         legs.append(QuestionBranch(start.node, chain))
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
     return ParsedQuestion(
@@ -94,13 +98,35 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         _distribute_relations(scan, legs, _order_mentions(scan, rest)),
         scan.comparison,
         scan.find_content_words([range(v.first_word, v.end_word) for v in values]),
-        frozenset(scan.anchors),
+        frozenset([*scan.anchors, *(start.node for start in values if not isinstance(start.node, Anchor))]),
         scan.question_word,
         scan.find_answer_nouns(),
     )
 
 
 # What is joined to a name: its possessives ("E's R's S"), then what is "of" it ("the S of the R of E").
+
+
+def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[RelationMention, ...], int]:
+    """The verb of a clause whose subject is the name ("the person by whom E was directed", "the man E married"), if
+    there is one, and where what the clause describes begins.
+    """
+    nothing = (), start.first_word
+    if not isinstance(start.node, Anchor):
+        return nothing
+    pronoun, verb = start.first_word - 1, start.end_word
+    while AUXILIARY_VERBS.intersection(scan.words_between(verb, verb + 1)):
+        verb += 1
+    mention = next((m for m in scan.mentions if m.start == verb), None)
+    if mention is None or pronoun < 1:
+        return nothing
+    if scan.words[pronoun].stem not in GENERIC_NOUNS:
+        if scan.words[pronoun].folded not in _OBJECT_PRONOUNS:
+            return nothing
+        pronoun -= scan.words[pronoun - 1].folded in PREPOSITIONS
+        if pronoun < 1 or scan.words[pronoun - 1].stem not in GENERIC_NOUNS:
+            return nothing
+    return (replace(_reread_after_who(scan, mention), invertible=verb == start.end_word),), pronoun
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
@@ -139,7 +165,7 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
     """Where the "of" stands that joins what begins there to a relation, over articles and a noun for its class."""
     for place in range(begins - 1, max(-1, begins - MAX_OF_DISTANCE), -1):
         word = scan.words[place].folded
-        if word == "of":
+        if word in ("of", "behind"):
             return place
         if (
             scan.in_entity_name(place)
@@ -160,8 +186,19 @@ def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None
             and mention.start > 1
             and scan.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
         ):
-            return scan.reread_mention(mention, "who")
+            verb = _reread_after_who(scan, mention)
+            agent = next((m for m in scan.mentions if m.end == mention.start - 1), None)
+            # The artist who performs, the director that directs: the noun says no more than the verb.
+            return (agent and _merge_same(verb, agent)) or verb
     return None
+
+
+def _reread_after_who(scan: QuestionScan, mention: RelationMention) -> RelationMention:
+    """The mention as it would be understood after "who"."""
+    words = scan.words[mention.start : mention.end]
+    forms = tuple(word.folded for word in words), tuple(word.stem for word in words)
+    paths = scan.lexicon.find_paths(forms[0], "who") or scan.lexicon.find_paths(forms[1], "who")
+    return replace(mention, paths=paths or scan.lexicon.find_derived_paths(forms[1][0], "who"))
 
 
 def _is_class_noun(scan: QuestionScan, mention: RelationMention) -> bool:
@@ -199,7 +236,7 @@ def _parse_value_after(
     if anchor:
         return ValueRestriction(relation, anchor, anchor.entity.label), anchor.end
     end = next((place for place in range(start, len(scan.words)) if _ends_value(scan, place)), len(scan.words))
-    if end <= start:
+    if end <= start or any(map(scan.in_entity_name, range(start, end))):
         return None
     return ValueRestriction(relation, None, scan.text[scan.words[start].start : scan.words[end - 1].end]), end
 
@@ -241,17 +278,24 @@ def _merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, .
     """Two words for one relation ("which award ... received") become one mention of what both may mean."""
     merged: list[RelationMention] = []
     for mention in mentions:
-        costs = {path.hops: path.cost for path in mention.paths}
         for place, other in enumerate(merged):
-            both = [replace(p, cost=p.cost + costs[p.hops]) for p in other.paths if p.hops in costs]
-            if both:
-                least = min(path.cost for path in both)
-                both = sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost)
-                merged[place] = replace(other, paths=tuple(both), merged_places=other.merged_places | mention.places)
+            if both := _merge_same(other, mention):
+                merged[place] = both
                 break
         else:
             merged.append(mention)
     return tuple(merged)
+
+
+def _merge_same(one: RelationMention, other: RelationMention) -> RelationMention | None:
+    """One mention of what both may mean; None if that is nothing."""
+    costs = {path.hops: path.cost for path in other.paths}
+    both = [replace(p, cost=p.cost + costs[p.hops]) for p in one.paths if p.hops in costs]
+    if not both:
+        return None
+    least = min(path.cost for path in both)
+    both = sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost)
+    return replace(one, paths=tuple(both), merged_places=one.merged_places | other.places)
 
 
 def _distribute_relations(
@@ -301,7 +345,11 @@ def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
 
 
 def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether a relation may be meant backwards: not where an entity "has" it, unless it has a value beside it."""
+    """Whether a relation may be meant backwards: not what "who" does, nor where an entity "has" it, unless it has a
+    value beside it.
+    """
+    if scan.words_between(mention.start - 1, mention.start) == ["who"]:
+        return False
     if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
         return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
@@ -327,8 +375,8 @@ def _has_agent(scan: QuestionScan, mention: RelationMention) -> bool:
     is received by.
     """
     end = mention.end - (scan.words_between(mention.end - 1, mention.end) == ["by"])
-    following = scan.words_between(end + 1, end + 2)
-    if scan.words_between(end, end + 1) != ["by"] or not following or _ASKED_AGENTS.intersection(following):
+    following = [word for word in scan.words_between(end + 1, end + 3) if word not in {"a", "an", "the"}][:1]
+    if scan.words_between(end, end + 1) != ["by"] or not following or _UNNAMED_AGENTS.intersection(following):
         return False
     root = word_root(scan.words[mention.start].folded)
     labels = (path.hops[-1].atoms[-1].relation.label for path in mention.paths if len(path.hops) == 1)

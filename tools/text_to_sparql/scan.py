@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, join_paths
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds.lexicon.english import (
     AUXILIARY_VERBS,
@@ -16,6 +16,8 @@ from worlds.lexicon.english import (
     DETERMINERS,
     FUNCTION_WORDS,
     GENERIC_NOUNS,
+    INTRANSITIVE_LIGHT_VERBS,
+    LIGHT_VERBS,
     MODAL_VERBS,
     PLAIN_WORDS,
     PREPOSITIONS,
@@ -30,29 +32,22 @@ from worlds.lexicon.english import (
     QuestionWord,
     load_lexicon,
     split_words,
-    stem_word,
+    word_root,
 )
 
 _ASKING = (["which"], ["what"])
 _MAX_APPOSITION_WORDS = 2
 _BEFORE_APPOSITION = (DETERMINERS | PREPOSITIONS | CONJUNCTIONS | COPULAS | {"between"}) - {"to"}
 PLACE_READING_COST = 1.0
+_SOURCES = ("of", "from")
 _QUESTION_WORD_PHRASES = {
-    "where": (
-        "where",
-        "which place",
-        "what place",
-        "which city",
-        "what city",
-        "which town",
-        "what town",
-        "which country",
-        "what country",
-    ),
-    "when": ("when", "what year", "which year", "what date", "which date", "what day", "which day"),
-    "why": ("why", "how", "what cause", "of what"),
+    "where": ("where", "which country", "what country"),
+    "when": ("when",),
+    "why": ("why", "how", "what cause", *(f"{word} what {verb}" for word in _SOURCES for verb in AUXILIARY_VERBS)),
     "who": ("who", "whom"),
 }
+_QUESTION_WORDS = frozenset(["who", "whom", "whose", "which", "what", "where", "when", "why", "how", "whether"])
+_RELATIVE_ADVERBS = RELATIVE_PRONOUNS | VALUE_QUESTION_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +103,37 @@ class QuestionScan:
         """What ends there, likewise."""
         return next((m for m in self.mentions if m.end == end), None) or self._unknown_mention(end - 1)
 
-    def reread_mention(self, mention: RelationMention, question_word: str) -> RelationMention:
-        """The mention as it would be understood after another question word."""
-        key = tuple(word.stem for word in self.words[mention.start : mention.end])
-        whole = tuple(self.words_between(mention.start, mention.end))
-        paths = self.lexicon.find_paths(whole, question_word) or self.lexicon.find_paths(key, question_word)
-        paths = paths or self.lexicon.find_derived_paths(key[0], question_word)
-        return RelationMention(mention.start, mention.end, paths, mention.text)
+    def _kind_places(self, question_word: str) -> set[int]:
+        """The nouns that stand for a question word: which town, the town in which, the same town."""
+        return {
+            place
+            for place, word in enumerate(self.words)
+            if word.stem in load_lexicon().kinds.get(question_word, ())
+            and not self.in_entity_name(place)
+            and (
+                self.words_between(place - 1, place) in _ASKING
+                or (question_word != "which" and self.words_between(place - 1, place) == ["same"])
+                or (self.words_between(place + 1, place + 2) == ["of"] and self._is_asked(place))
+                or _RELATIVE_ADVERBS.intersection(self.words_between(place + 1, place + 2))
+                or (
+                    PREPOSITIONS.intersection(self.words_between(place + 1, place + 2))
+                    and self.words_between(place + 2, place + 3) == ["which"]
+                )
+            )
+        }
+
+    def _is_asked(self, place: int) -> bool:
+        """Whether the noun there follows "what is the" or "which is the"."""
+        before = self.words_between(place - 3, place)
+        return before[-1:] == ["the"] and before[:1] in _ASKING and before[1] in COPULAS
 
     def find_content_words(self, values: Sequence[range]) -> dict[int, str]:
         """The words, by place, that a reading must account for by its relations: no entity, value, operator or plain
         word is among them, but every negation is.
         """
         explained = {place for span in values for place in span} | self._comparison_places | self._apposed_places()
-        explained |= self._question_phrase_places() | self._head_noun_places()
+        explained |= self._kind_places(self.question_word or "") | self._kind_places("which") | self._head_noun_places()
+        explained |= self._predicate_noun_places()
         return {
             place: word.folded
             for place, word in enumerate(self.words)
@@ -138,21 +150,25 @@ class QuestionScan:
             and self._is_unknown_noun(mention.start - 2)
         }
 
-    def _question_phrase_places(self) -> set[int]:
-        """The nouns of "which city" or "what year", unless they are a relation, or one that the graph lacks."""
-        nouns = {place for place in range(1, len(self.words)) if self.words_between(place - 1, place) in _ASKING}
-        mentioned = {place for mention in self.mentions for place in mention.places}
-        signs = _QUESTION_WORD_PHRASES.get(self.question_word or "", ())
+    def _predicate_noun_places(self) -> set[int]:
+        """The nouns that only say what an entity is ("E is a film by ...")."""
         return {
-            place
-            for place in nouns - mentioned
-            if any(" ".join(self.words_between(place - 1, place + 1)) == sign for sign in signs)
+            anchor.end + 2
+            for anchor in self.anchors
+            if COPULAS.intersection(self.words_between(anchor.end, anchor.end + 1))
+            and self.words_between(anchor.end + 1, anchor.end + 2) in (["a"], ["an"], ["the"])
+            and self._is_unknown_noun(anchor.end + 2)
         }
 
     def find_answer_nouns(self) -> frozenset[int]:
-        """The places of unknown nouns after which, what and how many."""
+        """The places of unknown nouns after which, what and how many; after "in which" they are values."""
         asking = (*_ASKING, ["many"])
-        nouns = (n for n in range(1, len(self.words)) if self.words_between(n - 1, n) in asking)
+        nouns = (
+            noun
+            for noun in range(1, len(self.words))
+            if self.words_between(noun - 1, noun) in asking
+            and not PREPOSITIONS.intersection(self.words_between(noun - 2, noun - 1))
+        )
         return frozenset(filter(self._is_unknown_noun, nouns))
 
     def has_class_position(self, place: int) -> bool:
@@ -181,13 +197,20 @@ class QuestionScan:
     def _is_operator(self, place: int) -> bool:
         """Whether the word is plain, or an operator that the form of the question has."""
         word, stem = self.words[place].folded, self.words[place].stem
-        if word in CONJUNCTIONS and (self._joins_relations(place) or self._joins_names_wrongly(place)):
+        if self._asks_yes_or_no(place) or (word == "whose" and self.form in ("select", "count")):
+            return False
+        if word in CONJUNCTIONS and (
+            self._joins_relations(place) or self._joins_names_wrongly(place) or self._starts_question(place + 1)
+        ):
             return False
         several = len(self.anchors) > 1
         return (
-            (word in PLAIN_WORDS and (word not in VALUE_QUESTION_WORDS or self.form in ("select", "count")))
+            (word == "behind" and self._joins_like_of(place))
+            or (word in PLAIN_WORDS and (word not in VALUE_QUESTION_WORDS or self.form in ("select", "count")))
             or stem in GENERIC_NOUNS
             or (word in REQUEST_WORDS and all(map(self._opens_request, range(place + 1))))
+            or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
+            or (word in LIGHT_VERBS and self._supports_relation(place))
             or (word in COUNT_WORDS | {"how"} and self.form == "count")
             or (word in SAMENESS_WORDS and self.form == "same")
             or (word in COMPARISON_WORDS and self.comparison is not None)
@@ -203,10 +226,63 @@ class QuestionScan:
         forms = ((*self.words_between(m.start, m.end),) for m in self.mentions)
         return any(self.lexicon.find_paths(f, "why") != self.lexicon.find_paths(f, None) for f in forms)
 
+    def _joins_like_of(self, place: int) -> bool:
+        """Whether the word there joins a relation to a name: the director behind E."""
+        after = place + 1
+        while (
+            self.words_between(after, after + 1)
+            and not self.in_entity_name(after)
+            and (self.words[after].folded in DETERMINERS or self.is_apposed_at(after))
+        ):
+            after += 1
+        return any(mention.end == place for mention in self.mentions) and self.in_entity_name(after)
+
+    def _asks_yes_or_no(self, place: int) -> bool:
+        """Whether the verb there asks for yes or no where the form of the question gives values."""
+        return (
+            place == 0
+            and self.form == "select"
+            and self.words[0].folded in AUXILIARY_VERBS
+            and not SPEAKERS.intersection(self.words_between(1, 2))
+            and not _QUESTION_WORDS.intersection(self._words_outside_names())
+        )
+
+    def _supports_relation(self, place: int) -> bool:
+        """Whether a light verb has the noun of a relation as its object (E took as a spouse, which award did E get), or
+        as its subject where a value is asked of it (when did death come).
+        """
+        after = place + 1
+        while self.words_between(after, after + 1) and (
+            self.words[after].folded in DETERMINERS | SAMENESS_WORDS | {"as"} - {"of"}
+        ):
+            after += 1
+        before = place
+        while AUXILIARY_VERBS.intersection(self.words_between(before - 1, before)):
+            before -= 1
+        if any(after == mention.start for mention in self.mentions):
+            return before > 0 and self.in_entity_name(before - 1)
+        if self.words[place].folded not in INTRANSITIVE_LIGHT_VERBS:
+            requested = any(self.words_between(m.start - 1, m.start) in _ASKING for m in self.mentions)
+            return requested and self._ends_at(place + 1)
+        owner = any(anchor.end == before for anchor in self.anchors) and any(m.end < before for m in self.mentions)
+        asks_value = self.question_word in VALUE_QUESTION_WORDS
+        return asks_value and (owner or any(before == mention.end for mention in self.mentions))
+
+    def _starts_question(self, place: int) -> bool:
+        """Whether another question begins there: who directed E, and when did he die."""
+        is_asking = bool(_QUESTION_WORDS.intersection(self.words_between(place, place + 1)))
+        return is_asking and not self.in_entity_name(place) and not self._ends_at(place + 1)
+
+    def _ends_at(self, place: int) -> bool:
+        """Whether no word follows from there on."""
+        return self.words_between(place, len(self.words)) in ([], ["?"])
+
     def _opens_request(self, place: int) -> bool:
+        if self.in_entity_name(place):
+            return self.words[0].folded not in AUXILIARY_VERBS
         if self.words[place].folded in MODAL_VERBS:
-            return bool(SPEAKERS.intersection(self.words_between(place + 1, place + 2)))
-        return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS
+            return bool(SPEAKERS.intersection(self.words_between(place - 1, place + 2)))
+        return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS | CHOICE_WORDS
 
     def _is_unknown_noun(self, place: int) -> bool:
         return self._unknown_mention(place) is not None and all(m.start != place for m in self.mentions)
@@ -256,6 +332,7 @@ class QuestionScan:
             and not self.in_entity_name(place)
             and place not in self._comparison_places
             and self.words[place].folded not in FUNCTION_WORDS
+            and place not in self._kind_places(self.question_word or "")
         ):
             return RelationMention(place, place + 1, (), self.words[place].folded)
         return None
@@ -292,7 +369,7 @@ class QuestionScan:
             (
                 question_word
                 for question_word, signs in _QUESTION_WORD_PHRASES.items()
-                if any(f" {sign} " in text for sign in signs)
+                if self._kind_places(question_word) or any(f" {sign} " in text for sign in signs)
             ),
             None,
         )
@@ -301,9 +378,22 @@ class QuestionScan:
         place = 0
         while place < len(self.words):
             mention = self._find_mention_at(place)
+            while mention and (either := self._join_alternative(mention)):
+                mention = either
             if mention:
                 yield mention
             place = mention.end if mention else place + 1
+
+    def _join_alternative(self, mention: RelationMention) -> RelationMention | None:
+        """The mention with the relation that "or" joins to it: husband or wife."""
+        if self.words_between(mention.end, mention.end + 1) != ["or"]:
+            return None
+        start = mention.end + 1
+        while self.words_between(start, start + 1) and self.words[start].folded in DETERMINERS:
+            start += 1
+        other = self._find_mention_at(start)
+        paths = join_paths(mention.paths, other.paths) if other else ()
+        return replace(mention, end=other.end, paths=paths) if other and paths else None
 
     def _find_mention_at(self, start: int) -> RelationMention | None:
         """The longest phrase from there that is a relation of the graph, else one that English knows for a relation."""
@@ -313,7 +403,7 @@ class QuestionScan:
             occupied = any(
                 self.in_entity_name(place) or place in self._comparison_places for place in range(start, end)
             )
-            if occupied or self._is_auxiliary_do(whole, end):
+            if occupied or self._is_plain_here(whole, start):
                 continue
             for form in dict.fromkeys((whole, tuple(word.stem for word in self.words[start:end]))):
                 if paths := self._find_paths(form):
@@ -342,9 +432,19 @@ class QuestionScan:
 
     def _says_more_of(self, path: GraphPath, form: tuple[str, ...]) -> bool:
         """Whether the question has a content word of the path's relation beside those that led to it."""
-        words = {word.stem for place, word in enumerate(self.words) if not self.in_entity_name(place)}
-        return bool(words & path.label_stems - {stem_word(part) for part in form})
+        words = {word_root(word.folded) for place, word in enumerate(self.words) if not self.in_entity_name(place)}
+        return bool(words & set(map(word_root, path.label_stems)) - set(map(word_root, form)))
 
-    def _is_auxiliary_do(self, form: tuple[str, ...], end: int) -> bool:
-        """ "do" is a verb of its own only at the end ("what does Ada do?")."""
-        return form == ("do",) and any(word.folded.isalpha() for word in self.words[end:])
+    def _is_plain_here(self, form: tuple[str, ...], start: int) -> bool:
+        """Whether a word that may speak of a relation does not: "do" before another verb, "state" as a request, "from"
+        in "from what".
+        """
+        match form:
+            case ("do",):
+                return any(word.folded.isalpha() for word in self.words[start + 1 :])
+            case ("from",):
+                return self.question_word == "why" and self.words_between(start + 1, start + 2) == ["what"]
+            case (word,):
+                is_kind = start in self._kind_places(self.question_word or "") and not self.lexicon.is_label(form)
+                return is_kind or (word in REQUEST_WORDS and all(map(self._opens_request, range(start + 1))))
+        return False

@@ -3,14 +3,16 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
+from itertools import chain
 from typing import Any
 
 MALE, FEMALE = "male", "female"
 POSSESSIVE_SUFFIX = "'s"
+_PARENT_OF_SIDE = {"paternal": "father", "maternal": "mother"}
 _MIN_COMPOUND_PLURAL = 5
 """Letters of an irregular plural that also ends compounds: grandchildren, but not specimen."""
 
@@ -19,11 +21,21 @@ DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their",
 RELATIVE_PRONOUNS = frozenset(["who", "that", "which", "whoever"])
 PREPOSITIONS = frozenset(["of", "in", "on", "at", "to", "for", "by", "with", "from", "as", "about"])
 CONJUNCTIONS = frozenset(["and", "or"])
-_PRONOUNS = frozenset("this these those it he she they one ones each any there whom whose whoever".split())
+_PRONOUNS = frozenset(
+    "this these those it he she they them me us one ones each any there whom whose whoever somebody anybody".split()
+)
+_EMPHASES = frozenset("please exactly precisely actually really responsible credited".split())
+"""Words that stress a question, or say of a relation only that somebody has it."""
+INTRANSITIVE_LIGHT_VERBS = frozenset("come comes came occur occurs occurred happen happens happened".split())
+LIGHT_VERBS = INTRANSITIVE_LIGHT_VERBS | frozenset(
+    "get gets got take takes took taken hold holds held given go goes went".split()
+)
+"""Verbs that mean nothing of their own beside the noun that they support: took as a spouse, got an education."""
+
 VALUE_QUESTION_WORDS = frozenset(["where", "when"])
 """Words that ask for a value, and so not for one of several things, nor for yes or no."""
 _QUESTION_WORDS = VALUE_QUESTION_WORDS | {"what", "whether"}
-GENERIC_NOUNS = frozenset(["person", "man", "woman", "thing", "someone"])
+GENERIC_NOUNS = frozenset("person man woman guy individual human thing someone".split())
 _MARKS = frozenset([",", "?", ";", ":", "(", ")", '"', "!", POSSESSIVE_SUFFIX])
 REASON_WORDS = frozenset(["why", "how"])
 COUNT_WORDS = frozenset(["many", "number"])
@@ -34,7 +46,8 @@ SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
 MODAL_VERBS = frozenset(["would", "could"])
 SPEAKERS = frozenset(["i", "you", "we"])
 REQUEST_WORDS = frozenset(
-    "name please tell give list state say show know find identify like want wish would could i me you us we".split()
+    "name tell give list state say show know find identify looking pick like want wish".split()
+    + "would could d i me you us we".split()
 )
 """Words that mean nothing where a question begins with them: tell me, could you say."""
 RESTRICTIONS = frozenset(
@@ -53,6 +66,7 @@ PLAIN_WORDS = (
     | _QUESTION_WORDS
     | GENERIC_NOUNS
     | _MARKS
+    | _EMPHASES
     | {"be", "been", "being"}
 )
 """Words that carry no content of their own wherever they stand."""
@@ -64,6 +78,7 @@ FUNCTION_WORDS = (
     | CHOICE_WORDS
     | SAMENESS_WORDS
     | REQUEST_WORDS
+    | LIGHT_VERBS
     | {"much"}
 )
 """The plain words, and those that only some questions account for; none is an unknown relation."""
@@ -168,7 +183,7 @@ class Comparison:
     can_count: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EnglishLexicon:
     """The whole file, by phrase."""
 
@@ -177,6 +192,14 @@ class EnglishLexicon:
     relations: Mapping[PhraseKey, RelationNames]
     words: Mapping[PhraseKey, LexicalEntry]
     comparisons: Mapping[PhraseKey, Comparison]
+    kinds: Mapping[str, frozenset[str]]
+    """By question word, the nouns that only say of what kind a value is: where, in which town."""
+
+    @cached_property
+    def answers_to_where(self) -> frozenset[PhraseKey]:
+        """The relations that some word means after "where"."""
+        paths = chain.from_iterable(entry.paths_by_question_word.get("where", ()) for entry in self.words.values())
+        return frozenset(phrase_key(relation) for path in paths for relation in path.relations)
 
     def other_names(self, key: PhraseKey) -> tuple[str, ...]:
         """What graphs call the relation beside its label."""
@@ -269,7 +292,8 @@ def load_lexicon() -> EnglishLexicon:
     for row in table["word"]:
         by_question = {word: _parse_paths(row[word]) for word in ("where", "when", "why", "who") if word in row}
         entry = LexicalEntry(tuple(row["forms"]), _parse_paths(row["paths"]), by_question, row.get("at_most"))
-        words |= dict.fromkeys(map(phrase_key, entry.forms), entry)
+        sides = chain.from_iterable(_name_sides(form, words) for form in entry.forms)
+        words |= dict.fromkeys(map(phrase_key, (*entry.forms, *sides)), entry)
     comparisons: dict[PhraseKey, Comparison] = {}
     for row in table["comparison"]:
         comparison = Comparison(
@@ -280,7 +304,18 @@ def load_lexicon() -> EnglishLexicon:
         phrase_key(label): RelationNames(tuple(names.get("aliases", ())), tuple(names.get("synonyms", ())))
         for label, names in table["relations"].items()
     }
-    return EnglishLexicon(table["titles"], relations, words, comparisons)
+    kinds = {question_word: frozenset(nouns) for question_word, nouns in table["kinds"].items()}
+    return EnglishLexicon(table["titles"], relations, words, comparisons, kinds)
+
+
+def _name_sides(form: str, words: Mapping[PhraseKey, LexicalEntry]) -> Iterator[str]:
+    """Other ways to say paternal grandfather: paternal grandpa, grandfather on the paternal side, on the father's."""
+    adjective, _, noun = form.partition(" ")
+    if parent := _PARENT_OF_SIDE.get(adjective):
+        for other in words[phrase_key(noun)].forms:
+            yield f"{adjective} {other}"
+            for owner in ("the", "his", "her", "their"):
+                yield from (f"{other} on {owner} {side} side" for side in (adjective, f"{parent}{POSSESSIVE_SUFFIX}"))
 
 
 @cache

@@ -51,6 +51,7 @@ def test_a_row_has_all_gold_parts_and_is_json(questions: list[GeneratedQuestion]
             *("expression", "sparql", "tree", "triples", "subquestions", "decomposition"),
             *([] if one.minimal is None else ["minimal"]),
             *([] if one.false_premise is None else ["false_premise"]),
+            *([] if one.pair is None else ["pair"]),
         ]
 
 

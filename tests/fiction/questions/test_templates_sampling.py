@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyoxigraph as ox
 import pytest
 
+from fiction.generator.pages import generate_pages
+from fiction.generator.prose import generate_people_articles
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.world_files import generate_triples
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator
 from fiction.questions.expressions import encode_expression
@@ -21,10 +25,13 @@ from fiction.questions.templates import MAX_ATTEMPTS, QUESTION_KINDS, QuestionSa
 from fiction.questions.walk import ATTRIBUTES
 from fiction.questions.wording import word_question
 from fiction.universe.build import make_universe
-from fiction.universe.options import GenerationOptions
+from fiction.universe.items import ItemCatalog
+from fiction.universe.options import ABSENT_FACTS, GenerationOptions
 from fiction.universe.relations import RELATIONS
-from fiction.universe.universe import Universe
+from fiction.universe.universe import GRAPH, TEXT, Universe
+from tests.fiction.generator.sentence_reader import PROSE, WEB, Reading, clauses, read
 
+WIKIDATA_PROPERTY = "http://www.wikidata.org/prop/direct/"
 GRAMMAR = ("who", "what", "how many")
 WORDS = {
     "<relations>": "|".join(re.escape(relation.plural) for relation in RELATIONS.values()),
@@ -110,6 +117,69 @@ def test_answers_are_complete_and_only_unanswerable_questions_have_none(world) -
         assert len(one.answers) == len(answer.values) == len({tuple(answer.items()) for answer in one.answers})
         assert (one.kind in ("no answer", "false premise")) == (one.answers == [])
         assert len(one.answers) <= MAX_SET_SIZE
+
+
+def test_one_question_of_a_pair_asks_for_what_no_source_states_and_the_other_for_the_same_of_another_relative() -> None:
+    options = GenerationOptions(people=400, seed=31, per_template=0, pairs=9, split="text=50,graph=35,web=15")
+    universe, stream, questions = sample(options)
+    assert not stream.shortfalls
+    assert len(questions) == 2 * 2 * options.pairs
+    by_id = {one.id: one for one in questions}
+    absent = set()
+    for one in questions:
+        twin = by_id[str(one.pair)]
+        assert twin.pair == one.id
+        assert isinstance(one.expression, ask.Fact)
+        assert isinstance(twin.expression, ask.Fact)
+        assert isinstance(one.expression.of, ask.Related)
+        assert isinstance(twin.expression.of, ask.Related)
+        assert (one.expression.fact, one.expression.of.relation) == (twin.expression.fact, twin.expression.of.relation)
+        assert (one.answers == []) == (twin.answers != []) == (one.false_premise is not None)
+        if one.false_premise is not None:
+            assert one.false_premise["relation"] == one.expression.fact
+            absent |= {(subject["text"], one.expression.fact) for subject in one.false_premise["subjects"]}
+    stated = _read_stated_facts(universe, options)
+    assert len(absent) > options.pairs
+    assert absent.isdisjoint(stated)
+    present = {
+        (title, fact)
+        for fact in ABSENT_FACTS
+        for title, value in zip(universe.titles, getattr(universe, fact).tolist(), strict=True)
+        if value >= 0
+    }
+    assert stated == present
+    assert len(present) == 2 * len(universe) - 4 * options.pairs
+
+
+def _name_subject(reading: Reading) -> str:
+    """The person of a web page's sentence, without title and pronoun ("Ms Ada Reed & her")."""
+    return reading.who.partition(" & ")[0].removeprefix("Mr ").removeprefix("Ms ")
+
+
+def _read_stated_facts(universe: Universe, options: GenerationOptions) -> set[tuple[str, str]]:
+    """Title and kind of each hobby and residence that an article, the graph or a web page states."""
+    fact_sources = assign_sources(universe, parse_split(options.split), options.seed)
+    text = universe.restrict_to_sources(fact_sources, TEXT)
+    sentences = [
+        (article.title, clause, PROSE)
+        for article in generate_people_articles(text, ItemCatalog(text), options, range(len(text)))
+        for sentence in article.sentences
+        for clause in clauses(sentence)
+    ]
+    sentences += [
+        ("", sentence, WEB)
+        for page in generate_pages(universe, fact_sources, options)
+        for sentence in page.page.sentences
+    ]
+    readings = [(title, read(sentence, patterns)) for title, sentence, patterns in sentences]
+    stated = {(title or _name_subject(reading), reading.kind) for title, reading in readings}
+    graph = b"".join(generate_triples(universe.restrict_to_sources(fact_sources, GRAPH)))
+    triples = list(ox.parse(graph, format=ox.RdfFormat.N_TRIPLES))
+    labels = {triple.subject: triple.object.value for triple in triples if triple.predicate.value.endswith("#label")}
+    ids = {node.value.rpartition("/")[2]: label for node, label in labels.items() if label in ABSENT_FACTS}
+    properties = {f"{WIKIDATA_PROPERTY}{id_}": label for id_, label in ids.items() if id_.startswith("P")}
+    stated |= {(labels[t.subject], properties[t.predicate.value]) for t in triples if t.predicate.value in properties}
+    return {(title, kind) for title, kind in stated if kind in ABSENT_FACTS}
 
 
 @pytest.mark.parametrize("kind", ["comparison", "implicit"])

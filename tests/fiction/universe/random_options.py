@@ -15,8 +15,10 @@ def options(
     draw: st.DrawFn, *, most: int = 150, collisions: st.SearchStrategy[float] | None = None
 ) -> GenerationOptions:
     """Strategy for options of a small universe, including the limits."""
+    people = draw(st.integers(1, most))
     return GenerationOptions(
-        people=draw(st.integers(1, most)),
+        people=people,
+        pairs=draw(st.integers(0, people // 4)),
         seed=draw(st.integers(0, 2**63 - 1)),
         family_size=draw(st.one_of(st.integers(1, 60), st.just(500))),
         generations=draw(st.integers(2, 20)),
