@@ -179,7 +179,7 @@ def test_stored_answers_are_scored_by_the_official_metric_of_their_data_set(page
     run = ids[RUNS[1]]
     cora = Comparer(page, home.url, "cora")
     cora.compare(runs=",".join(ids[label] for label in RUNS), scored=run)
-    page.locator(".st-key-score_run button").click()
+    page.get_by_role("button", name="Score", exact=True).click()
     cora.choose_option("Metric", "hotpotqa_f1")
     cora.dialog.get_by_role("button", name="Score").click()
     figures = page.get_by_role("region", name="Figures by metrics of the data set")
@@ -207,7 +207,7 @@ def test_a_judge_is_started_and_measured_by_the_labels_of_people(
     write_labels(tmp_path / "labels.csv", answered[:-1])
     cora = Comparer(page, home.url, "cora")
     cora.compare(scored=run)
-    page.locator(".st-key-judge_run button").click()
+    page.get_by_role("button", name="Judge", exact=True).click()
     page.locator(".st-key-judge_labels input[type=file]").set_input_files(tmp_path / "labels.csv")
     expect(cora.dialog).to_contain_text("labels.csv")
     cora.settle()
