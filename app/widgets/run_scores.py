@@ -141,7 +141,7 @@ def _show_ratings(report: Mapping[str, Any]) -> None:
     st.markdown(f"**Judged by {escape_markdown(judge)}**: {report['judged']:,} answers")
     rows = [
         [
-            TableCell(aspect),
+            TableCell(aspect, whole=True),
             TableCell(_format_counts(rated["labels"]), whole=True),
             TableCell(_format_counts(rated["people"]) if any(rated["people"].values()) else "–", whole=True),
             TableCell("–" if rated["mean"] is None else f"{rated['mean']:.3f}", number=True),
@@ -159,7 +159,7 @@ def _show_ratings(report: Mapping[str, Any]) -> None:
             measures, list(_agreement_rows(agreement)), key=f"agreement_{judge}", label=f"Agreement with {judge}"
         )
     counted = f"{agreement['labelled_by_both']:,} answers have labels of both."
-    st.caption(escape_markdown(f"{counted} {format_sentence(agreement['note'])}" if "note" in agreement else counted))
+    st.caption(f"{counted} {format_sentence(agreement['note'])}" if "note" in agreement else counted)
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
