@@ -1,4 +1,7 @@
-"""Store latency at scale: pages over 100,000 traces with 1,000,000 steps, figures of a run with 1,000,000 attempts."""
+"""Store latency at scale: pages over 100,000 traces with 1,000,000 steps, figures of a run with 1,000,000 attempts.
+
+Then 8 runs over 100,000 questions are compared, as on the Compare page.
+"""
 
 import resource
 import statistics
@@ -11,19 +14,22 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from db import libraries, projects, queue, review, runs, users
+from db import comparisons, libraries, projects, queue, review, runs, users
 from db import traces as trace_store
+from db.comparisons import ComparisonFilter, MetricVersion
 from db.database import Database
 from db.models import Attempt, Project, Question, Run, Score, Step, Trace
 from db.schema import upgrade
 from db.serialization import field_values, insert_rows
 from db.tool_report import ToolCallFilter, build_tool_report
 from db.verifications import VERIFICATION_NAME
-from evaluation.metrics import METRICS, Metric
+from evaluation.comparison import compare_runs
+from evaluation.metrics import ANSWER_F1, METRICS, Metric
 from evaluation.scoring import load_verification_report
 
 QUESTION_COUNT, STEP_COUNT, PERSON_COUNT, REPEAT_COUNT, BATCH_SIZE = 100_000, 10, 50, 20, 2_000
 ATTEMPT_COUNT = 1_000_000
+COMPARED_RUN_COUNT = 8
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 STATUSES = ("approved", "submitted", "approved", "rejected", "approved", "submitted", "failed", "approved")
 TOOLS = ("wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel", "websearch")
@@ -60,13 +66,14 @@ def run_benchmark(home: Path, data: Path | None) -> Iterator[dict[str, Any]]:
         note = f"median of {REPEAT_COUNT}, worst {max(times):.1f} ms"
         yield _scale_result(name, size, statistics.median(times), "ms", note)
     yield from _measure_attempts(database, project_id)
+    yield from _measure_comparison(database, project_id)
     database.close()
 
 
 def _measure_attempts(database: Database, project_id: UUID) -> Iterator[dict[str, Any]]:
     """The figures of the Verify page for one run of ATTEMPT_COUNT attempts with a score by each metric."""
     started = time.perf_counter()
-    run = fill_attempts(database, project_id)
+    run = fill_attempts(database, project_id, ATTEMPT_COUNT // QUESTION_COUNT)
     size = f"{ATTEMPT_COUNT:,} attempts, {len(METRICS) * ATTEMPT_COUNT:,} scores"
     yield _scale_result("attempts_fill", size, time.perf_counter() - started, "s", "bulk inserts")
     times = [_time_ms(lambda _: load_verification_report(database, run), number) for number in range(5)]
@@ -75,19 +82,41 @@ def _measure_attempts(database: Database, project_id: UUID) -> Iterator[dict[str
     )
 
 
-def fill_attempts(database: Database, project_id: UUID) -> Run:
-    """Store a run that asked every question as often as gives ATTEMPT_COUNT attempts; one in ten was refused."""
+def _measure_comparison(database: Database, project_id: UUID) -> Iterator[dict[str, Any]]:
+    """COMPARED_RUN_COUNT runs over all questions: their comparison, and the first page of questions that differ."""
+    stored = [fill_attempts(database, project_id, 1, shift).id for shift in range(COMPARED_RUN_COUNT)]
+    size = f"{COMPARED_RUN_COUNT} runs, {QUESTION_COUNT:,} questions"
+    metric = MetricVersion(ANSWER_F1.name, ANSWER_F1.version)
+    cpu = time.process_time()
+    times = [_time_ms(lambda _: compare_runs(database, stored, stored[0], metric), number) for number in range(3)]
+    cpu = (time.process_time() - cpu) / len(times)
+    note = f"median of 3, first {times[0]:.0f} ms, uncached; {cpu:.1f} s of processor time"
+    yield _scale_result("compare_runs", size, statistics.median(times), "ms", note)
+
+    def list_gains(_number: int) -> None:
+        pair, gains = (stored[1], stored[0]), ComparisonFilter(verdict="gain")
+        with database.read() as session:
+            comparisons.count_compared_questions(session, pair, metric, gains)
+            comparisons.list_compared_questions(session, pair, metric, gains)
+
+    times = [_time_ms(list_gains, number) for number in range(3)]
+    yield _scale_result("compare_questions", size, statistics.median(times), "ms", "median of 3, gains of one run")
+
+
+def fill_attempts(database: Database, project_id: UUID, repetitions: int, shift: int = 0) -> Run:
+    """Store a run that asked every question so often; one in ten was refused. `shift` moves which ones are right."""
     configuration = {"project_id": str(project_id), "reasoner": "replay", "library": None}
     run = Run(name=VERIFICATION_NAME, reasoner="replay", world="none", configuration=configuration)
     with database.begin() as session:
         runs.start_run(session, run)
         questions = projects.list_questions(session, project_id, limit=QUESTION_COUNT)
-    for repetition in range(1, ATTEMPT_COUNT // len(questions) + 1):
+    for repetition in range(1, repetitions + 1):
         with database.begin() as session:
             rows = [attempt_row(run, question.id, number, repetition) for number, question in enumerate(questions, 1)]
             insert_rows(session, Attempt, rows)
             answered = [row for row in rows if row["ending"] == "answered"]
-            insert_rows(session, Score, [score_row(row, metric) for metric in METRICS.values() for row in answered])
+            scores = [score_row(row, metric, shift) for metric in METRICS.values() for row in answered]
+            insert_rows(session, Score, scores)
     return run
 
 
@@ -101,10 +130,10 @@ def attempt_row(run: Run, question_id: UUID, number: int, repetition: int) -> di
     return field_values(attempt) | usage | {"state": "ended", "ending": ending}
 
 
-def score_row(attempt: dict[str, Any], metric: Metric) -> dict[str, Any]:
+def score_row(attempt: dict[str, Any], metric: Metric, shift: int) -> dict[str, Any]:
     """The score of an attempt's answer."""
     values = {name: attempt[name] for name in ("run_id", "kind")}
-    value = (attempt["position"] % 5) / 4
+    value = (attempt["position"] * (shift + 1) % 5) / 4
     return field_values(
         Score(**values, attempt_id=attempt["id"], metric=metric.name, metric_version=metric.version, value=value)
     )

@@ -46,7 +46,7 @@ _QUERY_BATCH_SIZE = 500
 
 
 class MetricScore(NamedTuple):
-    """The value of a metric for an answer, from 0 to 1."""
+    """The value of a metric for an answer: from 0 to 1, or as its data set's rule says, CRAG's from -1."""
 
     metric: str
     version: int
@@ -269,6 +269,28 @@ def list_answers_without_score(
         .limit(limit)
     )
     return [AnswerToScore(attempt, token, answer or "", gold) for attempt, token, answer, gold in rows]
+
+
+class FinishedAnswer(NamedTuple):
+    """The answer of an attempt that has ended, None without one, and the question that was asked."""
+
+    attempt_id: UUID
+    lease_token: int
+    ending: str
+    answer: str | None
+    question: Question
+
+
+def list_finished_answers(session: Session, run_id: UUID) -> list[FinishedAnswer]:
+    """List the run's attempts that have ended, with answer or without, in order."""
+    rows = session.execute(
+        select(Attempt.id, Attempt.lease_token, Attempt.ending, Trace.final_answer, Question)
+        .join(Trace, Trace.id == Attempt.trace_id)
+        .join(Question, Question.id == Attempt.question_id)
+        .where(Attempt.run_id == run_id, Attempt.ending.not_in(UNFINISHED_ENDINGS))
+        .order_by(Attempt.position)
+    )
+    return [FinishedAnswer(key, token, str(ending), answer, question) for key, token, ending, answer, question in rows]
 
 
 def group_attempts(session: Session, run_id: UUID, *, asked_in: UUID | None = None) -> list[AttemptGroup]:

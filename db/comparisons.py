@@ -41,7 +41,8 @@ class MetricVersion:
 class QuestionFigures(NamedTuple):
     """What a run made of one question."""
 
-    question_id: UUID
+    question: str
+    """The question's id as the database writes it: reading a million ids as UUIDs takes seconds."""
     attempts: int
     score: float | None
     """None while an answer has no score."""
@@ -166,6 +167,12 @@ def list_run_scores(session: Session, run_ids: Sequence[UUID]) -> list[RunScores
     return [RunScores(*row) for row in rows]
 
 
+def list_datasets(session: Session, run_id: UUID) -> list[str | None]:
+    """List the data sets that the run's questions are of; None for questions that name none."""
+    rows = select(Question.dataset).join(Attempt, Attempt.question_id == Question.id)
+    return list(session.scalars(rows.where(Attempt.run_id == run_id).distinct().order_by(Question.dataset)))
+
+
 def count_ended_attempts(session: Session, run_ids: Sequence[UUID]) -> list[tuple[UUID, int]]:
     """Count the ended attempts of each of these runs."""
     rows = select(Attempt.run_id, func.count()).where(Attempt.run_id.in_(run_ids), Attempt.state == "ended")
@@ -225,7 +232,7 @@ def load_question_figures(session: Session, run_id: UUID, metric: MetricVersion)
     unknown_costs = func.sum(cast((Attempt.model_calls > 0) & Attempt.cost.is_(None), Integer))
     rows = session.execute(
         select(
-            Attempt.question_id,
+            cast(Attempt.question_id, String),
             total,
             case((scored == total, func.sum(value) / total)),
             case((scored == total, cast(2 * right > total, Integer))),
@@ -238,17 +245,17 @@ def load_question_figures(session: Session, run_id: UUID, metric: MetricVersion)
         .group_by(Attempt.question_id)
     )
     return [
-        QuestionFigures(question_id, count, score, None if is_right is None else bool(is_right), cost, seconds)
-        for question_id, count, score, is_right, cost, seconds in rows
+        QuestionFigures(question, count, score, None if is_right is None else bool(is_right), cost, seconds)
+        for question, count, score, is_right, cost, seconds in rows
     ]
 
 
-def load_cluster_fields(session: Session, run_id: UUID) -> dict[UUID, tuple[str | None, ...]]:
-    """Load the values of CLUSTER_FIELDS for each question of the run."""
+def load_cluster_fields(session: Session, run_id: UUID) -> dict[str, tuple[str | None, ...]]:
+    """Load the values of CLUSTER_FIELDS for each question of the run, by its id as in QuestionFigures."""
     values = (_detail(name) for name in CLUSTER_FIELDS)
-    rows = select(Question.id, *values).join(Attempt, Attempt.question_id == Question.id)
+    rows = select(cast(Question.id, String), *values).join(Attempt, Attempt.question_id == Question.id)
     rows = rows.where(Attempt.run_id == run_id, Attempt.repetition == 1)
-    return {question_id: tuple(fields) for question_id, *fields in session.execute(rows)}
+    return {question: tuple(fields) for question, *fields in session.execute(rows)}
 
 
 def _detail(name: str) -> ColumnElement[Any]:

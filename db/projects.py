@@ -293,6 +293,13 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
     return QuestionImportCounts(added, existing)
 
 
+def has_questions(session: Session, project_id: UUID, records: Sequence[QuestionSource]) -> bool:
+    """Whether the project has exactly these questions, with these gold answers."""
+    rows = select(Question.source_id, Question.text, Question.gold_answers).where(Question.project_id == project_id)
+    stored = {(source_id, text): gold for source_id, text, gold in session.execute(rows)}
+    return stored == {(record.source_id, record.text): list(record.gold_answers) for record in records}
+
+
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
     """Find the project's question with the record's source id and text; RowNotFound if there is none."""
     matching = select(Question).where(Question.project_id == project_id, Question.text == record.text)

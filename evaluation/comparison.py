@@ -10,9 +10,11 @@ times is one value. Questions that share a universe, an instance, an article or 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 from db import attempts, comparisons
 from db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
@@ -23,6 +25,8 @@ from evaluation.metrics import METRICS
 from evaluation.scoring import label_runs, usage_of_group
 from evaluation.statistics import (
     Estimate,
+    FloatArray,
+    IntArray,
     Interval,
     PairedDifference,
     adjust_holm,
@@ -76,7 +80,7 @@ class RunFigures:
     questions: int
     repetitions: int
     answered: int
-    """Answers, as `refused`, `failed` and `left`: with repetitions more than questions."""
+    """Answers, not questions, as are the next three."""
     refused: int
     failed: int
     left: int
@@ -92,16 +96,15 @@ class RunFigures:
     cost: float | None
     """US dollars an answer; None if a price is unknown."""
     cost_error: Estimate | None
-    """The mean and interval of the cost over questions; None if a price is unknown, or for fewer than two questions."""
+    """The mean and interval over questions; None if a price is unknown, or for fewer than two questions."""
     tokens: float | None
     """Input and output tokens an answer; None if they are unknown."""
     seconds: float
     seconds_error: Estimate | None
-    """Seconds an answer, and their mean and interval over questions; None for fewer than two questions."""
     calls: float
     """Model calls an answer."""
     is_cost_bound: bool
-    """Whether `cost` is the most that it can be, since calls reported no tokens."""
+    """Whether `cost` is the most that it can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,46 +170,71 @@ def compare_runs(
         questions = {run_id: comparisons.load_question_figures(session, run_id, metric) for run_id in ids}
         fields = comparisons.load_cluster_fields(session, baseline_id)
         for run_id, rows in questions.items():
-            if any(row.question_id not in fields for row in rows):
+            if not fields.keys() >= {row.question for row in rows}:
                 fields |= comparisons.load_cluster_fields(session, run_id)
         groups = {run_id: attempts.group_attempts(session, run_id) for run_id in ids}
-    runs = [stored[run_id] for run_id in ids]
-    labels = label_runs(runs)
+    labels = label_runs(list(stored.values()))
     cluster_field, clusters = _choose_clusters(fields)
-    figures = [_summarize_run(run, labels[run.id], questions[run.id], groups[run.id], clusters) for run in runs]
-    differences = _compare_with_baseline(questions, baseline_id, clusters)
+    places = {question: place for place, question in enumerate(fields)}
+    columns = {run_id: _RunColumns.of(rows, places) for run_id, rows in questions.items()}
+    figures = [_summarize_run(run, labels[key], columns[key], groups[key], clusters) for key, run in stored.items()]
+    differences = _compare_with_baseline(columns, baseline_id, clusters)
     comparison = RunComparison(metric, baseline_id, cluster_field, figures, differences, [])
-    comparison.warnings.extend(_find_warnings(comparison, stored))
-    return comparison
+    return replace(comparison, warnings=_find_warnings(comparison, stored))
 
 
-def _choose_clusters(fields: Mapping[UUID, tuple[str | None, ...]]) -> tuple[str, Mapping[UUID, Any]]:
-    """The widest field that every question has and that groups some of them, and the cluster of each question."""
+def _choose_clusters(fields: Mapping[str, tuple[str | None, ...]]) -> tuple[str, IntArray]:
+    """The widest field that every question has and that groups some of them, and the cluster of each in their order."""
     for place, name in enumerate(CLUSTER_FIELDS):
-        values = {question: row[place] for question, row in fields.items()}
-        if values and None not in values.values() and 1 < len(set(values.values())) < len(values):
-            return name, values
-    return OWN_CLUSTER, {question: question for question in fields}
+        values = [row[place] for row in fields.values()]
+        codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        if None not in codes and 1 < len(codes) < len(values):
+            return name, np.array([codes[value] for value in values], dtype=np.intp)
+    return OWN_CLUSTER, np.arange(len(fields))
 
 
-def _estimate(values: Sequence[float], clusters: Sequence[Any]) -> Estimate | None:
-    return cluster_mean(values, clusters) if len(set(clusters)) > 1 else None
+@dataclass(frozen=True, slots=True)
+class _RunColumns:
+    """What a run made of all questions of the comparison, as arrays in their order; NaN where it is unknown."""
+
+    scores: FloatArray
+    is_right: NDArray[np.bool_]
+    costs: FloatArray
+    seconds: FloatArray
+    """Known for every question that the run has finished."""
+
+    @classmethod
+    def of(cls, rows: Sequence[QuestionFigures], places: Mapping[str, int]) -> "_RunColumns":
+        """The columns of these rows; `places` has the place of each question."""
+        columns = np.full((4, len(places)), np.nan)
+        if rows:
+            asked = [places[row.question] for row in rows]
+            values = [(row.score, bool(row.is_right), row.cost, row.seconds) for row in rows]
+            columns[:, asked] = np.array(values, dtype=float).T
+        return cls(columns[0], columns[1] == 1, columns[2], columns[3])
 
 
-def _within_scale(estimate: Estimate | None) -> Estimate | None:
-    """The estimate of a mean score with its interval cut to 0 to 1."""
+def _estimate(values: FloatArray, clusters: IntArray) -> Estimate | None:
+    """The mean of the values that are known; None for fewer than two clusters."""
+    known = ~np.isnan(values)
+    chosen = clusters[known]
+    return cluster_mean(values[known], chosen) if len(chosen) and chosen.min() < chosen.max() else None
+
+
+def _within_scale(estimate: Estimate | None, scores: FloatArray) -> Estimate | None:
+    """The estimate of a mean score with its interval cut to the scale: from 0, or -1 if scores are below 0, to 1."""
     if estimate is None:
         return None
-    low, high = max(estimate.interval.low, 0.0), min(estimate.interval.high, 1.0)
-    return replace(estimate, interval=Interval(low, high))
+    low = max(estimate.interval.low, -1.0 if np.nanmin(scores) < 0 else 0.0)
+    return replace(estimate, interval=Interval(low, min(estimate.interval.high, 1.0)))
 
 
 def _summarize_run(
     run: Run,
     label: str,
-    questions: Sequence[QuestionFigures],
+    columns: _RunColumns,
     groups: Sequence[attempts.AttemptGroup],
-    clusters: Mapping[UUID, Any],
+    clusters: IntArray,
 ) -> RunFigures:
     endings: Counter[str | None] = Counter()
     for group in groups:
@@ -216,60 +244,55 @@ def _summarize_run(
     ended = [group for group in groups if group.ending not in (None, *UNFINISHED_ENDINGS)]
     usage = sum(map(usage_of_group, ended), Usage())
     answers = finished or 1
-    scored = {row.question_id: row.score for row in questions if row.score is not None}
-    right = sum(bool(row.is_right) for row in questions)
-    costs = {row.question_id: row.cost for row in questions if row.cost is not None}
+    scores = columns.scores[~np.isnan(columns.scores)]
+    right = int(columns.is_right.sum())
+    is_asked = ~np.isnan(columns.seconds)
+    has_all_costs = not np.isnan(columns.costs[is_asked]).any()
+    alone = np.arange(len(clusters))
     tokens = None if None in (usage.input_tokens, usage.output_tokens) else usage.input_tokens + usage.output_tokens  # type: ignore[operator]
     is_bound = usage.max_cost is not None and (usage.cost is None or usage.max_cost > usage.cost)
     return RunFigures(
         run_id=run.id,
         label=label,
-        questions=len(questions),
+        questions=int(is_asked.sum()),
         repetitions=TraceConfiguration.from_json(run.configuration).repetitions,
         answered=endings["answered"],
         refused=endings["refused"],
         failed=finished - endings["answered"] - endings["refused"],
         left=left,
-        scored=len(scored),
-        score=fmean(scored.values()) if scored else None,
-        error=_within_scale(_estimate(list(scored.values()), [clusters[question] for question in scored])),
+        scored=len(scores),
+        score=float(scores.mean()) if len(scores) else None,
+        error=_within_scale(_estimate(columns.scores, clusters), columns.scores),
         right=right,
-        right_share=wilson_interval(right, len(scored)) if scored else None,
+        right_share=wilson_interval(right, len(scores)) if len(scores) else None,
         cost=None if usage.max_cost is None else usage.max_cost / answers,
-        cost_error=_estimate(list(costs.values()), list(costs)) if len(costs) == len(questions) else None,
+        cost_error=_estimate(columns.costs, alone) if has_all_costs else None,
         tokens=None if tokens is None else tokens / answers,
         seconds=sum(group.seconds for group in ended) / answers,
-        seconds_error=_estimate([row.seconds for row in questions], range(len(questions))),
+        seconds_error=_estimate(columns.seconds, alone),
         calls=usage.calls / answers,
         is_cost_bound=is_bound,
     )
 
 
 def _compare_with_baseline(
-    questions: Mapping[UUID, Sequence[QuestionFigures]], baseline_id: UUID, clusters: Mapping[UUID, Any]
+    columns: Mapping[UUID, _RunColumns], baseline_id: UUID, clusters: IntArray
 ) -> dict[UUID, RunDifference]:
-    scores = {
-        run_id: {row.question_id: row for row in rows if row.score is not None} for run_id, rows in questions.items()
-    }
-    baseline = scores.pop(baseline_id)
+    baseline = columns[baseline_id]
     compared: dict[UUID, tuple[PairedDifference, int, int, int]] = {}
-    for run_id, rows in scores.items():
-        shared = rows.keys() & baseline.keys()
-        count = len({clusters[question] for question in shared})
-        if count < 2:
+    for run_id, run in columns.items():
+        both = ~np.isnan(run.scores) & ~np.isnan(baseline.scores)
+        count = len(np.unique(clusters[both]))
+        if run_id == baseline_id or count < 2:
             continue
-        paired = compare_paired(_values(rows), _values(baseline), clusters)
-        verdicts = Counter((rows[question].is_right, baseline[question].is_right) for question in shared)
-        compared[run_id] = (paired, count, verdicts[True, False], verdicts[False, True])
+        paired = compare_paired(run.scores, baseline.scores, clusters)
+        gains, losses = run.is_right & ~baseline.is_right, baseline.is_right & ~run.is_right
+        compared[run_id] = (paired, count, int(gains[both].sum()), int(losses[both].sum()))
     p_values = [mcnemar_exact(gains, losses) for _, _, gains, losses in compared.values()]
     return {
         run_id: RunDifference(run_id, *values, p_value, adjusted)
         for (run_id, values), p_value, adjusted in zip(compared.items(), p_values, adjust_holm(p_values), strict=True)
     }
-
-
-def _values(rows: Mapping[UUID, QuestionFigures]) -> dict[UUID, float]:
-    return {question: row.score for question, row in rows.items() if row.score is not None}
 
 
 def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> list[ComparisonWarning]:
@@ -381,18 +404,15 @@ def iterate_answer_rows(database: Database, comparison: RunComparison) -> Iterat
     labels, metric = comparison.labels, comparison.metric
     with database.read() as session:
         for row in comparisons.iterate_attempt_rows(session, list(labels), metric):
-            values = {name: getattr(row, name) for name in ANSWER_COLUMNS if hasattr(row, name)}
-            ids = {name: str(getattr(row, name)) for name in ("run_id", "question_id")}
-            trace = None if row.trace_id is None else str(row.trace_id)
             yield {
-                **values,
-                **ids,
+                **{name: getattr(row, name) for name in ANSWER_COLUMNS if hasattr(row, name)},
+                **{name: str(getattr(row, name)) for name in ("run_id", "question_id")},
                 "run": labels[row.run_id],
                 "question": row.text,
                 "gold": " | ".join(str(gold["text"]) for gold in row.gold),
                 "metric": metric.name,
                 "metric_version": metric.version,
-                "trace_id": trace,
+                "trace_id": None if row.trace_id is None else str(row.trace_id),
             }
 
 

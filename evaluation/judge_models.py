@@ -4,6 +4,9 @@ Verdicts are scores under names that contain the judge's model, so they are neve
 of people. The labels measure the judge (sensitivity, specificity, kappa), and correct the share that it reports.
 """
 
+import csv
+import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +17,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from db import attempts, verifications
+from db import attempts, comparisons
 from db.attempts import MetricScore
 from db.database import Conflict, Database
 from db.model_calls import (
@@ -136,9 +139,12 @@ def score_name(aspect: str, judge: str) -> str:
     return f"{aspect} by {judge}"
 
 
-def preference_name(judge: str, other_run: UUID) -> str:
+def preference_name(judge: str, other_run: UUID | str) -> str:
     """The name of a judge's scores of a run against another one."""
     return f"preference by {judge} over {other_run}"
+
+
+_PREFERENCE_NAME = re.compile(preference_name("(?P<judge>.+)", "(?P<run>[0-9a-f-]{36})"))
 
 
 def judge_run(
@@ -153,7 +159,7 @@ def judge_run(
     if chat is None:
         raise Conflict("a judge is a language model; add a profile in models.toml, and name it with --profile")
     with services.database.read() as session:
-        runs = [verifications.find_verification(session, id_) for id_ in filter(None, (run_id, options.against))]
+        runs = [comparisons.find_comparable_run(session, key) for key in filter(None, (run_id, options.against))]
         skill: Skill[Any, Any] = JUDGE_ANSWER if options.against is None else JUDGE_PAIR
         name = (
             score_name("quality", chat.name) if options.against is None else preference_name(chat.name, options.against)
@@ -356,6 +362,18 @@ def _compare_with_people(verdicts: Mapping[UUID, bool], truths: Mapping[UUID, bo
     return result
 
 
+def list_judges(database: Database, run_id: UUID) -> tuple[list[str], list[tuple[str, UUID]]]:
+    """List the models that rated the answers of a run, and those that compared them, each with the other run."""
+    with database.read() as session:
+        names = sorted(row.metric for row in comparisons.list_run_scores(session, [run_id]))
+    rated = score_name("quality", "")
+    preferences = [match for name in names if (match := _PREFERENCE_NAME.fullmatch(name))]
+    return (
+        [name.removeprefix(rated) for name in names if name.startswith(rated)],
+        [(match["judge"], UUID(match["run"])) for match in preferences],
+    )
+
+
 def report_preferences(database: Database, run: Run, judge: str, other_run: UUID) -> dict[str, Any]:
     """Wins, ties and losses against the other run, with the judge's bias for the answer that it reads first."""
     with database.read() as session:
@@ -392,19 +410,30 @@ def _to_json(value: float, interval: Interval | None) -> dict[str, Any]:
     return {"value": value, "interval": None if interval is None else [interval.low, interval.high]}
 
 
-@dataclass(frozen=True, slots=True)
-class PersonLabel:
-    """The label that a person gave an answer."""
-
-    question: str
-    aspect: str
-    value: str
-    person: str
+PersonLabel = tuple[str, str, str, str]
+"""The label that a person gave an answer: question, aspect, value and person, as db.review.add_labels takes them."""
 
 
-def read_labels(rows: Collection[Mapping[str, Any]]) -> list[PersonLabel]:
+def read_label_file(name: str, content: bytes) -> list[PersonLabel]:
+    """The labels in a file of CSV or JSON Lines with this name; Conflict names what cannot be read."""
+    try:
+        text = content.decode("utf-8-sig")
+        is_csv = name.lower().endswith(".csv")
+        rows = (
+            list(csv.DictReader(text.splitlines()))
+            if is_csv
+            else [json.loads(line) for line in text.splitlines() if line.strip()]
+        )
+    except (UnicodeDecodeError, json.JSONDecodeError, csv.Error, RecursionError) as error:
+        raise Conflict(f"{name} cannot be read as CSV or JSON Lines: {error}") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise Conflict(f"{name} has a line that is no JSON object; each needs question, value and person")
+    return _read_labels(rows)
+
+
+def _read_labels(rows: Collection[Mapping[str, Any]]) -> list[PersonLabel]:
     """The labels in rows with `question`, `value`, `person` and perhaps `aspect`; Conflict for a bad row."""
-    labels = []
+    labels: list[PersonLabel] = []
     for number, row in enumerate(rows, 1):
         if missing := [name for name in ("question", "value", "person") if not str(row.get(name) or "").strip()]:
             raise Conflict(f"row {number:,} has no {missing[0]}; each needs question, value and person")
@@ -413,5 +442,5 @@ def read_labels(rows: Collection[Mapping[str, Any]]) -> list[PersonLabel]:
             raise Conflict(f"row {number:,}: there is no aspect {aspect!r}; choose from {', '.join(SCALES)}")
         if row["value"] not in SCALES[aspect]:
             raise Conflict(f"row {number:,}: {aspect} is not {row['value']!r} but one of {', '.join(SCALES[aspect])}")
-        labels.append(PersonLabel(str(row["question"]).strip(), aspect, str(row["value"]), str(row["person"]).strip()))
+        labels.append((str(row["question"]).strip(), aspect, str(row["value"]), str(row["person"]).strip()))
     return labels

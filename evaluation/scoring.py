@@ -18,7 +18,7 @@ from db.models import UNFINISHED_ENDINGS, Run
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import CORRECTNESS_METRIC
-from evaluation.metrics import METRICS, mean, score_by_metric
+from evaluation.metrics import DATASET_METRICS, METRICS, mean, score_by_metric
 from evaluation.statistics import RiskCoverage, detectable_difference, pass_at_k, pass_hat_k, risk_coverage
 from evaluation.value_format import format_money
 from llm.usage import Usage
@@ -243,6 +243,45 @@ def _summarize_groups(
         report[name] = total / finished if finished and is_scored else None
         report[f"{name}_answered"] = total / answered if answered and is_scored else None
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFigures:
+    """The figures of a run by a metric of its data set, as the metric's rule combines those of the questions."""
+
+    name: str
+    version: int
+    purpose: str
+    components: Mapping[str, float]
+    scored: int
+    """The answers with a score; others could not be scored, or are left out by the rule."""
+    answered: int
+
+
+def load_metric_figures(database: Database, run_id: UUID) -> list[MetricFigures]:
+    """The figures of a run by each metric of its data set that its answers are scored by (`predictions.score_run`)."""
+    with database.read() as session:
+        groups = [group for group in attempts.group_attempts(session, run_id) if group.ending is not None]
+        stored = {(group.metric, group.version) for group in attempts.group_scores(session, run_id)}
+        metrics = [metric for name, metric in DATASET_METRICS.items() if name not in METRICS]
+        scores = {
+            metric.name: [score.details for score in attempts.list_scores(session, run_id, metric.name, metric.version)]
+            for metric in metrics
+            if (metric.name, metric.version) in stored
+        }
+    answered = sum(group.attempts for group in groups if group.ending == "answered")
+    unanswered = sum(group.attempts for group in groups if group.ending not in ("answered", *UNFINISHED_ENDINGS))
+    figures = []
+    for name, details in scores.items():
+        metric = DATASET_METRICS[name]
+        components = [row["components"] for row in details if "components" in row]
+        missing = 0 if metric.scores_empty else unanswered
+        rows = [*components, *[dict.fromkeys(metric.components, 0.0)] * missing]
+        scored = len(components) - (unanswered if metric.scores_empty else 0)
+        figures.append(
+            MetricFigures(name, metric.version, metric.purpose, metric.summarize(rows), max(scored, 0), answered)
+        )
+    return figures
 
 
 def find_earlier_cost(database: Database, project_id: UUID, reasoner: str, profile: str | None) -> float | None:

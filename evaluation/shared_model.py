@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from threading import Event, Lock, Timer
+from threading import Condition, Event, Lock, Timer
 from typing import TypeVar
 
 from db.database import Conflict
@@ -42,6 +42,8 @@ _DEADLINE_MARGIN = 1.0
 """Seconds by which a request ends before the time limit of its question, so that its error is known at the limit."""
 _CONCURRENCY_INTERVAL = 1.0
 """Seconds after which a change of the number of questions at the same time takes effect."""
+_RESERVATION_INTERVAL = 0.2
+"""Seconds after which a request that waits for room looks whether no request is sent any more."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 60.0
 """Seconds between two rounds over the unfinished questions."""
 
@@ -68,8 +70,8 @@ class TotalLimits:
 class SharedModel:
     """Guards the model of all questions; thread-safe.
 
-    Once a limit is reached, or the model is not available, no request is sent. Requests that are under way are
-    completed, so at most one for each question in parallel exceeds a limit.
+    Once a limit is reached, or the model is not available, no request is sent. The most that a request can use is
+    reserved before it is sent, so that the requests under way never exceed the money or the tokens together.
     """
 
     def __init__(
@@ -87,6 +89,10 @@ class SharedModel:
         self._stop = stop
         self._on_note = on_note
         self._lock = Lock()
+        self._is_settled = Condition(self._lock)
+        self._reserved: list[tuple[float, int]] = []
+        """The US dollars and tokens that each request under way can use."""
+        self._missing_room: str | None = None
         if limits.money is not None and chat is not None and chat.price is None:
             raise Conflict(
                 f"the price of {chat.name} is unknown, so the cost cannot be limited; set prices in its profile, or "
@@ -113,18 +119,54 @@ class SharedModel:
     @property
     def reached_limit(self) -> str | None:
         """The limit that is reached, as a sentence; None if there is none."""
-        money, tokens = self._limits.money, self._limits.tokens
-        unreported = self.used.unreported_calls
-        after = f"after {self.used.calls:,} requests" + (
-            f", {unreported:,} without reported tokens" if unreported else ""
-        )
-        if money is not None and (self.used.max_cost or 0.0) >= money:
-            return f"the limit of ${money:g} for all questions is reached {after}"
-        if tokens is not None and (self.used.max_tokens or 0) >= tokens:
-            return f"the limit of {tokens:,} tokens for all questions is reached {after}"
+        if (reason := self._missing_room or self._find_missing_room((), 0.0, 0)) is not None:
+            return reason
         if self._deadline is not None and time.monotonic() >= self._deadline:
             return f"the limit of {self._limits.seconds:g} seconds for all questions is reached"
         return None
+
+    def _find_missing_room(self, reserved: Sequence[tuple[float, int]], money: float, tokens: int) -> str | None:
+        """Why a request that can use so much is not sent, as a sentence; None if both limits leave room for it.
+
+        `reserved` is what the requests under way can use.
+        """
+        held = (sum(amount for amount, _ in reserved), sum(amount for _, amount in reserved))
+        limits = (
+            (self._limits.money, self.used.max_cost or 0.0, held[0], money, "${:,.4g}"),
+            (self._limits.tokens, self.used.max_tokens or 0, held[1], tokens, "{:,} tokens"),
+        )
+        for limit, used, open_amount, most, style in limits:
+            if limit is not None and (used >= limit or used + open_amount + most > limit):
+                unreported = self.used.unreported_calls
+                after = f"after {self.used.calls:,} requests" + (
+                    f", {unreported:,} without reported tokens" if unreported else ""
+                )
+                further = f"; another one can use up to {style.format(most)}" if used < limit else ""
+                return f"the limit of {style.format(limit)} for all questions is reached {after}{further}"
+        return None
+
+    @contextmanager
+    def reserve(self, request: ChatRequest) -> Iterator[None]:
+        """Hold the most that a request can use while it is under way; wait while other requests hold what is left.
+
+        RequestNotSent if a limit leaves no room for it, or if no request is sent any more.
+        """
+        bound = self._price(request, Usage("", 1, 0, 0, unreported_calls=1), None)
+        most = (bound.max_cost or 0.0, bound.max_tokens or 0)
+        with self._is_settled:
+            while self.accepts_requests and (reason := self._find_missing_room(self._reserved, *most)) is not None:
+                if not self._reserved:
+                    self._missing_room = reason
+                self._is_settled.wait(_RESERVATION_INTERVAL)
+            if not self.accepts_requests:
+                raise RequestNotSent
+            self._reserved.append(most)
+        try:
+            yield
+        finally:
+            with self._is_settled:
+                self._reserved.remove(most)
+                self._is_settled.notify_all()
 
     @property
     def reason_for_stopping(self) -> str | None:
@@ -204,11 +246,16 @@ class SharedModel:
                 self._stop.set()
             self._is_pausing |= is_for_all
 
-    def _count(self, request: ChatRequest, usage: Usage, reply: ChatReply | None, question: str) -> None:
+    def _price(self, request: ChatRequest, usage: Usage, reply: ChatReply | None) -> Usage:
+        """The usage of one request with its cost and bounds."""
         price = self._chat.price if self._chat else None
         name = self._chat.name if self._chat else ""
         limit = self._chat.parameters.get("reply_limit") if self._chat else None
-        counted = price_usage(replace(usage, model=name, calls=1), price, request, reply, limit)
+        return price_usage(replace(usage, model=name, calls=1), price, request, reply, limit)
+
+    def _count(self, request: ChatRequest, usage: Usage, reply: ChatReply | None, question: str) -> None:
+        name = self._chat.name if self._chat else ""
+        counted = self._price(request, usage, reply)
         if counted.unreported_calls:
             tokens = (counted.max_tokens or 0) - (usage.max_tokens or 0)
             cost = None if counted.cost_bound is None else counted.cost_bound - (counted.cost or 0.0)
@@ -243,6 +290,11 @@ class _GuardedModel:
         """Return the model's reply; RunStopped if the question has to be asked again later."""
         if not self._shared.accepts_requests:
             raise RequestNotSent
+        started = time.monotonic()
+        with self._shared.reserve(request):
+            return self._send(request, max(seconds - (time.monotonic() - started), _DEADLINE_MARGIN))
+
+    def _send(self, request: ChatRequest, seconds: float) -> ChatReply:
         try:
             reply = self._model.reply(request, seconds - min(_DEADLINE_MARGIN, 0.1 * seconds))
         except ChatError as error:

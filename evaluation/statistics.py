@@ -5,16 +5,20 @@ Every function raises ValueError for input without a defined result.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
 from statistics import fmean
-from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-QuestionKey = TypeVar("QuestionKey", bound=Hashable)
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+Values = Sequence[float] | FloatArray
+Clusters = Sequence[Hashable] | IntArray
+"""The cluster of each value."""
 DRAWS = 10_000
 """Bootstrap samples."""
 CLUSTERS_OF_A_KIND = 20
@@ -45,52 +49,61 @@ def mean_with_error(values: Sequence[float], confidence: float = 0.95) -> Estima
     return cluster_mean(values, range(len(values)), confidence)
 
 
-def cluster_mean(values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95) -> Estimate:
+def cluster_mean(values: Values, clusters: Clusters, confidence: float = 0.95) -> Estimate:
     """The mean with the standard error for values that depend on one another within clusters; at least 2 clusters.
 
     The cluster-robust error of Miller (arXiv 2411.00640), times sqrt(G / (G - 1)) for G clusters, so that clusters of
     one value give the usual error. The interval has G - 1 degrees of freedom.
     """
     mean = fmean(values)
-    residuals: dict[Hashable, float] = defaultdict(float)
-    for value, cluster in zip(values, clusters, strict=True):
-        residuals[cluster] += value - mean
+    residuals, _ = _add_up_clusters(np.asarray(values, dtype=float) - mean, clusters)
     count = len(residuals)
     if count < 2:
         raise ValueError("a standard error needs at least 2 independent values")
-    error = sqrt(count / (count - 1) * sum(total**2 for total in residuals.values())) / len(values)
+    error = sqrt(count / (count - 1) * float(residuals @ residuals)) / len(values)
     margin = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * error
     return Estimate(mean, error, Interval(mean - margin, mean + margin), count - 1)
 
 
+def _add_up_clusters(values: FloatArray, clusters: Clusters) -> tuple[FloatArray, IntArray]:
+    """The sum and the number of the values of each cluster."""
+    if len(clusters) != len(values):
+        raise ValueError(f"{len(values):,} values have {len(clusters):,} clusters")
+    if isinstance(clusters, np.ndarray):
+        codes = np.unique(clusters, return_inverse=True)[1]
+    else:
+        places: dict[Hashable, int] = {}
+        codes = np.array([places.setdefault(cluster, len(places)) for cluster in clusters], dtype=np.intp)
+    return np.bincount(codes, weights=values).astype(float), np.bincount(codes)
+
+
 def cluster_bootstrap(
-    values: Sequence[float],
-    clusters: Sequence[Hashable],
+    values: Values,
+    clusters: Clusters,
     *,
     draws: int = DRAWS,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Interval:
     """The percentile interval of the mean over samples of whole clusters; the same seed gives the same interval."""
-    members: dict[Hashable, list[float]] = defaultdict(list)
-    for value, cluster in zip(values, clusters, strict=True):
-        members[cluster].append(value)
-    if len(members) < 2:
+    sums, counts = _add_up_clusters(np.asarray(values, dtype=float), clusters)
+    members = len(sums)
+    if members < 2:
         raise ValueError("a bootstrap needs at least 2 independent values")
     generator = np.random.default_rng(seed)
-    alike = Counter((sum(group), len(group)) for group in members.values())
+    alike = Counter(zip(sums.tolist(), counts.tolist(), strict=True))
     totals, sizes = (np.array(column) for column in zip(*alike, strict=True))
     # A sample of clusters counts how often it draws each kind of equal ones; without equal ones, drawing is faster.
-    if len(alike) * CLUSTERS_OF_A_KIND <= len(members):
-        shares = np.array(list(alike.values())) / len(members)
-        samples = (generator.multinomial(len(members), shares) for _ in range(draws))
-        means = [counts @ totals / (counts @ sizes) for counts in samples]
+    if len(alike) * CLUSTERS_OF_A_KIND <= members:
+        shares = np.array(list(alike.values())) / members
+        samples = (generator.multinomial(members, shares) for _ in range(draws))
+        means = [drawn @ totals / (drawn @ sizes) for drawn in samples]
     else:
         kinds = np.repeat(np.arange(len(alike)), list(alike.values()))
         totals, sizes = totals[kinds], sizes[kinds]
         # One sample at a time, since all of them together would need memory for draws times clusters.
-        drawn = (generator.integers(len(totals), size=len(totals)) for _ in range(draws))
-        means = [totals[sample].sum() / sizes[sample].sum() for sample in drawn]
+        places = (generator.integers(len(totals), size=len(totals)) for _ in range(draws))
+        means = [totals[sample].sum() / sizes[sample].sum() for sample in places]
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
 
@@ -120,28 +133,23 @@ class PairedDifference:
 
 
 def compare_paired(
-    scores: Mapping[QuestionKey, float],
-    baseline: Mapping[QuestionKey, float],
-    clusters: Mapping[QuestionKey, Hashable] | None = None,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
+    scores: FloatArray, baseline: FloatArray, clusters: IntArray, *, draws: int = DRAWS, seed: int = 0
 ) -> PairedDifference:
-    """Compare two methods by question: scores by question id, and the cluster of each question; default: its own."""
-    shared = [question for question in scores if question in baseline]
-    every = scores.keys() | baseline.keys()
-    differences = [scores[question] - baseline[question] for question in shared]
-    groups: list[Hashable] = [question if clusters is None else clusters[question] for question in shared]
+    """Compare two methods by question: the score of each question in both, NaN without one, and its cluster."""
+    has_score, has_baseline = ~np.isnan(scores), ~np.isnan(baseline)
+    both = has_score & has_baseline
+    differences, groups = (scores - baseline)[both], clusters[both]
+    every = int((has_score | has_baseline).sum())
     return PairedDifference(
         difference=cluster_mean(differences, groups),
         bootstrap=cluster_bootstrap(differences, groups, draws=draws, seed=seed),
         seed=seed,
-        questions=len(shared),
-        gains=sum(difference > 0 for difference in differences),
-        losses=sum(difference < 0 for difference in differences),
-        ties=sum(difference == 0 for difference in differences),
-        missing=len(every) - len(shared),
-        with_missing_as_zero=(sum(scores.values()) - sum(baseline.values())) / len(every),
+        questions=len(differences),
+        gains=int((differences > 0).sum()),
+        losses=int((differences < 0).sum()),
+        ties=int((differences == 0).sum()),
+        missing=every - len(differences),
+        with_missing_as_zero=float(np.nansum(scores) - np.nansum(baseline)) / every,
     )
 
 

@@ -17,7 +17,7 @@ from db.database import Conflict, RowNotFound
 from db.leases import Lease
 from db.model_calls import list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Library, Project, Question, Run, Trace
-from db.projects import add_questions, find_project, get_or_create_project
+from db.projects import add_questions, find_project, get_or_create_project, has_questions
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import VERIFICATION_NAME
@@ -34,6 +34,7 @@ from runs.process import LeaseKeeper, hold_run_lock, is_worker_gone
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
+from worlds.open import read_world_metadata
 
 DEFAULT_CONCURRENCY = 2
 RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)
@@ -81,35 +82,44 @@ class ExecutionOptions:
     """Workers take the questions of verifications with a higher number first."""
 
 
-def add_world_project(services: Services, world: str) -> str:
-    """The name of the project with a world's own questions, which is made with the first verification of them.
+def add_world_project(services: Services, world: str) -> Project:
+    """The project with a world's own questions, which is made with the first verification of them.
 
     RowNotFound if the world has no questions.
     """
     name = f"Questions of {world}"
     records = read_world_questions(services.settings.worlds_folder, world)
     with services.database.begin() as session:
+        stored = find_project(session, name)
+        if stored is not None and not has_questions(session, stored.id, records):
+            # Another world had this name: its questions, and what was made of them, stay as they are.
+            content_hash = read_world_metadata(services.settings.worlds_folder, world).get("hash")
+            name = f"{name}, {str(content_hash)[:12]}"
         project = get_or_create_project(session, name, world=world)
         add_questions(session, project.id, records)
-    return name
+    return project
 
 
-def start_verification(services: Services, plan: VerificationPlan) -> Run:
-    """Return the unfinished verification with this plan, model and world, or start a new one."""
+def start_verification(services: Services, plan: VerificationPlan, sample: Sequence[Question] | None = None) -> Run:
+    """Return the unfinished verification with this plan, model and world, or start a new one.
+
+    With a `sample` of the project's questions a new one is started over these.
+    """
     plan_json = replace(plan, run_config=plan.run_config.pin(services)).to_json()
     profile = plan.run_config.model_profile(services)
     with services.database.begin() as session:
         project = find_project(session, plan.project)
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
-        for run in verifications.list_verifications(session, project.id):
+        for run in verifications.list_verifications(session, project.id) if sample is None else ():
             is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
             recorded = TraceConfiguration.from_json(run.configuration)
             is_same &= (recorded.repetitions, recorded.skills) == (plan.repetitions, plan.run_config.skills)
             has_same_profile = profile is None or recorded.profile is None or recorded.profile["name"] == profile.name
             if is_same and has_same_profile and find_pin_conflict(services, run) is None:
                 return run
-        questions = _sample_evenly(verifications.list_gold_questions(session, project.id), plan.question_limit)
+        gold_questions = verifications.list_gold_questions(session, project.id) if sample is None else list(sample)
+        questions = _sample_evenly(gold_questions, plan.question_limit)
         if not questions:
             raise Conflict(f"no question of {plan.project!r} has a gold answer, so nothing can be verified")
     configuration = {"project_id": str(project.id), **plan_json}

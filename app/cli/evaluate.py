@@ -1,9 +1,10 @@
-"""`showhow evaluate`: scores a reasoner's answers to questions with gold answers; nothing is stored."""
+"""`showhow evaluate`: scores a reasoner's answers to questions with gold answers; stores them with --keep only."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 from typing import Annotated, Any
@@ -34,8 +35,9 @@ from app.cli.options import (
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
 from app.services import services
+from db import attempts
 from db.models import UNFINISHED_ENDINGS, Project, Question
-from db.projects import find_project
+from db.projects import count_questions, find_project, list_questions
 from db.trace_configuration import MODEL_SKILLS
 from db.verifications import list_gold_questions
 from evaluation.datasets import read_world_questions
@@ -58,10 +60,19 @@ from evaluation.skill_sources import (
     parse_skill_source,
 )
 from evaluation.value_format import format_seconds
+from evaluation.verify import (
+    AttemptWorker,
+    ExecutionOptions,
+    VerificationPlan,
+    add_world_project,
+    finish_verification,
+    start_verification,
+)
 from reasoners.base import Task
 from reasoners.skills.skill import Responder
 from runs.budget import RunLimits
 from runs.preparation import RunConfig, prepare_task, record_profile
+from runs.process import LeaseKeeper, hold_run_lock
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
@@ -101,6 +112,13 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     most_money: TotalCostLimitOption = None,
     most_tokens: TotalTokenLimitOption = None,
     most_seconds: TotalTimeLimitOption = None,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Store the run with its traces and scores as a verification, for the pages Verify and Compare.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help=f"Print JSON with the model, its usage, {', '.join(METRICS)}.")
     ] = False,
@@ -117,7 +135,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     uses_model = skill_source is None
     config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
     model_profile = config.model_profile(parts) if uses_model else None
-    question_project, questions = _load_questions(parts, world, project)
+    question_project, questions = _load_questions(parts, world, project, keep=keep)
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
@@ -127,14 +145,15 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
             "showhow setup, or name another library with --library (showhow library list shows them)"
         )
     stop, started = Event(), time.monotonic()
-    chat = parts.chat_client(config.profile) if config.entry.needs_model and uses_model else None
-    shared = SharedModel(chat, TotalLimits(most_money, most_tokens, most_seconds), stop, on_note=print_progress)
+    options = ExecutionOptions(at_once, TotalLimits(most_money, most_tokens, most_seconds), on_note=print_progress)
     limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-    make_responder = None if skill_source is None else skill_source.open(parts, question_project.world)
-    prepare = partial(_prepare_task, parts, question_project, config, shared, make_responder)
-    answer = partial(_answer_question, prepare, config, RunControl(limits, stop), shared)
-    with fail_on_interrupt("The evaluation was stopped; its results are not stored."):
-        scores = list(_count_results(answer_in_parallel(sample, answer, shared, lambda: at_once, stop), len(sample)))
+    plan = VerificationPlan(question_project.name, replace(config, skills=skills), limits=limits)
+    open_answers = _keep_answers if keep else partial(_answer_in_memory, project=question_project)
+    with open_answers(parts, plan, sample, options, stop) as asked:
+        shared = asked.shared
+        with fail_on_interrupt(f"The evaluation was stopped; {asked.what_is_stored}."):
+            results = answer_in_parallel(sample, asked.answer, shared, lambda: at_once, stop)
+            scores = list(_count_results(results, len(sample)))
     left = len(sample) - len(scores)
     if left:
         print_progress(f"{left:,} questions are left: {shared.error or shared.reason_for_stopping}")
@@ -148,12 +167,70 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     }
     spent = summarize_usage(shared.used) | {"seconds": round(time.monotonic() - started, 3)}
     counts = summarize_scores(scores) | {"refusals": summarize_refusals(scores), "left": left}
-    summary = model | counts | spent | summarize_calls(scores)
+    summary = model | counts | spent | summarize_calls(scores) | asked.stored
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
 
 
-def _load_questions(parts: Services, world: str | None, project: str | None) -> tuple[Project, list[Question]]:
-    """Load the questions, and the project that defines their world and tools."""
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    """How the questions are answered, and what is stored of it."""
+
+    shared: SharedModel
+    answer: Callable[[Question], QuestionScore | None]
+    """None for a question that has to be asked again."""
+    what_is_stored: str
+    stored: dict[str, str] = field(default_factory=dict)
+    """What the report says about the stored run."""
+
+
+@contextmanager
+def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and the project
+    parts: Services,
+    plan: VerificationPlan,
+    sample: Sequence[Question],  # noqa: ARG001 - as _keep_answers
+    options: ExecutionOptions,
+    stop: Event,
+    project: Project,
+) -> Iterator[_Evaluation]:
+    """Store nothing."""
+    config, skill_source = plan.run_config, parse_skill_source(plan.run_config.skills)
+    chat = parts.chat_client(config.profile) if config.entry.needs_model and skill_source is None else None
+    shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
+    make_responder = None if skill_source is None else skill_source.open(parts, project.world)
+    prepare = partial(_prepare_task, parts, project, config, shared, make_responder)
+    answer = partial(_answer_question, prepare, config, RunControl(plan.limits, stop), shared)
+    yield _Evaluation(shared, answer, "its results are not stored")
+
+
+@contextmanager
+def _keep_answers(
+    parts: Services, plan: VerificationPlan, sample: Sequence[Question], options: ExecutionOptions, stop: Event
+) -> Iterator[_Evaluation]:
+    """Store the answers in a new verification; what is unfinished at the end can be continued."""
+    run = start_verification(parts, plan, sample)
+    with (
+        hold_run_lock(parts.settings.home, str(run.id), "another process is running this evaluation"),
+        LeaseKeeper(parts.database) as keeper,
+    ):
+        worker = AttemptWorker(parts, run, keeper, options, stop)
+        with parts.database.read() as session:
+            ids = attempts.list_unfinished_attempts(session, run.id)
+        attempt_ids = {question.id: attempt_id for question, attempt_id in zip(sample, ids, strict=True)}
+
+        def answer(question: Question) -> QuestionScore | None:
+            outcome = worker.work(attempt_ids[question.id])
+            return None if outcome is None else score_outcome(question, outcome)
+
+        print_progress(f"the answers are stored in verification {run.id}")
+        goes_on = f"`showhow verify --go-on {run.id}` continues it"
+        yield _Evaluation(worker.shared_model, answer, goes_on, {"run": str(run.id)})
+        finish_verification(parts, run.id)
+
+
+def _load_questions(
+    parts: Services, world: str | None, project: str | None, *, keep: bool
+) -> tuple[Project, list[Question]]:
+    """Load the questions, and the project that defines their world and tools; with `keep`, one that is stored."""
     if (world is None) == (project is None):
         raise typer.BadParameter("name either a world with --world or a project with --project")
     if project is not None:
@@ -162,6 +239,10 @@ def _load_questions(parts: Services, world: str | None, project: str | None) -> 
             if question_project is None:
                 raise CommandError(f"there is no project {project!r}")
             return question_project, list_gold_questions(session, question_project.id)
+    if keep:
+        stored = add_world_project(parts, str(world))
+        with parts.database.read() as session:
+            return stored, list_questions(session, stored.id, limit=count_questions(session, stored.id))
     question_project = Project(name=str(world), world=str(world))
     return question_project, [
         Question(
@@ -233,6 +314,8 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
         yield f"{count:4,} refused: {reason}"
     if summary["left"]:
         yield f"{summary['left']:,} questions are left unanswered and are not counted"
+    if "run" in summary:
+        yield f"stored as verification {summary['run']}: see the pages Verify and Compare, or `showhow compare`"
     yield f"{summary['reasoner']}, {format_usage(summary)}, {format_seconds(summary['seconds'])}"
 
 

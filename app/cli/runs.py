@@ -1,4 +1,4 @@
-"""`showhow compare RUN ...` and `showhow runs list | export | import`: runs side by side, and as evaluation logs."""
+"""`showhow compare RUN ...` and `showhow runs list | score | export | import`: runs side by side, and as logs."""
 
 import io
 import sys
@@ -10,6 +10,7 @@ from uuid import UUID
 import typer
 
 from app.cli.output import CommandError, emit, open_atomically
+from app.cli.score import report_lines
 from app.progress import print_progress
 from app.services import services
 from db import comparisons
@@ -31,6 +32,7 @@ from evaluation.comparison import (
     metric_label,
 )
 from evaluation.inspect_runs import import_inspect_log, write_inspect_log
+from evaluation.predictions import list_run_metrics, score_run
 from evaluation.scoring import label_runs, load_figures
 from evaluation.statistics import Estimate
 from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value
@@ -186,7 +188,7 @@ def _format_estimate(value: float, estimate: Estimate | None, sign: str = "") ->
     return f"{value:{sign}.3f}{interval or ''}"
 
 
-app = typer.Typer(no_args_is_help=True, help="List runs, and exchange them as evaluation logs.")
+app = typer.Typer(no_args_is_help=True, help="List runs, score them by other metrics, and exchange them as logs.")
 
 
 @app.command("list")
@@ -205,6 +207,27 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
         f"{row['id']}  {row['started_at']}  {row['answered']:,} of {row['questions']:,}  {row['label']}" for row in rows
     ]
     emit(rows, "\n".join(lines) or "no runs yet; `showhow verify` makes one", as_json=as_json)
+
+
+@app.command("score")
+def score_answers(
+    run: Annotated[str, typer.Argument(help="The id of a run, or its beginning.")],
+    *,
+    metric: Annotated[str, typer.Option(help="The metric's name; `list` shows those that the run can have.")],
+    dataset: Annotated[str | None, typer.Option(help="The data set of questions that do not name theirs.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score the stored answers of a run by a metric of its data set, and store the scores; nothing is asked again."""
+    database = services().database
+    (run_id,) = _find_runs(database, [run])
+    if metric == "list":
+        purposes = {known.name: known.purpose for known in list_run_metrics(database, run_id)}
+        lines = [f"{name:24} {purpose}" for name, purpose in purposes.items()]
+        text = "\n".join(lines) or "its questions name no data set with metrics; name it with --dataset"
+        emit(purposes, text, as_json=as_json)
+        return
+    report = score_run(database, run_id, metric, dataset)
+    emit(report, "\n".join(report_lines(report)), as_json=as_json)
 
 
 LOG_FORMATS = ("inspect",)

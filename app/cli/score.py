@@ -1,7 +1,5 @@
 """`showhow score` scores predictions by a metric of their data set; `showhow judge` has a model judge answers."""
 
-import csv
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Event
@@ -20,11 +18,18 @@ from app.cli.options import (
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
 from app.services import services
-from db import verifications
+from db import comparisons
 from db.review import add_labels
-from evaluation.judge_models import JudgingOptions, judge_run, read_labels, report_preferences, report_ratings
+from evaluation.judge_models import (
+    JudgingOptions,
+    PersonLabel,
+    judge_run,
+    read_label_file,
+    report_preferences,
+    report_ratings,
+)
 from evaluation.metrics import find_dataset_metric, list_dataset_metrics
-from evaluation.prediction_files import ENDINGS, read_cases, score_cases
+from evaluation.predictions import ENDINGS, read_cases, score_cases
 from evaluation.shared_model import TotalLimits
 
 LIST = "list"
@@ -57,7 +62,7 @@ def score(
     if file is None:
         raise CommandError("no file of predictions is named; name one, or list the metrics with --metric list")
     report = score_cases(read_cases(file, gold, chosen), chosen, file)
-    emit(report, "\n".join(_report_lines(report)), as_json=as_json)
+    emit(report, "\n".join(report_lines(report)), as_json=as_json)
 
 
 def _metric_lines(rows: dict[str, dict[str, str]]) -> Iterator[str]:
@@ -66,7 +71,8 @@ def _metric_lines(rows: dict[str, dict[str, str]]) -> Iterator[str]:
         yield from (f"  {name:24} {purpose}" for name, purpose in metrics.items())
 
 
-def _report_lines(report: dict[str, Any]) -> Iterator[str]:
+def report_lines(report: dict[str, Any]) -> Iterator[str]:
+    """A report of evaluation/predictions.py in lines for people."""
     yield f"{report['metric']} (version {report['version']}, {report['source']}): {report['purpose']}"
     for kind, group in (*report["by_kind"].items(), ("all", report)):
         counts = ", ".join(f"{group[ending]:,} {ending}" for ending in ENDINGS if group[ending])
@@ -106,12 +112,11 @@ def judge(  # noqa: PLR0913 - every option of the verb is one parameter
     parts = services()
     run_id, other_id = _parse_id(run), None if against is None else _parse_id(against)
     with parts.database.read() as session:
-        stored = verifications.find_verification(session, run_id)
+        stored = comparisons.find_comparable_run(session, run_id)
     if labels is not None:
-        read = read_labels(_read_rows(labels))
+        read = _read_label_file(labels)
         with parts.database.begin() as session:
-            rows = [(label.question, label.aspect, label.value, label.person) for label in read]
-            print_progress(f"{add_labels(session, run_id, rows):,} new labels of people are stored")
+            print_progress(f"{add_labels(session, run_id, read):,} new labels of people are stored")
     options = JudgingOptions(
         profile, other_id, at_once, TotalLimits(most_money, most_tokens, most_seconds), print_progress
     )
@@ -134,17 +139,11 @@ def _parse_id(text: str) -> UUID:
         raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
 
 
-def _read_rows(file: Path) -> list[Mapping[str, Any]]:
+def _read_label_file(file: Path) -> list[PersonLabel]:
     try:
-        text = file.read_text(encoding="utf-8-sig")
-        if file.suffix.lower() == ".csv":
-            return list(csv.DictReader(text.splitlines()))
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+        return read_label_file(file.name, file.read_bytes())
+    except OSError as error:
         raise CommandError(f"{file} cannot be read as CSV or JSON Lines: {error}") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise CommandError(f"{file} has a line that is no JSON object; each needs question, value and person")
-    return rows
 
 
 def _rating_lines(report: Mapping[str, Any]) -> Iterator[str]:

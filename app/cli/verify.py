@@ -153,7 +153,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
             "name a project with --project or a world with --world, or a verification with --again"
         )
     else:
-        chosen = add_world_project(parts, str(world)) if project is None else project
+        chosen = add_world_project(parts, str(world)).name if project is None else project
         uses_model = parse_skill_source(skills) is None
         config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
         config = replace(config, skills=skills)

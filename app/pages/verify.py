@@ -13,7 +13,8 @@ from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_jo
 from app.widgets.page_layout import escape_html, escape_markdown, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project
-from app.widgets.table import TableCell, show_table
+from app.widgets.run_scores import show_run_scores
+from app.widgets.table import TableCell, shorten, show_table
 from db import runs, verifications
 from db.database import Database
 from db.models import Project, Run, User
@@ -190,14 +191,10 @@ def _failure_row(rank: int, failure: VerificationFailure) -> list[TableCell]:
         TableCell(f"{rank}", number=True),
         TableCell(outcome.question, go=str(outcome.trace_id)),
         TableCell(outcome.kind or "", whole=True),
-        TableCell(_truncate(gold), whole=True),
-        TableCell(_truncate(answer)),
+        TableCell(shorten(gold), whole=True),
+        TableCell(shorten(answer)),
         TableCell(status, whole=True),
     ]
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= 140 else f"{text[:140]} …"
 
 
 def _request_open(trace: str) -> None:
@@ -441,6 +438,7 @@ else:
             st.fragment(show_verification, run_every=REFRESH_SECONDS if at_work else None)(
                 services, project, run, workers, running=at_work
             )
+            show_run_scores(services, project, run)
         elif not running:
             st.info(
                 "A reasoner answers the questions of this project that have a gold answer. Wrong answers are repaired "

@@ -49,6 +49,20 @@ VERIFICATION_JOB = JobKind(
     "was not completely verified",
     _LOADING_MESSAGE,
 )
+SCORING_JOB = JobKind(
+    "scoring",
+    "Scoring",
+    "The scoring of {} was stopped; the same metric again scores all answers.",
+    "was not scored",
+    "Reading the answers …",
+)
+JUDGING_JOB = JobKind(
+    "judging",
+    "Judging",
+    "The judging of {} was stopped; Judge again asks about the rest.",
+    "was not completely judged",
+    "Starting the judge …",
+)
 
 
 def start_world_job(world: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None) -> None:

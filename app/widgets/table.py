@@ -26,6 +26,11 @@ class TableCell:
     hint: str = ""
 
 
+def shorten(text: str, length: int = 140) -> str:
+    """The first characters of a text for a cell, with a sign that there is more."""
+    return text if len(text) <= length else f"{text[:length]} …"
+
+
 TableRows = Sequence[Sequence[TableCell | None]]
 
 

@@ -129,24 +129,30 @@ def find_dataset_metric(name: str, dataset: str | None) -> DatasetMetric:
     if metric.unavailable:
         raise MetricError(f"The metric {name} is not available: {metric.unavailable}.")
     if dataset is not None:
-        names = [known.name for known in list_dataset_metrics()[_find_dataset(dataset)]]
+        (known,) = list_dataset_metrics(dataset).values()
+        names = [metric.name for metric in known]
         if name not in names:
             raise MetricError(f"The data set {dataset} does not have the metric {name}; it has {', '.join(names)}.")
     return metric
 
 
-def list_dataset_metrics() -> dict[str, list[DatasetMetric]]:
-    """The metrics of each data set by its name, those for all data sets included."""
-    datasets = sorted({dataset for metric in DATASET_METRICS.values() for dataset in metric.datasets})
+def list_dataset_metrics(dataset: str | None = None) -> dict[str, list[DatasetMetric]]:
+    """The metrics of each data set by its name, or of this one; those for all data sets included.
+
+    MetricError if there is no data set with this name.
+    """
+    datasets = sorted({name for metric in DATASET_METRICS.values() for name in metric.datasets})
+    if dataset is not None:
+        datasets = [_find_dataset(dataset, datasets)]
     return {
-        dataset: [metric for metric in DATASET_METRICS.values() if dataset in metric.datasets or not metric.datasets]
-        for dataset in datasets
+        name: [metric for metric in DATASET_METRICS.values() if name in metric.datasets or not metric.datasets]
+        for name in datasets
     }
 
 
-def _find_dataset(name: str) -> str:
+def _find_dataset(name: str, datasets: Sequence[str]) -> str:
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
     plain = OTHER_DATASET_NAMES.get(plain, plain)
-    if plain not in (datasets := list_dataset_metrics()):
+    if plain not in datasets:
         raise MetricError(f"There is no data set {name!r}; those with metrics are {', '.join(datasets)}.")
     return plain

@@ -59,12 +59,16 @@ def _list_qald_values(value: Any) -> set[Any]:
     return values
 
 
+def _list_qald_golds(gold: Mapping[str, Any]) -> list[Any]:
+    return list(_list_qald_values(first_field(gold, _QALD_FIELDS)))
+
+
 def score_qald(case: Case) -> Components:
     """Counts, precision, recall and F1 of one question over the sets of values.
 
     Nothing asked and nothing answered scores 1, as in GERBIL. `qald_precision` is 1 if nothing is answered.
     """
-    golds = _list_qald_values(first_field(case.gold, _QALD_FIELDS))
+    golds = set(_list_qald_golds(case.gold))
     predicted = _list_qald_values(case.predicted)
     right = len(predicted & golds)
     precision, recall, f1 = count_overlap_f1(right, len(predicted), len(golds))
@@ -127,6 +131,10 @@ def _score_parse(golds: list[Any], predicted: list[Any]) -> tuple[float, float, 
     return precision, recall, combine_f1(precision, recall)
 
 
+def _list_webqsp_golds(gold: Mapping[str, Any]) -> list[Any]:
+    return [answer["AnswerArgument"] for parse in gold["Parses"] for answer in parse["Answers"]]
+
+
 def summarize_webqsp(scores: Sequence[Components]) -> Components:
     """The means, and the F1 of the mean precision and recall."""
     means = dict(mean_components(scores))
@@ -135,9 +143,12 @@ def summarize_webqsp(scores: Sequence[Components]) -> Components:
 
 def score_grailqa(case: Case) -> Components:
     """Precision, recall and F1 over the distinct MIDs and values; 0 if both sides have none."""
-    golds = require_list(first_field(case.gold, ("gold", "answer")), "the gold answers")
-    arguments = {gold["answer_argument"] if isinstance(gold, Mapping) else gold for gold in golds}
-    return _compare_sets(set(require_values(case.predicted)), arguments)
+    return _compare_sets(set(require_values(case.predicted)), set(_list_grailqa_golds(case.gold)))
+
+
+def _list_grailqa_golds(gold: Mapping[str, Any]) -> list[Any]:
+    answers = require_list(first_field(gold, ("gold", "answer")), "the gold answers")
+    return [answer["answer_argument"] if isinstance(answer, Mapping) else answer for answer in answers]
 
 
 def _compare_sets(predicted: set[Any], golds: set[Any]) -> Components:
@@ -147,10 +158,13 @@ def _compare_sets(predicted: set[Any], golds: set[Any]) -> Components:
 
 def score_lcquad2(case: Case) -> Components:
     """Precision, recall and F1 over the distinct ids; over values, numbers as numbers, if no gold answer has an id."""
-    gold = case.gold
-    ids = {value for value in require_list(gold.get("ans_id"), "the gold ids") if value is not None}
-    golds = ids or _normalize_values(first_field(gold, ("gold", "ans")), "the gold answers")
+    golds = set(_list_lcquad2_golds(case.gold))
     return _compare_sets(_normalize_values(case.predicted, "the prediction"), golds)
+
+
+def _list_lcquad2_golds(gold: Mapping[str, Any]) -> list[Any]:
+    ids = [value for value in require_list(gold.get("ans_id"), "the gold ids") if value is not None]
+    return list(ids or _normalize_values(first_field(gold, ("gold", "ans")), "the gold answers"))
 
 
 def _normalize_values(values: Any, name: str) -> set[str | float]:
@@ -230,6 +244,7 @@ def _share_values(row: Mapping[str, Any], gold: Mapping[str, Any]) -> float:
 
 _GRAILQA: Mapping[str, Any] = {
     "score": score_grailqa,
+    "gold_values": _list_grailqa_golds,
     "components": _SET_FIGURES,
     "datasets": ("grailqa",),
     "source": GRAILQA_SCRIPT,
@@ -246,6 +261,7 @@ ANSWER_SET_METRICS = (
             "micro_f1": "F1 of the counts over all questions",
         },
         score=score_qald,
+        gold_values=_list_qald_golds,
         summarize=summarize_qald,
         components=("macro_f1", "precision", "recall", "qald_precision", "right", "predicted", "golds"),
         datasets=QALD_DATASETS,
@@ -263,6 +279,7 @@ ANSWER_SET_METRICS = (
             "accuracy": "share of questions with F1 of 1",
         },
         score=score_webqsp,
+        gold_values=_list_webqsp_golds,
         summarize=summarize_webqsp,
         components=("f1", "precision", "recall", "accuracy"),
         datasets=("webqsp",),
@@ -286,6 +303,7 @@ ANSWER_SET_METRICS = (
         "lcquad2",
         {"f1": "mean F1", "precision": "mean precision", "recall": "mean recall"},
         score=score_lcquad2,
+        gold_values=_list_lcquad2_golds,
         components=_SET_FIGURES,
         datasets=("lcquad2",),
         source=LCQUAD2_RULE,
@@ -311,6 +329,7 @@ ANSWER_SET_METRICS = (
         source=SPINACH_SCRIPT,
         gold_fields=(_ROW_FIELDS,),
         scores_empty=True,
+        runs_lack="rows of a query's result",
     ),
 )
 """The metrics of questions over knowledge graphs."""

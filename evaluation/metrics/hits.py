@@ -56,6 +56,10 @@ def _find_mintaka_answer(gold: Mapping[str, Any]) -> Any:
     return gold if {"answerType", "answer"} <= gold.keys() else first_field(gold, MINTAKA_FIELDS)
 
 
+def _list_mintaka_golds(gold: Mapping[str, Any]) -> list[Any]:
+    return _list_mintaka_values(_find_mintaka_answer(gold)) or []
+
+
 def _list_mintaka_values(answer: Any) -> list[Any] | None:
     if not isinstance(answer, Mapping):
         return None if answer is None else require_list(answer)
@@ -113,13 +117,17 @@ def score_compmix(case: Case) -> Components:
     to the `mentions` [[mention, id], ...] of the row, if there are any, by their Levenshtein distance. Yes and no are
     compared like ids; the script's rule, which answers each question that begins with a verb by yes, is not applied.
     """
-    golds = require_list(first_field(case.gold, ("gold", "answers")), "the gold answers")
-    gold_ids = {_normalize_id(gold["id"] if isinstance(gold, Mapping) else gold) for gold in golds}
+    gold_ids = {_normalize_id(gold) for gold in _list_compmix_golds(case.gold)}
     ranks = [rank for rank, answer_id in _rank_ids(case) if answer_id in gold_ids]
     best = min(ranks, default=None)
     if best is None:
         return {"p1": 0.0, "mrr": 0.0, "hit5": 0.0}
     return {"p1": float(best <= 1), "mrr": 1 / best, "hit5": float(best <= 5)}
+
+
+def _list_compmix_golds(gold: Mapping[str, Any]) -> list[Any]:
+    golds = require_list(first_field(gold, ("gold", "answers")), "the gold answers")
+    return [answer["id"] if isinstance(answer, Mapping) else answer for answer in golds]
 
 
 def _rank_ids(case: Case) -> list[tuple[float, str]]:
@@ -236,6 +244,7 @@ HIT_METRICS = (
         "mintaka_kg",
         {"em": "the same ids or values in the same order", "f1": "F1 of ids or values", "h1": "a shared id or value"},
         score=score_mintaka_ids,
+        gold_values=_list_mintaka_golds,
         components=("em", "f1", "h1"),
         datasets=("mintaka",),
         source=MINTAKA_SCRIPT,
@@ -257,6 +266,7 @@ HIT_METRICS = (
         "compmix",
         {"p1": "the first answer is right", "mrr": "mean reciprocal rank", "hit5": "one of the first five is right"},
         score=score_compmix,
+        gold_values=_list_compmix_golds,
         components=("p1", "mrr", "hit5"),
         datasets=("compmix",),
         source=COMPMIX_SCRIPT,

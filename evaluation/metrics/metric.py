@@ -101,10 +101,19 @@ class DatasetMetric:
     """Whether the rule scores questions without an answer; otherwise they have 0 in all components."""
     kind_field: str | None = None
     """The field of the gold record by which values are also reported; None: its kind or type."""
+    gold_values: Callable[[Mapping[str, Any]], Sequence[Any]] | None = None
+    """The ids and values of a gold record that answers are compared with; None if texts are compared."""
+    runs_lack: str = ""
+    """What the rule compares and the answers of runs do not have; empty if they can be scored."""
     note: str = ""
     """What the reader of a value must know, such as a file of the rule that is not available."""
     unavailable: str = ""
     """Why the metric cannot be computed; empty if it can."""
+
+    @property
+    def main_component(self) -> str:
+        """The figure of one question that says whether it was right: the value, or what that is made of."""
+        return self.value if self.value in self.components else self.components[0]
 
 
 def declare_metrics(prefix: str, purposes: Mapping[str, str], **shared: Any) -> tuple[DatasetMetric, ...]:
@@ -252,3 +261,39 @@ def _excludes(answer: ParsedAnswer, gold: ParsedAnswer) -> bool:
 
 
 ANSWER_F1 = Metric("f1", 2, "F1", "F1 that accepts the gold answer in any notation", score_against_gold)
+
+
+def name_values(text: str, golds: Sequence[GoldAnswer], values: Sequence[Any]) -> list[Any]:
+    """The ids and values that a text names: those of `values` for gold answers by their names or ids, else its words.
+
+    So an answer in words is scored by a rule that compares ids; each gold answer has one of the values.
+    """
+    named = [(gold, _find_value(gold, place, golds, values)) for place, gold in enumerate(golds)]
+    return [_name_value(part, named) for part in split_answers(text, golds)]
+
+
+def _name_value(part: str, named: Sequence[tuple[GoldAnswer, Any]]) -> Any:
+    """The value of a gold answer that the text equals, the first one with a value; the text if it equals none."""
+    equal = (value for gold, value in named if value is not None and _names(part, gold))
+    return next(equal, part)
+
+
+def _names(text: str, gold: GoldAnswer) -> bool:
+    plain = text.strip().casefold()
+    return any(plain == alias.casefold() for alias in list_aliases(gold)) or score_against_gold(text, [gold]) == 1
+
+
+def _find_value(gold: GoldAnswer, place: int, golds: Sequence[GoldAnswer], values: Sequence[Any]) -> Any:
+    equal = next((value for value in values if _is_value_of(value, gold)), None)
+    # A value may be written in another way than its name: a year as a moment.
+    return values[place] if equal is None and len(values) == len(golds) else equal
+
+
+def _is_value_of(value: Any, gold: GoldAnswer) -> bool:
+    if not isinstance(value, str | int | float):
+        return False
+    # The id of an entity may be the end of its address.
+    if gold.get("entity"):
+        return gold["entity"] in (str(value), str(value).rsplit("/", 1)[-1])
+    text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    return _names(text, gold)

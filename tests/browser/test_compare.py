@@ -4,8 +4,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -13,18 +14,43 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
+from tests.servers.model import ModelServer, Reply, Request, Says
 
 PROJECT, EMPTY = "Walk", "Nothing run"
 RUNS = ("atomr, default:1, oracle", "atomr, default:1, faulty:0.2:7:wrong", "pdrr, default:1, reader")
 
 
+JUDGE = "openai:judge"
+
+
+def judge_by_place(request: Request) -> Reply:
+    """A judge that calls every third answer false."""
+    label = "false" if request.place % 3 == 2 else "true"
+    reply = {"reasons": "I looked.", "truthfulness": label, "informativeness": "somewhat", "quality": "high"}
+    return Says(json.dumps(reply))
+
+
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
-    """A server with three runs over the same questions of a generated world, and a project without runs."""
+def judge() -> Iterator[ModelServer]:
+    with ModelServer(judge_by_place) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def home(judge: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
+    """A server with a judge, three runs over the same questions of a generated world, and a project without runs."""
     showhow = Showhow(tmp_path_factory.mktemp("compare"))
+    showhow.environment |= {
+        "SHOWHOW_MODEL": JUDGE,
+        "SHOWHOW_MODEL_BASE_URL": judge.url,
+        "SHOWHOW_MODEL_PRICE": "1/1",
+        "OPENAI_API_KEY": "none",
+    }
     showhow.run("world", "generate", "walk", "--people", "60", "--seed", "7")
     questions = showhow.home / "walk.json"
-    questions.write_text(showhow.run("world", "questions", "walk", "--limit", "10", "--json"), encoding="utf-8")
+    rows = json.loads(showhow.run("world", "questions", "walk", "--limit", "10", "--json"))
+    # Named as those of a data set with metrics of its own.
+    questions.write_text(json.dumps([{**row, "dataset": "hotpotqa"} for row in rows]), encoding="utf-8")
     for project in (PROJECT, EMPTY):
         showhow.run("questions", "import", str(questions), "--project", project, "--world", "walk")
     for reasoner, skills in (("atomr", "oracle"), ("atomr", "faulty:0.2:7:wrong"), ("pdrr", "reader")):
@@ -50,8 +76,13 @@ class Comparer(Librarian):
         return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
 
 
+def list_runs(home: Showhow) -> dict[str, str]:
+    """The ids of the project's runs by their labels."""
+    return {row["label"]: row["id"] for row in json.loads(home.run("runs", "list", "--project", PROJECT, "--json"))}
+
+
 def test_runs_are_compared_down_to_the_step_that_differs(page: Page, home: Showhow):
-    ids = {row["label"]: row["id"] for row in json.loads(home.run("runs", "list", "--project", PROJECT, "--json"))}
+    ids = list_runs(home)
     assert set(ids) == set(RUNS)
     answers = json.loads(home.run("compare", "--project", PROJECT, "--rows", "--format", "json"))
     wrong = {row["question"] for row in answers if row["run"] == RUNS[1] and (row["score"] or 0) < 1}
@@ -141,3 +172,63 @@ def test_a_point_of_the_chart_leads_to_its_run(page: Page, home: Showhow):
     page.wait_for_url("**/verify?**")
     chosen = next(run for run in RUNS if run in label)
     expect(page.get_by_role("heading", name=chosen.split(",")[0]).first).to_be_visible()
+
+
+def test_stored_answers_are_scored_by_the_official_metric_of_their_data_set(page: Page, home: Showhow):
+    ids = list_runs(home)
+    run = ids[RUNS[1]]
+    cora = Comparer(page, home.url, "cora")
+    cora.compare(runs=",".join(ids[label] for label in RUNS), scored=run)
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(cora.dialog).to_contain_text("Score the stored answers")
+    cora.settle()
+    cora.choose_option("Metric", "hotpotqa_f1")
+    cora.dialog.get_by_role("button", name="Score").click()
+    figures = page.get_by_role("region", name="Figures by metrics of the data set")
+    expect(figures).to_contain_text("hotpotqa_f1", timeout=60_000)
+    report = json.loads(home.run("runs", "score", run, "--metric", "hotpotqa_f1", "--json"))
+    ((name, version, values, scored),) = cora.rows("Figures by metrics of the data set")
+    assert (name, version, scored) == ("hotpotqa_f1", "1", f"{report['answered']} of {report['answered']}")
+    assert f"f1 {report['value']:.4f}" in values
+
+
+def write_labels(file: Path, answered: Iterable[Mapping[str, Any]]) -> None:
+    """Labels of a person who knows which answers are right."""
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        written = csv.writer(stream)
+        written.writerow(["question", "value", "person"])
+        written.writerows([row["question"], "true" if row["score"] == 1 else "false", "ben"] for row in answered)
+
+
+def test_a_judge_is_started_and_measured_by_the_labels_of_people(
+    page: Page, home: Showhow, judge: ModelServer, tmp_path: Path
+):
+    run = list_runs(home)[RUNS[1]]
+    answers = json.loads(home.run("compare", "--project", PROJECT, "--rows", "--format", "json"))
+    answered = [row for row in answers if row["run_id"] == run and row["ending"] == "answered"]
+    write_labels(tmp_path / "labels.csv", answered[:-1])
+    cora = Comparer(page, home.url, "cora")
+    cora.compare(scored=run)
+    page.get_by_role("button", name="Judge", exact=True).click()
+    page.locator(".st-key-judge_labels input[type=file]").set_input_files(tmp_path / "labels.csv")
+    expect(cora.dialog).to_contain_text("labels.csv")
+    cora.settle()
+    cora.dialog.locator(".st-key-judge_now button").click()
+    expect(page.get_by_text(f"Judged by {JUDGE}")).to_be_visible(timeout=60_000)
+    cora.settle()
+    assert len(judge.requests) == len(answered)
+    report = json.loads(home.run("judge", run, "--json"))
+    # The command line has the same figures, and asks nothing again.
+    assert len(judge.requests) == len(answered)
+    measured = report["agreement"]
+    shown = {row[0]: row[1] for row in cora.rows(f"Agreement with {JUDGE}")}
+    titles = {"share_true": "true, as judged", "sensitivity": "sensitivity", "specificity": "specificity"}
+    assert {title: shown[title] for title in titles.values()} == {
+        title: f"{measured[name]['value']:.3f}" for name, title in titles.items()
+    }
+    assert shown["Cohen's kappa"] == f"{measured['kappa']:.3f}"
+    assert {row[0] for row in cora.rows(f"Labels of {JUDGE} and of people")} == set(report["aspects"])
+    expect(page.get_by_text(f"{len(answered) - 1} answers have labels of both.")).to_be_visible()
+    # The Verify page shows the same.
+    page.goto(f"{home.url}/verify?you=cora&project={PROJECT}&verification={run}")
+    expect(page.get_by_text(f"Judged by {JUDGE}")).to_be_visible()

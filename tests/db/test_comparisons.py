@@ -142,7 +142,7 @@ def test_the_figures_of_a_question_are_the_means_of_its_finished_repetitions(dat
     made = made_runs(database, seed)
     with database.read() as session:
         for run in made.runs:
-            figures = {row.question_id: row for row in comparisons.load_question_figures(session, run.id, F1)}
+            figures = {UUID(row.question): row for row in comparisons.load_question_figures(session, run.id, F1)}
             answers = finished(made, run.id)
             assert figures.keys() == answers.keys()
             for question, rows in answers.items():

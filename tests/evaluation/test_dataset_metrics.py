@@ -17,7 +17,7 @@ from evaluation.metrics.hits import match_pdrr, match_tog, split_dpr_tokens
 from evaluation.metrics.metric import Case, MetricError, Unscorable, UnusableValue
 from evaluation.metrics.multihop import score_evidence, score_musique_words, score_supporting_facts
 from evaluation.metrics.text_answers import compute_sari, score_crag, score_decomposition, score_verdict
-from evaluation.prediction_files import read_cases, score_cases
+from evaluation.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
 Score = Callable[..., dict[str, Any]]

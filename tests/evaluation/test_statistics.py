@@ -122,16 +122,17 @@ def test_the_pareto_front_has_the_points_that_no_other_beats(points):
 
 
 def test_two_methods_are_compared_on_the_questions_that_both_have():
-    scores = {"a": 1.0, "b": 0.5, "c": 0.0, "d": 1.0, "only": 1.0}
-    baseline = {"a": 0.0, "b": 0.5, "c": 0.5, "d": 0.0}
-    result = compare_paired(scores, baseline, draws=500, seed=1)
+    scores = np.array([1.0, 0.5, 0.0, 1.0, 1.0, np.nan])
+    baseline = np.array([0.0, 0.5, 0.5, 0.0, np.nan, np.nan])
+    alone = np.arange(6)
+    result = compare_paired(scores, baseline, alone, draws=500, seed=1)
     assert (result.gains, result.losses, result.ties, result.missing, result.questions) == (2, 1, 1, 1, 4)
     assert result.difference.value == pytest.approx(1.5 / 4)
     assert result.difference.standard_error == pytest.approx(stats.sem([1, 0, -0.5, 1]))
     assert result.with_missing_as_zero == pytest.approx((3.5 - 1) / 5)
     assert result.bootstrap.low <= result.difference.value <= result.bootstrap.high
-    assert compare_paired(scores, baseline, draws=500, seed=1) == result
-    clustered = compare_paired(scores, baseline, {"a": 1, "b": 1, "c": 2, "d": 2}, draws=500)
+    assert compare_paired(scores, baseline, alone, draws=500, seed=1) == result
+    clustered = compare_paired(scores, baseline, np.array([1, 1, 2, 2, 3, 3]), draws=500)
     assert clustered.difference.degrees_of_freedom == 1
 
 

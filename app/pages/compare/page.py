@@ -13,6 +13,7 @@ from app.services import services as process_services
 from app.widgets.page_layout import escape_markdown, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project
+from app.widgets.run_scores import show_run_scores
 from app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db import comparisons
@@ -355,7 +356,7 @@ def show_export(database: Database, comparison: RunComparison) -> None:
         st.code(f"showhow compare {runs} --baseline {comparison.baseline_id}", language=None, wrap_lines=True)
 
 
-def show_comparison(services: Services, runs: Sequence[Run]) -> None:
+def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -> None:
     """Draw everything below the header."""
     database = services.database
     labels = label_runs(runs)
@@ -369,11 +370,13 @@ def show_comparison(services: Services, runs: Sequence[Run]) -> None:
         with st.container(width=190):
             names = {f"{metric.name}:{metric.version}": _title(metric) for metric in metrics}
             metric = choose_parameter("Metric", "metric", names, 190) if names else ""
-    if len(chosen) < 2:
-        st.info("Choose at least two runs. Runs over the same questions compare best.")
-        return
-    if not metric:
-        st.info("None of these runs has a scored answer yet. Wait until they have, or choose others.")
+    if len(chosen) < 2 or not metric:
+        st.info(
+            "Choose at least two runs. Runs over the same questions compare best."
+            if len(chosen) < 2
+            else "None of these runs has a scored answer yet. Wait until they have, or choose others."
+        )
+        _show_scores_of_one(services, project, [run for run in runs if run.id in chosen], labels)
         return
     selected = next(entry for entry in metrics if f"{entry.name}:{entry.version}" == metric)
     state = describe_state(database, [run for run in runs if run.id in chosen])
@@ -389,7 +392,19 @@ def show_comparison(services: Services, runs: Sequence[Run]) -> None:
         show_cost_chart(comparison)
     with right:
         show_risk_chart(database, comparison, state)
+    _show_scores_of_one(services, project, [run for run in runs if run.id in chosen], labels)
     show_questions(services, comparison)
+
+
+def _show_scores_of_one(
+    services: Services, project: Project, chosen: Sequence[Run], labels: Mapping[UUID, str]
+) -> None:
+    """Draw the choice of one of the runs, and its scores by other metrics and judges."""
+    if not chosen:
+        return
+    names = {str(run.id): labels[run.id] for run in chosen}
+    scored = choose_parameter("Scores of", "scored", names, 300)
+    show_run_scores(services, project, next(run for run in chosen if str(run.id) == scored))
 
 
 def _title(metric: MetricVersion) -> str:
@@ -418,7 +433,7 @@ def show_page(services: Services) -> None:
             "the Verify page, or import the log of another tool with `showhow runs import`."
         )
         return
-    show_comparison(services, runs)
+    show_comparison(services, project, runs)
 
 
 show_page(process_services())

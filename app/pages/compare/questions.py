@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.widgets.notebook import NotebookPosition, page_of_step, show_trace
 from app.widgets.page_layout import escape_html, escape_markdown
-from app.widgets.table import TableCell, show_table
+from app.widgets.table import TableCell, shorten, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from db import comparisons
 from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
@@ -152,9 +152,9 @@ def _question_row(
     difference = None if None in scores else question.score - question.baseline_score  # type: ignore[operator]
     gold = ", ".join(str(answer["text"]) for answer in question.gold)
     return [
-        TableCell(_truncate(question.text, 200), go=str(question.question_id)),
+        TableCell(shorten(question.text, 200), go=str(question.question_id)),
         TableCell(question.kind or "", whole=True),
-        TableCell(_truncate(gold)),
+        TableCell(shorten(gold, 90)),
         *(TableCell(_describe_answer(row)) for row in rows),
         *(TableCell("–" if score is None else f"{score:.2f}", number=True) for score in scores),
         TableCell("–" if difference is None else f"{difference:+.2f}" if difference else "0", number=True),
@@ -167,11 +167,7 @@ def _describe_answer(row: AttemptRow | None) -> str:
         return "not asked"
     if row.ending is None:
         return "not finished"
-    return _truncate(row.answer) if row.answer else f"{row.ending}: {_truncate(row.failure or '')}"
-
-
-def _truncate(text: str, length: int = 90) -> str:
-    return text if len(text) <= length else f"{text[:length]} …"
+    return shorten(row.answer, 90) if row.answer else f"{row.ending}: {shorten(row.failure or '', 90)}"
 
 
 def _show_pager(count: int, start: int) -> None:

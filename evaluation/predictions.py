@@ -1,4 +1,7 @@
-"""Reads files of predictions with their gold records, and scores them by a metric of the data set.
+"""Predictions with their gold records, of a file or of a run, scored by a metric of the data set.
+
+    report = score_cases(read_cases(file, gold_file, metric), metric, file)
+    report = score_run(database, run_id, "hotpotqa_f1")        # which also stores the score of each answer
 
 A file is JSON Lines, a JSON list of rows, or a JSON object {id: prediction}. A row has its answer under `predicted`,
 and its gold answers under `gold`, or an id, the question's text or an index by which it is joined with a gold file.
@@ -7,15 +10,22 @@ and its gold answers under `gold`, or an id, the question's text or an index by 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from uuid import UUID
 
 from rapidfuzz.distance import Levenshtein
 
+from db import attempts, comparisons
+from db.attempts import FinishedAnswer, MetricScore
+from db.database import Database
 from evaluation.datasets import read_questions
+from evaluation.metrics import DATASET_METRICS, METRICS, find_dataset_metric, list_dataset_metrics
 from evaluation.metrics.metric import (
     ANSWER_FIELDS,
+    GOLD_TEXT_FIELDS,
     Case,
     Components,
     DatasetMetric,
@@ -23,6 +33,7 @@ from evaluation.metrics.metric import (
     Unscorable,
     UnusableValue,
     first_field,
+    name_values,
 )
 from evaluation.statistics import mean_with_error
 from worlds.importers.files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
@@ -36,6 +47,7 @@ MIN_SIMILARITY = 0.5
 KIND_FIELDS = ("kind", "type", "level")
 RECORD_LISTS = ("questions", "Questions", "predictions", "data")
 """The fields of a JSON object that may hold the list of rows or records."""
+SCORES_A_COMMIT = 500
 INSTANCE_FIELD = "instance"
 """The field that names the instance that a question is of; the unit of PhantomWiki's means."""
 HOTPOTQA_PARTS = {"answer": "predicted", "sp": "supporting_facts", "evidence": "evidences"}
@@ -47,7 +59,7 @@ ANSWERED, EMPTY, REFUSED, FAILED, ABSENT = ENDINGS = ("answered", "empty", "refu
 class PredictionFileError(MetricError):
     """Predictions or gold records cannot be scored; names the file, the line or row, and the cause."""
 
-    def __init__(self, file: Path, place: str | None, reason: str) -> None:
+    def __init__(self, file: Path | str, place: str | None, reason: str) -> None:
         location = f"{file}, {place}" if place else str(file)
         super().__init__(f"{location}: {reason}. Nothing was scored; correct the file and score it again.")
 
@@ -220,7 +232,7 @@ def _index_rows(rows: list[_Row], field: str | None, file: Path) -> dict[str, _R
     return by_key
 
 
-def _require_fields(row: _Row, groups: Sequence[Sequence[str]], file: Path, complaint: str) -> None:
+def _require_fields(row: _Row, groups: Sequence[Sequence[str]], file: Path | str, complaint: str) -> None:
     for names in groups:
         if not any(name in row.fields for name in names):
             raise PredictionFileError(file, row.place, f"{complaint} {' or '.join(map(repr, names))}")
@@ -276,9 +288,11 @@ def score_cases(cases: Sequence[ScoringCase], metric: DatasetMetric, file: Path)
     `value` is None if an answer could not be scored; `value_of_scored` is then that of the others. A question without
     an answer has 0 in all components unless the metric's rule scores it.
     """
-    figures = [_score_case(case, metric, file) for case in cases]
-    kinds = dict.fromkeys(case.kind for case in cases)
-    pairs = list(zip(cases, figures, strict=True))
+    return _build_report([(case, _score_case(case, metric, file)) for case in cases], metric)
+
+
+def _build_report(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> dict[str, Any]:
+    kinds = dict.fromkeys(case.kind for case, _ in pairs)
     by_kind = {kind: _summarize([pair for pair in pairs if pair[0].kind == kind], metric) for kind in kinds}
     report = {
         "metric": metric.name,
@@ -290,7 +304,7 @@ def score_cases(cases: Sequence[ScoringCase], metric: DatasetMetric, file: Path)
     }
     if metric.note:
         report["note"] = metric.note
-    if cases and all(case.instance is not None for case in cases):
+    if pairs and all(case.instance is not None for case, _ in pairs):
         report["instances"] = _summarize_instances(pairs, metric)
     return report
 
@@ -307,7 +321,7 @@ def _summarize_instances(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> 
     return {"n": len(values), "value": fmean(values), "standard_error": error}
 
 
-def _score_case(case: ScoringCase, metric: DatasetMetric, file: Path) -> Components | Unscorable | None:
+def _score_case(case: ScoringCase, metric: DatasetMetric, file: Path | str) -> Components | Unscorable | None:
     if case.ending != ANSWERED and not metric.scores_empty:
         return dict.fromkeys(metric.components, 0.0)
     try:
@@ -329,8 +343,7 @@ def _summarize(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> dict[str, 
     endings = Counter(case.ending for case, _ in kept)
     components = metric.summarize([score for _, score in scored]) if scored else {}
     value = components.get(metric.value)
-    # The figure of one question that says whether it was right.
-    main = metric.value if metric.value in metric.components else metric.components[0]
+    main = metric.main_component
     answered = [score for case, score in scored if case.ending == ANSWERED and not score.get("missing")]
     group: dict[str, Any] = {
         "value": None if unscored else value,
@@ -347,3 +360,89 @@ def _summarize(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> dict[str, 
     if main == metric.value and len(scored) > 1:
         group["standard_error"] = mean_with_error([score[main] for _, score in scored]).standard_error
     return group
+
+
+def list_run_metrics(database: Database, run_id: UUID) -> list[DatasetMetric]:
+    """The metrics of the data sets of a run's questions that its answers can have, besides those of every run."""
+    with database.read() as session:
+        datasets = comparisons.list_datasets(session, run_id)
+    names = [set(_list_metrics_of(dataset)) for dataset in datasets]
+    shared = set.intersection(*names) if names else set()
+    return [metric for name, metric in DATASET_METRICS.items() if name in shared]
+
+
+def _list_metrics_of(dataset: str | None) -> list[str]:
+    try:
+        known = list_dataset_metrics(dataset) if dataset else {}
+    except MetricError:
+        return []
+    return [metric.name for metric in chain.from_iterable(known.values()) if _find_run_problem(metric) is None]
+
+
+def _find_run_problem(metric: DatasetMetric) -> str | None:
+    """Why the answers of runs cannot have the metric, as a sentence; None if they can."""
+    if metric.name in METRICS:
+        return f"Every run is scored by {metric.name} when it ends; name a metric of the data set."
+    lacked = metric.runs_lack or " or ".join(
+        chain(*(set(names) - set(ANSWER_FIELDS) for names in metric.predicted_fields))
+    )
+    return f"The metric {metric.name} compares {lacked}, which the answers of runs do not have." if lacked else None
+
+
+def score_run(database: Database, run_id: UUID, name: str, dataset: str | None = None) -> dict[str, Any]:
+    """Score a run's answers by a metric of its questions' data set, store the scores, and return the metric's report.
+
+    Nothing is asked again. `dataset` is needed for questions that name none. MetricError if they cannot have the
+    metric, or if they changed since they were asked. A figure of all questions together, such as QALD's F1, is
+    reported only; stored are the figures of each question that it is made of, under their own metric's name.
+    """
+    with database.read() as session:
+        run = comparisons.find_comparable_run(session, run_id)
+        datasets = [dataset] if dataset else comparisons.list_datasets(session, run_id)
+        asked = attempts.list_asked_questions(session, run_id)
+        answers = attempts.list_finished_answers(session, run_id)
+    metric = find_dataset_metric(name, None)
+    for known in datasets:
+        find_dataset_metric(name, known)
+    if problem := _find_run_problem(metric):
+        raise MetricError(problem)
+    if None in datasets:
+        raise MetricError(f"Questions of this run name no data set, so whether {name} applies is unknown; name theirs.")
+    if run.questions_hash not in (None, attempts.hash_questions(asked)):
+        raise MetricError("Questions or gold answers changed since this run asked them; score a new run over them.")
+    cases = [_make_run_case(answer, metric) for answer in answers]
+    pairs = [(case, _score_case(case, metric, f"run {run_id}")) for case in cases]
+    stored = next(
+        other
+        for other in DATASET_METRICS.values()
+        if other.score is metric.score and other.value == metric.main_component
+    )
+    for start in range(0, len(answers), SCORES_A_COMMIT):
+        batch = slice(start, start + SCORES_A_COMMIT)
+        with database.begin() as session:
+            for answer, (case, figures) in zip(answers[batch], pairs[batch], strict=True):
+                if isinstance(figures, Mapping) and (case.ending == ANSWERED or metric.scores_empty):
+                    details = {"components": dict(figures), "predicted": case.case.predicted}
+                    score = MetricScore(stored.name, stored.version, figures[stored.value], details)
+                    attempts.save_scores(session, answer.attempt_id, answer.lease_token, [score])
+    return _build_report(pairs, metric) | {"stored_as": stored.name}
+
+
+def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric) -> ScoringCase:
+    question = answer.question
+    gold = {"question": question.text, "id": question.source_id} | question.details
+    if not any(name in gold for name in metric.gold_fields[0]) and metric.gold_fields[0] == GOLD_TEXT_FIELDS:
+        gold["gold"] = question.gold_answers
+    place = f"the question {question.text[:80]!r}"
+    _require_fields(_Row(place, gold), metric.gold_fields, "the run", "its record has no field")
+    instance = question.details.get(INSTANCE_FIELD)
+    groups = (str(_find_kind(gold, {}, metric)), None if instance is None else str(instance))
+    text = (answer.answer or "").strip()
+    if answer.ending != ANSWERED or not text:
+        ending = {ANSWERED: EMPTY, REFUSED: REFUSED}.get(answer.ending, FAILED)
+        row: dict[str, Any] = {"predicted": []} if ending == EMPTY else {}
+        return ScoringCase(Case(gold, row.get("predicted"), row), place, ending, *groups)
+    predicted = (
+        text if metric.gold_values is None else name_values(text, question.gold_answers, metric.gold_values(gold))
+    )
+    return ScoringCase(Case(gold, predicted, {"predicted": predicted}), place, ANSWERED, *groups)

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.metrics import find_dataset_metric
 from evaluation.metrics.metric import MetricError
-from evaluation.prediction_files import read_cases, score_cases
+from evaluation.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
 GOLDS = [
