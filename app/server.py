@@ -6,10 +6,12 @@ Every response has security headers: pages load nothing from other hosts and are
 import base64
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 
 import streamlit
 import streamlit as st
@@ -30,6 +32,7 @@ from app.services import services
 from app.widgets.autosave import draft_endpoint
 from app.widgets.page_layout import format_sentence
 from db.database import StoreError
+from fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
 from worlds.folder import WorldError
 from worlds.source import SourceError
 
@@ -111,11 +114,27 @@ def show_script_error(error: Exception) -> bool:
     return True
 
 
+def load_encoder(encoder: SentenceEncoder) -> None:
+    """Load the encoder's model; one that cannot be loaded is reported by each step that needs it."""
+    try:
+        encoder(["?"])
+    except EncoderUnavailable as error:
+        _log.warning("%s", error)
+
+
+@asynccontextmanager
+async def load_while_serving(_app: App) -> AsyncIterator[None]:
+    """Load the encoder in the background, so that the first step that needs it does not wait."""
+    Thread(target=load_encoder, args=(services().encoder,), name="load encoder", daemon=True).start()
+    yield
+
+
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
     # running main.py, until a visitor has opened the first page.
     Path(__file__).parent / "pages" / "main.py",
     on_script_error=show_script_error,
+    lifespan=load_while_serving,
     # The headers come first, so that every other response has them too.
     middleware=[Middleware(SecurityHeadersMiddleware), Middleware(CapacityMiddleware)],
     exception_handlers={Exception: report_failure},

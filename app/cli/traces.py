@@ -19,7 +19,7 @@ from db.libraries import DemonstrationFilter
 from db.merge import MergeOutcome, merge_trace
 from db.projects import find_project
 from db.serialization import to_json_fields
-from db.trace_record import TRACE_STATUSES, TraceRecord
+from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import iterate_traces, list_trace_summaries, load_trace
 from evaluation.demonstration_reruns import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
@@ -225,7 +225,12 @@ def list_(
 
 
 @app.command()
-def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_json: AsJson = False) -> None:
+def show(
+    trace: Annotated[str, typer.Argument(help="The trace's id.")],
+    *,
+    history: Annotated[bool, typer.Option("--history", help="Also list who changed what, and when.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show one trace from the question to the answer."""
     trace_id = _parse_trace_id(trace)
     with services().database.read() as session:
@@ -237,7 +242,19 @@ def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_js
         "trace": to_json_fields(record.trace),
         "steps": [to_json_fields(step) for step in record.steps],
     }
-    emit(value, "\n".join(format_trace(record)), as_json=as_json)
+    lines = [*format_trace(record)]
+    if history:
+        changes = list_changes(record)
+        value["history"] = [{**asdict(change), "at": change.at.isoformat()} for change in changes]
+        lines += ["", *(_format_change(change) for change in changes)]
+    emit(value, "\n".join(lines), as_json=as_json)
+
+
+def _format_change(change: TraceChange) -> str:
+    """Format an event in one line."""
+    step = f", step {change.position}" if change.position is not None else ""
+    texts = " -> ".join(" ".join(text.split()) for text in (change.before, change.after) if text)
+    return f"{change.at:%Y-%m-%d %H:%M:%S}  {change.who} {change.action}{step}{f': {texts}' if texts else ''}"
 
 
 def format_trace(record: TraceRecord) -> Iterator[str]:

@@ -13,6 +13,7 @@ from app.services import services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
+from fewshot_library.encoder import SentenceEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ PAGES = (
             "Alt+K": "Skip the question",
             "Alt+G": "Guidelines",
             "Alt+Q": "My queue",
+            "Alt+H": "History of the trace",
         },
     ),
     PageEntry(
@@ -75,6 +77,7 @@ PAGES = (
             "Alt+A": "Approve the trace",
             "Alt+J": "Return the trace to its author",
             "Alt+N": "Open the next trace without a decision",
+            "Alt+H": "History of the trace",
         },
     ),
     PageEntry(
@@ -139,6 +142,7 @@ PAGES = (
     ),
 )
 """The pages in the order of the navigation; the first one opens by default."""
+ENCODER_NOTICE = "The encoder is loading in the background. Steps that rank sentences wait for it, once."
 
 
 def shortcuts_of(name: str) -> Mapping[str, str]:
@@ -149,6 +153,13 @@ def shortcuts_of(name: str) -> Mapping[str, str]:
 def list_pages(roles: Iterable[str], entries: Sequence[PageEntry] = PAGES) -> list[PageEntry]:
     """Return the pages that a person with these roles may see."""
     return [entry for entry in entries if not entry.roles or entry.roles & set(roles)]
+
+
+def announce_encoder(encoder: SentenceEncoder) -> None:
+    """Say once in a session that the encoder is still loading; some models take seconds."""
+    if not encoder.is_loaded and not st.session_state.setdefault("encoder_announced", False):
+        st.session_state["encoder_announced"] = True
+        st.toast(ENCODER_NOTICE, icon=":material/hourglass_top:")
 
 
 def show_navigation() -> None:
@@ -171,6 +182,7 @@ def show_navigation() -> None:
     ]
     page = st.navigation(pages, position="top" if confirmed else "hidden")
     if confirmed:
+        announce_encoder(services().encoder)
         page.run()
     else:
         ask_for_confirmation(person.name)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
+from app.widgets.history import show_history_button
 from app.widgets.notebook import compare_on_request, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
@@ -145,6 +146,7 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
             _record_decision(database, record, person, comment, items, approved=False)
         if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
             _open_next_trace(record.trace.id, items)
+        show_history_button(record)
     show_trace(
         record,
         editable=False,

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from db.traces import iterate_traces
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
@@ -30,8 +29,8 @@ TASKS = [
 
 @pytest.fixture(scope="module")
 def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
-    """A server with a tool of its own and no world."""
-    showhow = Showhow(tmp_path_factory.mktemp("inbox"), empty=True)
+    """A server with a tool of its own, and projects that have no world."""
+    showhow = Showhow(tmp_path_factory.mktemp("inbox"))
     (showhow.home / "inbox.py").write_text(TOOL, encoding="utf-8")
     (showhow.home / "tools.toml").write_text('[functions.find_plan]\nplace = "inbox:find_plan"\n', encoding="utf-8")
     (showhow.home / "tasks.jsonl").write_text("\n".join(map(json.dumps, TASKS)), encoding="utf-8")
@@ -50,7 +49,7 @@ def open_project(page: Page, inbox: Showhow, name: str, view: str) -> None:
     settle(page)
 
 
-def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
+def test_a_project_without_a_world_is_filled_and_set_up(page: Page, inbox: Showhow):
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("This project has no questions yet.")).to_be_visible()
     page.keyboard.press("Alt+u")
@@ -70,10 +69,10 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     settle(page)
     expect(page.get_by_label("JSON Schema")).to_contain_text("urgency")
 
-    open_project(page, inbox, "Mail", "questions")
-    page.get_by_role("button", name="Triage that message.").click()
-    page.wait_for_url("**trace=**")
-    annotator = Annotator(page, inbox.url, "lead", "Mail")
+
+def answer_task(page: Page, inbox: Showhow) -> None:
+    """Record a step for the second task, and submit an answer that fits the schema."""
+    annotator = Annotator(page, inbox.url, "lead", "Post")
     annotator.show("Triage that message.")
     expect(page.get_by_text("Say who takes the message.")).to_be_visible()
     annotator.thought.fill("Who wrote it?")
@@ -91,10 +90,21 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Submitted for review.")).to_be_visible()
 
-    open_project(page, inbox, "Mail", "overview")
+
+def test_a_task_is_opened_from_the_list_answered_by_a_form_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
+    schema = inbox.home / "schema.json"
+    schema.write_text(json.dumps(SCHEMA), encoding="utf-8")
+    create = ("project", "create", "Post", "--tools", "find_plan", "--answer", str(schema))
+    inbox.run(*create, "--instruction", "Say who takes the message.")
+    inbox.run("questions", "import", str(inbox.home / "tasks.jsonl"), "--project", "Post", "--without-gold")
+    open_project(page, inbox, "Post", "questions")
+    page.get_by_role("button", name="Triage that message.").click()
+    page.wait_for_url("**trace=**")
+    answer_task(page, inbox)
+    open_project(page, inbox, "Post", "overview")
     expect(page.get_by_text("1 of 2 questions done")).to_be_visible()
     expect(page.get_by_label("What each person has done")).to_contain_text("lead")
-    open_project(page, inbox, "Mail", "questions")
+    open_project(page, inbox, "Post", "questions")
     page.get_by_label("Status").click()
     page.get_by_role("option", name="in review").click()
     settle(page)

@@ -21,6 +21,7 @@ from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
+from app.widgets.history import show_history_button
 from app.widgets.notebook import show_trace
 from app.widgets.observation import name_lookup
 from app.widgets.page_layout import escape_markdown, format_sentence
@@ -183,6 +184,8 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
                 is_known_name=name_lookup(workbench.world),
                 overrides={"notable": True},
             )
+            if workbench.recorder.record.steps or not workbench.is_draft:
+                show_history_button(workbench.recorder.record)
         with form:
             if workbench.is_draft:
                 _show_composer(workbench)

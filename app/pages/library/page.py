@@ -89,7 +89,7 @@ def _show_option_fields(person: User) -> FreezeOptions:
 
 
 def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFilter, options: FreezeOptions) -> None:
-    wait = "" if services.encoder.is_loaded else "; loading the encoder takes about 5 seconds"
+    wait = "" if services.encoder.is_loaded else ", after the encoder is loaded"
     try:
         with services.database.begin() as session:
             person_id = users.register_user(session, options.by).id
