@@ -28,6 +28,7 @@ from tests.browser.session import open_session
 from tools.registry import BUILT_IN_TOOLS
 
 PROJECT_NAME = "Fictional people"
+TRACE_PROJECT = "Five steps"
 RUN_COUNT = 5
 SESSION_COUNT = 20
 STEP_COUNT = 5
@@ -154,8 +155,16 @@ def _choose_question(home: Path) -> Gold:
         tools = [step["tool"] for step in gold["steps"]]
         pattern = r"Who was born (earlier|later), [A-Z]\w+ [A-Z]\w+ or [A-Z]\w+ [A-Z]\w+\?"
         if sorted(tools) == sorted(_FIVE_TOOLS) and re.fullmatch(pattern, gold["question"]["text"]):
+            _import_question(home, gold["question"])
             return gold
     raise RuntimeError("no gold trace of the default world has these five steps")
+
+
+def _import_question(home: Path, question: dict[str, Any]) -> None:
+    file = home / "question.jsonl"
+    record = {"question": question["text"], "answers": [answer["text"] for answer in question["gold_answers"]]}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    _time_command(home, "questions", "import", str(file), "--project", TRACE_PROJECT, "--world", "default")
 
 
 _FIVE_TOOLS = ("wikisearch", "generateQuery", "runQuery", "wikisearch", "read")
@@ -172,7 +181,7 @@ def _open_page(browser: Browser, url: str, path: str, **parameters: str) -> tupl
 
 
 def _time_load(page: Page) -> float:
-    page.wait_for_function("window.__watched?.loaded > 0")
+    page.wait_for_function("() => window.__watched?.loaded > 0")
     return float(page.evaluate("window.__watched.loaded"))
 
 
@@ -263,7 +272,7 @@ class _Writer:
         return counts[0], counts[1]
 
     def _is_chosen(self, tool: str) -> bool:
-        return bool(self.page.locator(f".st-key-tool_{tool} button").get_attribute("kind") == "primary")
+        return bool(self.page.locator(f".st-key-tool_{tool} button").first.get_attribute("kind") == "primary")
 
     def _field(self, key: str) -> Locator:
         """The field of the form whose key ends so."""
@@ -296,7 +305,7 @@ class _Writer:
             field.click()
 
 
-_IS_AT_REST = "document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
+_IS_AT_REST = "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
 _HAS_FOCUS = "(field) => field === document.activeElement"
 
 
@@ -309,11 +318,9 @@ def _measure_trace(browser: Browser, server: AppServer, gold: Gold) -> Iterator[
     yield _result("first_read", "the first step of a new server", round(first_read), "ms")
     page.context.close()
 
-    page, _ = _open_page(
-        browser, server.url, "worlds", world="default", view="questions", question=gold["question"]["source_id"]
-    )
-    page.keyboard.press("Alt+A")
+    page, _ = _open_page(browser, server.url, "", project=TRACE_PROJECT)
     page.get_by_label("Thought", exact=True).wait_for()
+    page.wait_for_load_state("networkidle")  # the components that listen for keys are loaded
     page.wait_for_function(_IS_AT_REST)
     page.evaluate("Object.assign(window.__watched, { keys: 0, clicks: 0 })")
     writer = _Writer(page)

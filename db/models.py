@@ -1,4 +1,4 @@
-"""The tables of Showhow as dataclasses that SQLAlchemy stores; two more are in db/leases.py.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores; others stand in the modules that alone use them.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
@@ -334,16 +334,6 @@ class Score(Base):
     scored_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
-class PromptMessage(Base):
-    """A piece of a message that was sent to a model; equal pieces of several prompts are stored once."""
-
-    __tablename__ = "prompt_message"
-
-    hash: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of the content in hexadecimal."""
-    content: Mapped[str]
-
-
 class ModelCall(Base):
     """One request to a language model: committed before it is sent, completed before its reply is used."""
 
@@ -406,15 +396,6 @@ class Draft(Base):
     saved_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
-class PageCounter(Base):
-    """One row: the highest number of a page that stored a draft. It orders drafts, since clocks may be set back."""
-
-    __tablename__ = "page_counter"
-
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=1)
-    value: Mapped[int] = mapped_column(default=0)
-
-
 class Assignment(Base):
     """A question reserved for, skipped or answered by a person."""
 
@@ -464,13 +445,3 @@ class Library(Base):
     card: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     frozen_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
-
-
-class LibraryItem(Base):
-    """The position of a demonstration in a library version."""
-
-    __tablename__ = "library_item"
-
-    library_id: Mapped[UUID] = mapped_column(ForeignKey("library.id"), primary_key=True)
-    position: Mapped[int] = mapped_column(primary_key=True)
-    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)

@@ -167,6 +167,10 @@ def get_project(session: Session, name: str) -> Project:
     return project
 
 
+ASKED_IN = "Asked in "
+"""The beginning of the name of a project that collects what is asked in another one."""
+
+
 def asked_questions_project(world: str, asked_in: Project | None = None) -> Project:
     """The project, not stored yet, of questions that people ask of a world, or with the tools and task of a project.
 
@@ -175,7 +179,7 @@ def asked_questions_project(world: str, asked_in: Project | None = None) -> Proj
     if asked_in is None:
         return Project(name=f"Asked of {world}", world=world)
     return Project(
-        name=f"Asked in {asked_in.name}",
+        name=f"{ASKED_IN}{asked_in.name}",
         world=asked_in.world,
         tools=list(asked_in.tools),
         instruction=asked_in.instruction,

@@ -287,8 +287,8 @@ def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
     """Count the project's questions by state."""
     reached = _reached_state()
     counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
-    found = dict(session.execute(counts).tuples().all())
-    return {state: found.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
+    stored = dict(session.execute(counts).tuples().all())
+    return {state: stored.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
 
 
 def _reached_state() -> Case[str]:

@@ -16,17 +16,17 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Table, bindparam, delete, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Mapped, Session, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
 from db.model_calls import link_model_calls
-from db.models import Draft, Edit, PageCounter, Project, Question, Step, Trace
+from db.models import Draft, Edit, Project, Question, Step, Trace
 from db.projects import AnswerFormat, complete_assignment, reserve_question, update_completed_count
 from db.serialization import insert_row
 from db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
-from db.types import id_after, seconds_since, utc_now
+from db.types import Base, id_after, seconds_since, utc_now
 from db.users import require_role
 
 
@@ -396,6 +396,15 @@ def _check_parent(session: Session, trace_id: UUID, parent_id: UUID) -> None:
 
 def _delete_draft(session: Session, trace_id: UUID) -> None:
     session.execute(delete(Draft).where(Draft.trace_id == trace_id))
+
+
+class PageCounter(Base):
+    """One row: the highest number of a page that stored a draft. It orders drafts, since clocks may be set back."""
+
+    __tablename__ = "page_counter"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=1)
+    value: Mapped[int] = mapped_column(default=0)
 
 
 class PageNumbers:

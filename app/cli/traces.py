@@ -1,7 +1,7 @@
 """`showhow traces import | export | list | show | replay`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,7 @@ import typer
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.progress import print_count, print_progress
 from app.services import services
-from app.trace_export import build_export
-from db.database import StoreError
+from db.database import RowNotFound, StoreError
 from db.libraries import DemonstrationFilter
 from db.merge import MergeOutcome, merge_trace
 from db.projects import find_project
@@ -24,7 +23,16 @@ from db.traces import iterate_traces, list_trace_summaries, load_trace
 from evaluation.demonstration_reruns import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
 from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
-from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, RecordRemark, RefusedRecord
+from fewshot_library.formats.format import (
+    ExportLosses,
+    FormatError,
+    ReadResult,
+    RecordRemark,
+    RefusedRecord,
+    TraceExport,
+)
+from tools.registry import ToolRegistry
+from tools.tool import Tool
 
 MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that are printed; --json prints all."""
@@ -282,3 +290,28 @@ def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
         "refused": [asdict(record) for record in losses.refused],
     }
     emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
+
+
+def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRecord]) -> TraceExport:
+    """Build the input of a format's writer; the session must stay open while it writes."""
+    return TraceExport(
+        records,
+        tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
+        offered_tools=tuple(tool.name for tool in registry.available_tools(None)),
+        find_trace=partial(_find_trace, session),
+    )
+
+
+def _chat_function(tool: Tool) -> dict[str, Any]:
+    """The tool's definition in the format of chat models."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+    }
+
+
+def _find_trace(session: Any, trace_id: UUID) -> TraceRecord | None:
+    try:
+        return load_trace(session, trace_id)
+    except RowNotFound:
+        return None

@@ -12,7 +12,9 @@ import streamlit as st
 from app.services import services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
+from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
+from db.models import User
 from fewshot_library.encoder import SentenceEncoder
 
 
@@ -138,7 +140,13 @@ PAGES = (
         "settings",
         "Settings",
         ":material/settings:",
-        shortcuts={"Alt+N": "Add a model profile", "Alt+V": "Test the connection", "Ctrl+Enter": "Save the profile"},
+        shortcuts={
+            "Alt+1 … Alt+3": "Choose the view of the settings",
+            "Alt+N": "Add a model profile",
+            "Alt+V": "Test the connection",
+            "Ctrl+Enter": "Save the profile",
+            "Alt+U": "Back up now",
+        },
     ),
 )
 """The pages in the order of the navigation; the first one opens by default."""
@@ -162,6 +170,14 @@ def announce_encoder(encoder: SentenceEncoder) -> None:
         st.toast(ENCODER_NOTICE, icon=":material/hourglass_top:")
 
 
+def open_page(name: str, person: User) -> None:
+    """Open the page of that name, unless the person may not see it."""
+    entry = next((entry for entry in list_pages(person.roles) if entry.name == name), None)
+    if entry is not None:
+        kept = {key: st.query_params[key] for key in ("you", "project") if key in st.query_params}
+        st.switch_page(entry.script, query_params=kept)
+
+
 def show_navigation() -> None:
     """Draw the navigation and run the selected page."""
     st.set_page_config(page_title="Showhow", page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
@@ -183,10 +199,13 @@ def show_navigation() -> None:
     page = st.navigation(pages, position="top" if confirmed else "hidden")
     if confirmed:
         announce_encoder(services().encoder)
+        if (name := show_tour(database, person)) is not None:
+            open_page(name, person)
         page.run()
     else:
         ask_for_confirmation(person.name)
-    listen_for_keys(confirmation_cookie(person.name) if confirmed else None)
+    cookies = {TOUR_COOKIE: "ended"} if is_tour_ended() else {}
+    listen_for_keys(cookies | ({confirmation_cookie(person.name): "1"} if confirmed else {}))
 
 
 # Streamlit runs this file as a script; tests import it.

@@ -6,12 +6,11 @@ import streamlit as st
 
 from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.history import show_history_button
 from app.widgets.notebook import compare_on_request, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.queue import choose_project, current_project, show_task
-from app.widgets.step_notes import show_requested_note_dialog
+from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from db import attempts, review, traces, users
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE

@@ -1,4 +1,4 @@
-"""The choice of a library: its versions and all approved traces; and the choice of the tools that a project offers."""
+"""Choices: of a library, its versions and all approved traces; of a project's tools; of the place of a question."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,10 +14,12 @@ from db import libraries
 from db.database import Database, StoreError
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.models import Project
-from db.projects import list_question_kinds, set_tools
+from db.projects import ASKED_IN, list_projects, list_question_kinds, set_tools
 from fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
 from runs.services import Services
 from tools.registry import ToolRegistry
+from worlds.folder import list_world_names
+from worlds.open import NO_WORLD
 
 LibraryStamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Cache key: the id of the version, and a fingerprint of the approved traces."""
@@ -259,3 +261,26 @@ def show_missing_tools(registry: ToolRegistry, names: Sequence[str]) -> None:
     for problem in dict.fromkeys(problems):
         st.warning(format_sentence(problem), icon=":material/power_off:")
     st.button("Try again", key="try_tools_again", on_click=registry.reload_failed)
+
+
+_PROJECT_PLACE = "project:"
+
+
+def list_places_to_ask(services: Services) -> dict[str, str]:
+    """What a question can be asked of: worlds, and projects that have none; titles by the value of a choice."""
+    with services.database.read() as session:
+        without_world = [project.name for project in list_projects(session) if project.world == NO_WORLD]
+    names = [name for name in without_world if not name.startswith(ASKED_IN)]
+    worlds = {name: name for name in list_world_names(services.settings.worlds_folder)}
+    return worlds | {f"{_PROJECT_PLACE}{name}": f"Project {name}" for name in names}
+
+
+def place_to_ask(project: Project) -> str:
+    """The value of the choice for questions of this project, or of one that collects what is asked in another."""
+    name = project.name.removeprefix(ASKED_IN)
+    return project.world or f"{_PROJECT_PLACE}{name}"
+
+
+def parse_place(place: str) -> tuple[str, str | None]:
+    """The world of a choice, or NO_WORLD and the name of its project."""
+    return (NO_WORLD, place.removeprefix(_PROJECT_PLACE)) if place.startswith(_PROJECT_PLACE) else (place, None)

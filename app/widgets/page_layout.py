@@ -69,13 +69,23 @@ def show_shortcuts_button(shortcuts: Mapping[str, str]) -> None:
         _show_shortcuts_dialog(shortcuts)
 
 
-def listen_for_keys(cookie: str | None) -> None:
+SHORTCUTS_COOKIE = "showhow_shortcuts"
+"""The cookie, and the value of the session, that say whether the shortcuts of pages are on."""
+
+
+def shortcuts_are_on() -> bool:
+    """Whether this browser uses the shortcuts of pages."""
+    return bool(st.session_state.get(SHORTCUTS_COOKIE, st.context.cookies.get(SHORTCUTS_COOKIE) != "off"))
+
+
+def listen_for_keys(cookies: Mapping[str, str]) -> None:
     """Handle the keys that Streamlit's button shortcuts cannot express, or that they miss inside text fields.
 
-    `cookie` is the name of a cookie that the browser stores for a year.
+    The browser stores the cookies for a year.
     """
     keys = st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))
-    keys(data={"cookie": cookie}, key="page_keys", height=1)
+    stored = {**cookies, SHORTCUTS_COOKIE: "on" if shortcuts_are_on() else "off"}
+    keys(data={"cookies": stored, "off": not shortcuts_are_on()}, key="page_keys", height=1)
 
 
 @st.dialog("Shortcuts")

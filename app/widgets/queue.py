@@ -276,7 +276,10 @@ def show_task(record: TraceRecord) -> None:
 
 def _show_queue_empty(progress: queue.ProjectProgress) -> None:
     if progress.total == 0:
-        st.info("This project has no questions yet. `showhow questions import FILE --project NAME` imports some.")
+        st.info("This project has no questions yet. Import a file of questions, or take those of a generated world.")
+        if st.button("Import questions", key="empty_import", type="primary", icon=":material/upload:"):
+            kept = {name: st.query_params[name] for name in ("you", "project") if name in st.query_params}
+            st.switch_page("project.py", query_params=kept)
     else:
         st.success(
             f"Your queue is empty: {progress.done} of {progress.total} questions are done, and you skipped "

@@ -299,7 +299,7 @@ class ReActLoop:
         """The reply with an answer of the task's format, or a rejection; QuestionRefused if it says there is none."""
         thought = reply.finish.thought if reply.finish is not None else reply.thought
         text = strip_answer_markup(reply.final_answer or "")
-        is_found = reply.finish.found if reply.finish is not None else bool(final_or_empty(text))
+        is_found = reply.finish.is_done if reply.finish is not None else bool(final_or_empty(text))
         if not is_found:
             refusal = QuestionRefused(f"The model says that it cannot be done: {truncate_thought(thought) or text}")
             refusal.expected_model_calls = _count_rounds(self._history.steps) + 1

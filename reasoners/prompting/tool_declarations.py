@@ -53,7 +53,7 @@ class Finish:
     thought: str = ""
     value: str | None = None
     """The JSON value that is the answer, as text; None for free text, and if it cannot be found."""
-    found: bool = True
+    is_done: bool = True
     """Whether the task is done."""
 
     def to_answers(self, last_source: str | None, sources: str) -> TraceAnswers:
@@ -147,11 +147,11 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
         AnswerKind.JSON: {"value": answer_format.schema},
         AnswerKind.NONE: {},
     }
-    found = "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
+    done = "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
     properties = {
         "thought": {"description": _FINAL_THOUGHT_DESCRIPTION, "type": "string"},
         **answers[answer_format.kind],
-        "found": {"description": found, "type": "boolean"},
+        "found": {"description": done, "type": "boolean"},
         "steps": {
             "description": "the numbers of the steps that show the answer",
             "type": "array",
@@ -187,7 +187,7 @@ def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FR
         graph_says=_parse_texts(values.get("graph_says"), strip_or_none),
         steps=_parse_steps(values.get("steps")),
         thought=thought,
-        found=not says_unknown,
+        is_done=not says_unknown,
     )
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from db import queue, recording, review, traces
 from db.database import Conflict, RowNotFound, StoreError
-from db.models import PageCounter, Step, Trace
-from db.recording import NewStep, StepResult, TraceAnswers
+from db.models import Step, Trace
+from db.recording import NewStep, PageCounter, StepResult, TraceAnswers
 from db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)

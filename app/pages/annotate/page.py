@@ -21,7 +21,6 @@ from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
-from app.widgets.history import show_history_button
 from app.widgets.notebook import show_trace
 from app.widgets.observation import name_lookup
 from app.widgets.page_layout import escape_markdown, format_sentence
@@ -34,7 +33,7 @@ from app.widgets.queue import (
     show_queue_header,
     show_task,
 )
-from app.widgets.step_notes import show_requested_note_dialog
+from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from db import queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
 from db.database import Database
 from db.libraries import list_versions
@@ -24,7 +25,6 @@ from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
 from runs.preparation import RunConfig
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
-from worlds.folder import list_world_names
 
 DEMONSTRATION, MODEL = "demonstration", "model"
 ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
@@ -81,7 +81,7 @@ def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskForm
     limits = stored.limits
     return [
         AskFormField("question", record.question.text if record is not None else st.query_params.get("question", "")),
-        AskFormField("world", record.project.world if record is not None else st.query_params.get("world")),
+        AskFormField("world", place_to_ask(record.project) if record is not None else st.query_params.get("world")),
         AskFormField("by", MODEL if entry.needs_model else DEMONSTRATION),
         *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
         AskFormField("library", stored.library),
@@ -179,8 +179,8 @@ def open_run(trace_id: UUID) -> None:
 
 def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> AskRequest | None:
     """Draw the form; returns the request if Ask is pressed, else None."""
-    worlds = list_world_names(services.settings.worlds_folder)
-    if not worlds:
+    places = list_places_to_ask(services)
+    if not places:
         st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None
     question = st.text_area(
@@ -191,7 +191,7 @@ def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> A
         persist_state="session",
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
-        world = _show_select_box("World", worlds, "world", width=130)
+        place = _show_select_box("World", list(places), "world", width=130, format_func=places.__getitem__)
         mode = _choose_answer_mode()
         profile = _select_profile(profiles) if mode == MODEL else None
         config = replace(_show_config_fields(services.database, mode), profile=profile)
@@ -213,7 +213,8 @@ def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> A
     if not question.strip():
         st.error("Write a question first.")
         return None
-    return AskRequest(question, world, config, limits)
+    world, project = parse_place(place)
+    return AskRequest(question, world, config, limits, project)
 
 
 def _choose_answer_mode() -> str:

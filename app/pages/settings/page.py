@@ -1,4 +1,4 @@
-"""The Settings page: the profiles of language models, and a test of the connection to each."""
+"""The Settings page: the person, the installation, and the profiles of language models with a test of each."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,9 @@ from typing import Any
 import streamlit as st
 
 from app.pages.main import shortcuts_of
+from app.pages.settings.installation import show_installation, show_person
 from app.services import services as process_services
-from app.widgets.page_layout import escape_markdown, show_shortcuts_button
+from app.widgets.page_layout import choose_view, escape_markdown, show_shortcuts_button
 from app.widgets.person import current_user, show_user_menu
 from app.widgets.table import TableCell, show_table
 from db.database import Conflict
@@ -46,7 +47,7 @@ _SEEDED, _ORIGINAL, _REPORT, _NOTICE = "profile_seeded", "profile_original", "pr
 def show_header(person: User) -> None:
     """Draw the top of the page."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html('<h1 class="world">Settings</h1>')
+        st.caption("What is stored, who you are, and how language models are reached.")
         st.space("stretch")
         show_shortcuts_button(shortcuts_of("settings"))
         show_user_menu(person)
@@ -369,22 +370,39 @@ def _draw_report(report: ConnectionReport) -> None:
     show_table(("capability", "available", "what it means"), rows, key="connection", label="What the server can do")
 
 
+def show_models(services: Services, person: User) -> None:
+    """Draw the profiles of language models and the form of the opened one."""
+    try:
+        profiles = services.model_profiles()
+    except ProfileError as error:
+        st.error(escape_markdown(str(error)))
+        return
+    show_profiles(services, profiles)
+    if notice := st.session_state.pop(_NOTICE, None):
+        st.toast(escape_markdown(notice))
+    opened = st.query_params.get("profile")
+    if ADMIN in person.roles and opened != NEW:
+        st.button(
+            "Add a profile",
+            key="profile_add",
+            shortcut="Alt+N",
+            icon=":material/add:",
+            on_click=_open_profile,
+            args=(NEW,),
+        )
+    if opened in profiles or (opened == NEW and ADMIN in person.roles):
+        seed_form(opened, profiles.get(opened))
+        show_form(services, person, opened)
+
+
+VIEWS = {"models": "Language models", "you": "You", "installation": "Installation"}
 services = process_services()
 person = current_user(services.database)
 show_header(person)
-try:
-    profiles = services.model_profiles()
-except ProfileError as error:
-    st.error(escape_markdown(str(error)))
-    st.stop()
-show_profiles(services, profiles)
-if notice := st.session_state.pop(_NOTICE, None):
-    st.toast(escape_markdown(notice))
-opened = st.query_params.get("profile")
-if ADMIN in person.roles and opened != NEW:
-    st.button(
-        "Add a profile", key="profile_add", shortcut="Alt+N", icon=":material/add:", on_click=_open_profile, args=(NEW,)
-    )
-if opened in profiles or (opened == NEW and ADMIN in person.roles):
-    seed_form(opened, profiles.get(opened))
-    show_form(services, person, opened)
+view = choose_view("Settings", VIEWS)
+if view == "you":
+    show_person(person)
+elif view == "installation":
+    show_installation(services, person)
+else:
+    show_models(services, person)

@@ -3,7 +3,16 @@
 // its own button alone hears Ctrl+Enter, and nothing behind it hears a key: Streamlit lets every button of that key fire.
 
 export default function ({ data }) {
-  if (data?.cookie) document.cookie = `${data.cookie}=1; path=/; max-age=31536000; SameSite=Lax`;
+  for (const [name, value] of Object.entries(data?.cookies ?? {})) {
+    document.cookie = `${name}=${value}; path=/; max-age=31536000; SameSite=Lax`;
+  }
+  // Shortcuts that are switched off are heard by nothing; Ctrl+Enter and keys in text fields stay.
+  const mute = (event) => {
+    if (!data?.off || !event.isTrusted) return;
+    const inText = event.composedPath()[0]?.closest?.("input, textarea, select, [contenteditable=true]");
+    const isPlain = !event.ctrlKey && !event.metaKey && /^[1-5?]$/.test(event.key);
+    if ((event.altKey && !event.ctrlKey) || (isPlain && !inText)) event.stopImmediatePropagation();
+  };
   const sheet = (event) => {
     if (event.key !== "?" || event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.composedPath()[0]?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]")) return;
@@ -31,10 +40,12 @@ export default function ({ data }) {
     document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, ctrlKey, shiftKey, metaKey, bubbles: true }));
   };
   window.__showhowPageKeys?.();
+  window.addEventListener("keydown", mute, true);
   document.addEventListener("keydown", sheet);
   window.addEventListener("keydown", within, true);
   window.addEventListener("keydown", enter, true);
   window.__showhowPageKeys = () => {
+    window.removeEventListener("keydown", mute, true);
     document.removeEventListener("keydown", sheet);
     window.removeEventListener("keydown", within, true);
     window.removeEventListener("keydown", enter, true);

@@ -73,7 +73,7 @@ def test_finish_asks_for_the_answers_of_the_allowed_sources(sources: str, says: 
         ({"answers": ["none"], "found": True}, Finish(("none",))),
         ({"answers": ["No, they were not found."], "found": True}, Finish(("No, they were not found.",))),
         ({"answers": ["Bern"], "text_says": "none", "graph_says": None}, Finish(("Bern",), text_says=())),
-        ({"answers": ["Bern"], "found": "no", "thought": "So."}, Finish((), thought="So.", found=False)),
+        ({"answers": ["Bern"], "found": "no", "thought": "So."}, Finish((), thought="So.", is_done=False)),
         ({"answers": ["The steps do not confirm"]}, Finish(())),
     ],
 )
