@@ -4,12 +4,11 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.notebook import compare_on_request, show_trace, status_label
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project, show_task
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from app.widgets.person import current_user
+from app.widgets.queue import current_project, show_task
 from app.widgets.step_notes import show_requested_note_dialog
 from db import attempts, review, traces, users
 from db.database import Database, StoreError
@@ -29,10 +28,10 @@ SUBMISSION_HINTS = {
 STATUSES = ("submitted", "approved", "rejected")
 
 
-def show_header(database: Database, project: Project, person: User) -> tuple[str, str]:
+def show_header(database: Database, project: Project) -> tuple[str, str]:
     """Draw the header; returns the chosen status, and PEOPLE or MODELS as the kind of author."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project(database)
+        st.html('<h1 class="world">Review</h1>')
         by = st.segmented_control(
             "By",
             (PEOPLE, MODELS),
@@ -56,8 +55,6 @@ def show_header(database: Database, project: Project, person: User) -> tuple[str
             on_change=_reset_list,
         )
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("review"))
-        show_user_menu(person)
     return status or "submitted", by
 
 
@@ -219,7 +216,7 @@ project = current_project(database)
 if project is None:
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
-    status, by = show_header(database, project, person)
+    status, by = show_header(database, project)
     left, right = st.columns([1, 2], gap="medium")
     with left, st.container(key="list"):
         items = show_trace_list(database, project, status, by)

@@ -6,13 +6,12 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.ask.form import SELECTION_LABELS
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_html, escape_markdown, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project
+from app.widgets.page_layout import escape_html, escape_markdown
+from app.widgets.person import current_user
+from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
 from db import runs, verifications
 from db.database import Database
@@ -158,7 +157,7 @@ def _show_before_and_after(database: Database, run: Run, after: VerificationRepo
 def _show_failures(
     services: Services, project: Project, run: Run, failures: Sequence[VerificationFailure], *, running: bool
 ) -> None:
-    st.subheader(f"Failures ({len(failures):,})", anchor=False)
+    st.header(f"Failures ({len(failures):,})", anchor=False)
     approved = list_approved_repairs(services, run)
     with st.container(horizontal=True, vertical_alignment="center"):
         if approved and not running:
@@ -211,7 +210,7 @@ def open_requested_failure(person: User, project: Project) -> None:
 
 
 def _show_scores_by_kind(services: Services, run: Run, report: VerificationReport) -> None:
-    st.subheader("By kind of question", anchor=False)
+    st.header("By kind of question", anchor=False)
     demonstrations = count_demonstrations_by_kind(services, run)
     rows = []
     for kind, scores in report["by_kind"].items():
@@ -332,18 +331,15 @@ REFRESH_SECONDS = 3.0
 """Seconds between two refreshes while a verification runs."""
 
 
-def show_header(services: Services, project: Project, person: User) -> None:
+def show_header(services: Services, project: Project) -> None:
     """Draw the top of the page."""
     with services.database.read() as session:
         questions = len(verifications.list_gold_questions(session, project.id))
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project(services.database)
         if st.button("Verify", key="verify", shortcut="Alt+V", icon=":material/fact_check:", disabled=not questions):
             show_verify_dialog(services, project, questions)
         st.caption(f"{questions:,} questions with a gold answer", width="content")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("verify"))
-        show_user_menu(person)
 
 
 def choose_verification(database: Database, project: Project) -> tuple[Run | None, UUID | None]:
@@ -422,7 +418,7 @@ if project is None:
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
     open_requested_failure(person, project)
-    show_header(services, project, person)
+    show_header(services, project)
     left, right = st.columns([1, 3.8], gap="medium")
     with left:
         with st.container(key="list"):
@@ -442,6 +438,7 @@ else:
                 services, project, run, workers, running=at_work
             )
         elif not running:
+            st.html('<h1 class="world">Verify</h1>')
             st.info(
                 "A reasoner answers the questions of this project that have a gold answer. Wrong answers are repaired "
                 "on the Annotate page, approved on the Review page, and frozen into the library here; then the "

@@ -27,6 +27,9 @@ from db.types import utc_now
 from evaluation.repairs import next_failure
 from runs.services import Services
 
+CHOSEN_PROJECT = "chosen_project"
+"""The key of the name of the project that was chosen last in this session."""
+
 
 @cache
 def signing_key() -> bytes:
@@ -129,27 +132,41 @@ def shown_questions() -> ShownQuestions:
 
 
 def current_project(database: Database) -> Project | None:
-    """The project in the link, else the first one; None without projects."""
+    """The project in the link, else the one chosen in this session, else the first one; None without projects."""
     with database.read() as session:
         all_projects = projects.list_projects(session)
-    name = st.query_params.get("project")
-    return next(
-        (project for project in all_projects if project.name == name), all_projects[0] if all_projects else None
-    )
+    if not all_projects:
+        return None
+    # Links between pages drop the query of the URL, but the project stays the same.
+    name = st.query_params.get("project", st.session_state.get(CHOSEN_PROJECT))
+    project = next((project for project in all_projects if project.name == name), all_projects[0])
+    if name == project.name:
+        st.session_state[CHOSEN_PROJECT] = name
+        if "project" not in st.query_params:
+            st.query_params["project"] = name
+    return project
 
 
-def choose_project(database: Database) -> None:
-    """Draw a select box of the projects, unless there is only one."""
+def show_product_header(database: Database, person: User, shortcuts: Mapping[str, str]) -> None:
+    """Draw what the top of every page shows beside the navigation: the project, the shortcuts and the person."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="product_header"):
+        _choose_project(database)
+        show_shortcuts_button(shortcuts)
+        show_user_menu(person)
+
+
+def _choose_project(database: Database) -> None:
+    """Draw a select box of the projects."""
     with database.read() as session:
         names = [project.name for project in projects.list_projects(session)]
     project = current_project(database)
-    if project is None or len(names) < 2:
+    if project is None:
         return
     # The link is the truth: a new choice is in it before the page is drawn again.
     if st.session_state.get("project_name") != project.name:
         st.session_state["project_name"] = project.name
     st.selectbox(
-        "Project", names, key="project_name", label_visibility="collapsed", width=260, on_change=_change_project
+        "Current project", names, key="project_name", label_visibility="collapsed", width=210, on_change=_change_project
     )
 
 
@@ -217,9 +234,7 @@ def open_next_question(postpone: UUID | None = None) -> None:
     st.rerun()
 
 
-def show_queue_header(
-    database: Database, person: User, opened: OpenedTrace | None, shortcuts: Mapping[str, str]
-) -> None:
+def show_queue_header(database: Database, person: User, opened: OpenedTrace | None) -> None:
     """Draw the header of the Annotate page: project, progress, the buttons of the queue, and the question."""
     project = current_project(database)
     if project is None:
@@ -232,18 +247,20 @@ def show_queue_header(
     with database.read() as session:
         progress = queue.measure_progress(session, project.id, person.id)
         returned = len(queue.list_returned_traces(session, project.id, person.id))
+    shown_project = record.project if record else project
     with st.container(key="masthead"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            choose_project(database)
-            shown_project = record.project if record else project
             position_text = (
                 f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
             )
-            st.markdown(
-                f"{position_text} · {progress.done} done, {progress.completed_by_user} by you"
-                + (f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""),
-                width="stretch",
-            )
+            with st.container(key="question", width="stretch", gap=None):
+                st.caption(
+                    f"{position_text} · {progress.done} done, {progress.completed_by_user} by you"
+                    + (f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else "")
+                )
+                if record:
+                    # A long question is cut by page.css, and expands with the focus.
+                    st.html(f'<div class="head" tabindex="0"><h1>{escape_html(record.question.text)}</h1></div>')
             label = f"My queue :orange-badge[{returned} returned]" if returned else "My queue"
             if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
                 _show_queue(database, project, person)
@@ -253,13 +270,8 @@ def show_queue_header(
                 _show_skip_dialog(database, record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
                 _show_guidelines(shown_project)
-            show_shortcuts_button(shortcuts)
-            show_user_menu(person)
-        with st.container(key="question"):
-            if record:
-                st.html(f"<h1>{escape_html(record.question.text)}</h1>")
-            else:
-                _show_queue_empty(progress)
+        if record is None:
+            _show_queue_empty(progress)
 
 
 def show_task(record: TraceRecord) -> None:

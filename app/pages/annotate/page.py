@@ -17,7 +17,6 @@ from app.pages.annotate.composer import (
     typed_field_classes,
 )
 from app.pages.annotate.recorder import AnnotationRecorder
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
@@ -353,6 +352,6 @@ def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
 services = process_services()
 person = current_user(services.database)
 opened = current_trace(services, person)
-show_queue_header(services.database, person, opened, shortcuts_of("annotate"))
+show_queue_header(services.database, person, opened)
 if opened is not None:
     show_workbench(services, opened)

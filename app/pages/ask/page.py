@@ -8,10 +8,9 @@ import streamlit as st
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from app.widgets.person import current_user
 from app.widgets.selection import render_pick_reasons
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
@@ -322,8 +321,6 @@ with st.container(key="masthead"), st.container(horizontal=True, vertical_alignm
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")
     show_history(database)
-    show_shortcuts_button(shortcuts_of("ask"))
-    show_user_menu(person)
 ask_request = show_ask_form(services, profiles)
 if ask_request is not None and start_ask(services, ask_request):
     st.rerun()

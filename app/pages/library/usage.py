@@ -131,7 +131,7 @@ def _show_usage_report(report: Report) -> None:
             with st.container(width=520):
                 _show_usage_table(used, report["questions"])
     if never:
-        st.subheader(f"Never used ({never:,})", anchor=False)
+        st.header(f"Never used ({never:,})", anchor=False)
         st.caption(
             "Other demonstrations with the same actions have more similar questions. For these questions the library "
             "works equally well without them."
@@ -272,7 +272,7 @@ def _select_trace(trace: str) -> None:
 
 def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(escape_markdown(chosen["question"]), anchor=False, width="stretch")
+        st.header(escape_markdown(chosen["question"]), anchor=False, width="stretch")
         if st.button("Open in Annotate", key="fix_drift", icon=":material/edit_note:"):
             person = current_user(database)
             st.switch_page("annotate/page.py", query_params={"you": person.name, "trace": chosen["trace"]})

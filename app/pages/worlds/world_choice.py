@@ -286,7 +286,7 @@ def _load_fact_spread(folder: Path, _stamp: str) -> dict[str, dict[str, int]]:
 
 
 def _show_split(world: SelectedWorld) -> None:
-    st.subheader("Facts by source", anchor=False)
+    st.header("Facts by source", anchor=False)
     if not (world.folder / UNIVERSE_FILE).is_file() or not (world.folder / FACT_SOURCES_FILE).is_file():
         st.caption("Only generated worlds record the sources of each fact; this world has no such record.")
         return
@@ -336,7 +336,7 @@ def _split_chart(spread: dict[str, dict[str, int]], columns: list[str]) -> dict[
 
 
 def _show_charts(world: SelectedWorld) -> None:
-    st.subheader("Questions", anchor=False)
+    st.header("Questions", anchor=False)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:
