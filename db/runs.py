@@ -201,9 +201,9 @@ def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
     return trace
 
 
-def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
-    """Rate the observation of a step of a run's trace from 1 to 5, during or after the run."""
-    if not 1 <= rating <= 5:
+def rate_run_step(session: Session, step_id: UUID, rating: int | None, *, by: UUID) -> Step:
+    """Rate the observation of a step of a run's trace from 1 to 5, during or after the run; None removes the rating."""
+    if rating is not None and not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:

@@ -5,7 +5,8 @@ from uuid import UUID
 import streamlit as st
 
 from app.services import services as process_services
-from app.widgets.notebook import compare_on_request, show_trace, status_label
+from app.widgets.choices import compare_on_request
+from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.person import current_user
 from app.widgets.queue import current_project, show_task

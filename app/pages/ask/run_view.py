@@ -12,8 +12,8 @@ import streamlit as st
 
 from app.pages.ask.form import config_and_limits, open_run, start_run
 from app.pages.ask.reply_form import FormButton, show_reply_form
+from app.widgets.choices import compare_on_request
 from app.widgets.notebook import (
-    compare_on_request,
     format_run_cost,
     format_trace_cost,
     show_trace,
@@ -140,7 +140,7 @@ def handle_run_action(services: Services, record: TraceRecord, person: User, act
     """Carry out an action of the notebook (rate, rerun, fix)."""
     position = int(action["step"])
     if action["kind"] == "rate":
-        _rate_step(services.database, record, position, int(action["rating"]), person)
+        _rate_step(services.database, record, position, int(action["rating"]) or None, person)
     elif action["kind"] == "rerun":
         rerun(services, record, position - 1)
     elif action["kind"] == "fix":
@@ -207,7 +207,7 @@ def _show_awaited_reply(services: Services, record: TraceRecord, awaited: Sequen
     st.rerun()
 
 
-def _rate_step(database: Database, record: TraceRecord, position: int, rating: int, person: User) -> None:
+def _rate_step(database: Database, record: TraceRecord, position: int, rating: int | None, person: User) -> None:
     step = next((step for step in record.steps if step.position == position), None)
     if step is None:
         return
@@ -351,6 +351,7 @@ def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bo
             on_act=lambda action: handle_run_action(services, record, person, action),
             overrides={
                 "ratable": True,
+                "folded": not running,
                 "fixable": not running,
                 "changeable": not running and _lists_skills(record),
                 "gold": None if running else compare_on_request(services, record),
