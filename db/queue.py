@@ -30,7 +30,7 @@ class ProjectProgress:
 
 @dataclass(frozen=True, slots=True)
 class OpenTrace:
-    """A draft or returned trace in a person's queue."""
+    """A trace in a person's list of work."""
 
     trace: Trace
     question: Question
@@ -68,6 +68,18 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
     for trace, question, comment in rows:
         returned.setdefault(trace.id, OpenTrace(trace, question, comment or ""))
     return list(returned.values())
+
+
+def list_completed_traces(session: Session, project_id: UUID, user_id: UUID, status: str) -> list[OpenTrace]:
+    """List the person's traces with that status, the one submitted last first."""
+    rows = session.execute(
+        select(Trace, Question)
+        .join(Question, Question.id == Trace.question_id)
+        .where(Trace.author_id == user_id, Trace.status == status, Question.project_id == project_id)
+        .order_by(Trace.submitted_at.desc(), Trace.id.desc())
+        .limit(50)
+    )
+    return [OpenTrace(trace, question) for trace, question in rows]
 
 
 def next_question(

@@ -52,7 +52,7 @@ PAGES = (
             "Alt+X": "Fix your returned work in a new draft",
             "Alt+K": "Skip the question",
             "Alt+G": "Guidelines",
-            "Alt+Q": "My queue",
+            "Alt+Q": "My work",
         },
     ),
     PageEntry(

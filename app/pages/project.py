@@ -19,7 +19,7 @@ from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, stored_upload
 from app.services import services as process_services
 from app.widgets.choices import choose_tools, pluralize
-from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence
+from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
@@ -138,7 +138,7 @@ def show_overview(services: Services, project: Project) -> None:
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
             TableCell("-" if entry.median_seconds is None else format_seconds(entry.median_seconds), number=True),
-            TableCell(f"{entry.last_seen:%Y-%m-%d %H:%M} UTC", whole=True),
+            TableCell(format_when(entry.last_seen), whole=True),
         ]
         for entry in people
     ]

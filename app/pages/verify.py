@@ -9,7 +9,7 @@ from app.pages.ask.form import SELECTION_LABELS
 from app.services import services as process_services
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_html, escape_markdown
+from app.widgets.page_layout import escape_html, escape_markdown, format_when
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
@@ -404,7 +404,7 @@ def _show_row(run: Run, report: VerificationReport, *, chosen: bool) -> None:
             args=(run.id,),
         )
         left = f", {report['left']:,} left" if report["left"] else ""
-        st.caption(f"{run.started_at:%Y-%m-%d %H:%M} UTC: {report['right']:,} of {report['questions']:,} right{left}")
+        st.caption(f"{format_when(run.started_at)}: {report['right']:,} of {report['questions']:,} right{left}")
 
 
 def _open_verification(run_id: UUID) -> None:

@@ -17,7 +17,14 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, show_shortcuts_button
+from app.widgets.page_layout import (
+    disarm_images,
+    escape_html,
+    escape_markdown,
+    format_sentence,
+    format_when,
+    show_shortcuts_button,
+)
 from app.widgets.person import show_user_menu
 from db import projects, queue, recording, traces, users
 from db.database import Conflict, Database, RowNotFound, StoreError
@@ -227,7 +234,7 @@ def _next_question(database: Database, project: Project, person: User) -> Questi
 
 
 def open_next_question(postpone: UUID | None = None) -> None:
-    """Open the next trace of the queue; a postponed trace stays under My queue until the next visit."""
+    """Open the next trace of the queue; a postponed trace stays under My work until the next visit."""
     if postpone is not None:
         st.session_state.setdefault("postponed", set()).add(postpone)
     st.query_params.pop("trace", None)
@@ -261,7 +268,7 @@ def show_queue_header(database: Database, person: User, opened: OpenedTrace | No
                 if record:
                     # A long question is cut by page.css, and expands with the focus.
                     st.html(f'<div class="head" tabindex="0"><h1>{escape_html(record.question.text)}</h1></div>')
-            label = f"My queue :orange-badge[{returned} returned]" if returned else "My queue"
+            label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
             if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
                 _show_queue(database, project, person)
             is_own_draft = record is not None and record.trace.status == "draft" and record.trace.author_id == person.id
@@ -301,7 +308,7 @@ def _show_skip_dialog(database: Database, question_id: UUID, person: User) -> No
     if st.session_state.pop("is_skipped", False):
         st.rerun()
     st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
-    st.caption("Your steps are saved. You can return the question from My queue.")
+    st.caption("Your steps are saved. You can return to the question from My work.")
     # A callback runs also where Streamlit joined the click with a run of the page, which draws no dialog.
     st.button(
         "Skip",
@@ -332,24 +339,54 @@ def _show_guidelines(project: Project) -> None:
     st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
 
 
-@st.dialog("My queue", width="large")
+@st.dialog("My work", width="large")
 def _show_queue(database: Database, project: Project, person: User) -> None:
     with database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)
         drafts = queue.list_drafts(session, project.id, person.id)
+        completed = {
+            status: queue.list_completed_traces(session, project.id, person.id, status)
+            for status in projects.COMPLETED_STATUSES
+        }
         skipped = queue.list_skipped_questions(session, project.id, person.id)
-    if not drafts and not returned and not skipped:
-        st.caption("No drafts, nothing returned, nothing skipped.")
-    for item in returned:
-        fix = partial(fork_returned_trace, database, item.trace.id, person.id)
-        _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
-    for item in drafts:
-        fork = f", forked at step {item.trace.parent_position}" if item.trace.parent_position else ""
-        note = f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC{fork}"
-        _show_queue_entry("Continue", item.trace.id, item.question.text, note, partial(_same_id, item.trace.id))
-    for question, reason in skipped:
-        unskip = partial(_unskip_question, database, question.id, person.id)
-        _show_queue_entry("Return to my queue", question.id, question.text, f"Skipped: {reason}", unskip)
+    counts = {
+        "Returned": len(returned),
+        "Drafts": len(drafts),
+        **{status.capitalize(): len(listed) for status, listed in completed.items()},
+        "Skipped": len(skipped),
+    }
+    first = next((tab for tab, count in counts.items() if count), "Returned")
+    tab = st.segmented_control(
+        "My work",
+        list(counts),
+        default=first,
+        key="my_work",
+        format_func=lambda tab: f"{tab} {counts[tab]}",
+        label_visibility="collapsed",
+        required=True,
+    )
+    if not counts[str(tab)]:
+        st.caption("Nothing yet.")
+    elif tab == "Returned":
+        for item in returned:
+            fix = partial(fork_returned_trace, database, item.trace.id, person.id)
+            _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
+    elif tab == "Skipped":
+        for question, reason in skipped:
+            unskip = partial(_unskip_question, database, question.id, person.id)
+            _show_queue_entry("Return to my queue", question.id, question.text, f"Skipped: {reason}", unskip)
+    else:
+        label = "Continue" if tab == "Drafts" else "Open"
+        for item in drafts if tab == "Drafts" else completed[str(tab).lower()]:
+            open_trace = partial(_same_id, item.trace.id)
+            _show_queue_entry(label, item.trace.id, item.question.text, _describe_own_trace(item.trace), open_trace)
+
+
+def _describe_own_trace(trace: Trace) -> str:
+    fork = f", forked at step {trace.parent_position}" if trace.parent_position else ""
+    moment = format_when(trace.submitted_at or trace.started_at)
+    answer = f": {trace.final_answer}" if trace.final_answer else ""
+    return f"{trace.status.capitalize()}, {moment}{fork}{answer}"
 
 
 def _show_queue_entry(label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID]) -> None:

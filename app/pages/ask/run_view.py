@@ -88,7 +88,7 @@ RESUMABLE_ENDINGS = (*UNFINISHED_ENDINGS, "limit", "failed", None)
 """Endings after which a run can be continued; None is an interruption."""
 
 
-def start_ask(services: Services, request: AskRequest) -> bool:
+def start_ask(services: Services, request: AskRequest, person: User) -> bool:
     """Start the run in the background and open its trace; if it is refused, show the error and return False."""
     try:
         responder = find_gold_responder(
@@ -99,8 +99,15 @@ def start_ask(services: Services, request: AskRequest) -> bool:
         st.error(format_sentence(str(error)))
         return False
     run.responder = responder
+    remember_asker(services, run.trace_id, person)
     open_run(services.active_runs.start(run))
     return True
+
+
+def remember_asker(services: Services, trace_id: UUID, person: User) -> None:
+    """Store who asked, for the history."""
+    with services.database.begin() as session:
+        runs.update_configuration(session, trace_id, {"asked_by": person.name})
 
 
 def show_run_actions(services: Services, record: TraceRecord, person: User) -> None:
@@ -118,7 +125,7 @@ def show_run_actions(services: Services, record: TraceRecord, person: User) -> N
             key="again",
             icon=":material/replay:",
             on_click=rerun,
-            args=(services, record, 0),
+            args=(services, record, 0, person),
             shortcut="Alt+A",
         )
         if st.button("Fix this", key="fix", icon=":material/build:", shortcut="Alt+X"):
@@ -142,7 +149,7 @@ def handle_run_action(services: Services, record: TraceRecord, person: User, act
     if action["kind"] == "rate":
         _rate_step(services.database, record, position, int(action["rating"]) or None, person)
     elif action["kind"] == "rerun":
-        rerun(services, record, position - 1)
+        rerun(services, record, position - 1, person)
     elif action["kind"] == "fix":
         # A callback cannot switch pages, so the next script run does it.
         st.session_state["fix_from"] = position - 1
@@ -227,12 +234,16 @@ def _resume_run(services: Services, record: TraceRecord) -> None:
         st.session_state["notice"] = str(error)
 
 
-def rerun(services: Services, record: TraceRecord, position: int, changed: Mapping[str, Any] | None = None) -> None:
+def rerun(
+    services: Services, record: TraceRecord, position: int, person: User, changed: Mapping[str, Any] | None = None
+) -> None:
     """Answer the question again from that step on, in a new trace, with changed options if there are any."""
     config, limits = config_and_limits(record)
     config = replace(config, options={**config.options, **(changed or {})})
     try:
-        open_run(start_run(services, rerun_from_step(services, record.trace.id, position, config, limits)))
+        run = rerun_from_step(services, record.trace.id, position, config, limits)
+        remember_asker(services, run.trace_id, person)
+        open_run(start_run(services, run))
     except ASK_ERRORS as error:
         st.session_state["notice"] = str(error)
 

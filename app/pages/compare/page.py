@@ -406,7 +406,7 @@ def show_page(services: Services) -> None:
         runs = comparisons.list_comparable_runs(session, project.id)
     open_requested_run(person, project, runs)
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html('<h1 class="world">Compare</h1>')
+        st.html('<h1 class="world">Compare</h1>', width="content")
         st.caption(f"{len(runs):,} runs over this project's questions", width="content")
         st.space("stretch")
     if len(runs) < 2:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.services import services as process_services
 from app.widgets.choices import choose_tools
-from app.widgets.page_layout import choose_view, escape_markdown, format_sentence
+from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.step_notes import STEP_NOTE_LABELS
@@ -151,11 +151,11 @@ def show_worst_rated(worst: Sequence[RatedStep]) -> None:
             TableCell(_truncate(step.question), go=step_key),
             TableCell(_truncate(step.thought)),
             TableCell(f"{step.position}", number=True),
-            TableCell(f"{step.started_at:%Y-%m-%d %H:%M}"),
+            TableCell(format_when(step.started_at)),
         ]
         for step_key, step in low_rated.items()
     ]
-    columns = ("rating", "tool", "question", "thought", "step", "when (UTC)")
+    columns = ("rating", "tool", "question", "thought", "step", "when")
     show_table(columns, rows, key="worst", label="Observations with the lowest ratings", go=open_step)
 
 
@@ -176,13 +176,13 @@ def show_noted_steps(notes: Sequence[NotedStep]) -> None:
             TableCell(_truncate(note.question), go=str(index)),
             TableCell(f"{note.position}", number=True),
             TableCell(note.author or ""),
-            TableCell(f"{note.written_at:%Y-%m-%d %H:%M}"),
+            TableCell(format_when(note.written_at)),
         ]
         for index, note in enumerate(notes)
     ]
     counts = Counter((note.tool or "no tool", STEP_NOTE_LABELS.get(note.kind, note.kind)) for note in notes)
     st.caption(" · ".join(f"{tool}: {kind.lower()} {count:,}×" for (tool, kind), count in counts.items()))
-    columns = ("tool", "what", "note", "question", "step", "by", "when (UTC)")
+    columns = ("tool", "what", "note", "question", "step", "by", "when")
     show_table(columns, rows, key="notes", label="What the tools lack", go=open_step)
 
 

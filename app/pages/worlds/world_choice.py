@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown
+from app.widgets.page_layout import escape_markdown, format_when
 from app.widgets.table import BAR_STEP, TableCell, show_bar_chart, show_table
 from app.widgets.url_state import go_to_view, go_to_world
 from fiction.generator.build import PAGES_FILE
@@ -180,7 +180,7 @@ def format_bytes(size: float) -> str:
 def format_build_time(about: dict[str, Any]) -> str:
     """Format the build time of the world."""
     try:
-        return f"{datetime.fromisoformat(str(about.get('built'))):%d %b %Y %H:%M} UTC"
+        return format_when(datetime.fromisoformat(str(about.get("built"))))
     except ValueError:
         return "built at an unknown time"
 

@@ -37,6 +37,13 @@ export default function ({ data }) {
     own?.focus();
     own?.click();
   };
+  // A key of the reviewer's decision comes with the comment as it is typed: a field tells its text when it is left.
+  const commit = (event) => {
+    const field = event.target;
+    if (!event.altKey || !event.isTrusted || !field.matches?.(".st-key-decision input")) return;
+    field.blur();
+    field.focus();
+  };
   const enter = (event) => {
     if (event.key !== "Enter" || !event.isTrusted || !(event.ctrlKey || event.metaKey)) return;
     if (!event.composedPath()[0]?.matches?.("input[type=radio], input[type=checkbox], [role=radio], [role=combobox]")) return;
@@ -53,12 +60,14 @@ export default function ({ data }) {
   document.addEventListener("keydown", sheet);
   window.addEventListener("keydown", within, true);
   window.addEventListener("keydown", enter, true);
+  window.addEventListener("keydown", commit, true);
   for (const kind of ["keydown", "keyup", "blur"]) window.addEventListener(kind, hints, true);
   window.__showhowPageKeys = () => {
     observer.disconnect();
     document.removeEventListener("keydown", sheet);
     window.removeEventListener("keydown", within, true);
     window.removeEventListener("keydown", enter, true);
+    window.removeEventListener("keydown", commit, true);
     for (const kind of ["keydown", "keyup", "blur"]) window.removeEventListener(kind, hints, true);
   };
   return window.__showhowPageKeys;
