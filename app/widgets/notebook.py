@@ -304,7 +304,7 @@ def build_notebook_data(
         "last": record.steps[-1].position if record.steps else None,
         "answers": _answer_data(record),
         "spent": format_trace_cost(record.steps),
-        "seconds": (record.trace.wall_seconds or 0.0) if record.trace.run_id is not None else 0.0,
+        "timed": record.trace.run_id is not None,
         "folded": False,
         "editable": editable,
         "forkable": forkable,

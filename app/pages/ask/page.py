@@ -324,7 +324,7 @@ with st.container(key="masthead"), st.container(horizontal=True, vertical_alignm
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")
     show_history(database, person)
-ask_request = show_ask_form(services, profiles)
+ask_request = show_ask_form(services, profiles, explained=record is None)
 if ask_request is not None and start_ask(services, ask_request, person):
     st.rerun()
 if record is None:

@@ -153,10 +153,13 @@ function drawer(data, act, folds, offer) {
 
   // When the step was worked on, beside the others.
   const bar = (s) => {
-    if (!data.seconds || !s.span) return null;
-    const [start, length] = s.span;
+    if (!data.timed || !s.span) return null;
+    const spans = data.steps.map((other) => other.span).filter(Boolean);
+    const first = Math.min(...spans.map((span) => span[0]));
+    const seconds = Math.max(...spans.map((span) => span[0] + span[1])) - first || 1;
+    const start = s.span[0] - first, length = s.span[1];
     return el("span", { className: "when", role: "img", ariaLabel: `begins at ${start.toFixed(2)} s, takes ${length.toFixed(2)} s`, title: `begins at ${start.toFixed(2)} s, takes ${length.toFixed(2)} s` },
-      el("span", { style: `left:${(100 * start) / data.seconds}%; width:${Math.max(1.5, (100 * length) / data.seconds)}%` }));
+      el("span", { style: `left:${Math.min(98, (100 * start) / seconds)}%; width:${Math.max(2, (100 * length) / seconds)}%` }));
   };
   const outline = (s) => el("button", { className: "outline", type: "button", ariaExpanded: "false", ariaLabel: `Show step ${s.position}: ${s.tool_title ?? s.marks[0] ?? "thought"} ${s.result}`, onclick: () => fold(s, false) },
     el("span", { className: "what" }, el("b", {}, s.tool_title ?? s.marks[0] ?? ""), " ", s.arguments.length ? s.arguments.map((a) => a.value).join(", ") : s.thought,
