@@ -298,8 +298,8 @@ def _show_queue_empty(progress: queue.ProjectProgress) -> None:
         st.info("This project has no questions yet. `showhow questions import FILE --project NAME` imports some.")
     else:
         st.success(
-            f"Your queue is empty: {progress.done} of {progress.total} questions are done, and you skipped "
-            f"{progress.skipped}."
+            f"Your queue is empty: {progress.done} of {progress.total} questions are done, you skipped "
+            f"{progress.skipped}, and others hold {progress.held}."
         )
 
 

@@ -1,4 +1,4 @@
-"""What holds on every page: nothing serious for accessibility, one primary act, a header, both themes, no lost address."""
+"""What holds on every page: no serious accessibility violation, one primary act, a header, both themes."""
 
 from collections.abc import Iterator
 from pathlib import Path

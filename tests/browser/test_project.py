@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from db.traces import iterate_traces
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle

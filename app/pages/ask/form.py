@@ -209,7 +209,7 @@ def show_ask_form(
         )
     if explained:
         st.caption(describe_reasoner(config.entry))
-    if not profiles and explained and (config.needs_model or mode == DEMONSTRATION):
+    if not profiles and (config.needs_model or (explained and mode == DEMONSTRATION)):
         _explain_missing_model(mode)
     if not is_pressed:
         return None
