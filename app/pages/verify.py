@@ -43,7 +43,7 @@ from runs.services import Services
 from settings import DEFAULT_LIBRARY
 
 DEFAULT_PARALLEL = 2
-"""Questions at the same time."""
+"""Questions in parallel."""
 MAX_LISTED_FAILURES = 200
 WORKERS_HELP = "Processes of `showhow worker`, on any machine, answer the questions."
 ORDER_EXPLANATION = (
@@ -271,7 +271,7 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
             MAX_CONCURRENT_QUESTIONS,
             DEFAULT_PARALLEL,
             key="verify_at_once",
-            help="Questions at the same time.",
+            help="Questions in parallel.",
         )
         repetitions = st.number_input(
             "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
@@ -356,7 +356,7 @@ def choose_verification(database: Database, project: Project) -> tuple[Run | Non
 
 
 def show_concurrency(database: Database, run: Run) -> None:
-    """Draw the number of questions at the same time of a verification at work, and the button that pauses it."""
+    """Draw the number of parallel questions of a running verification, and the button that pauses it."""
     key = f"parallel_{run.id.hex}"
 
     def change() -> None:
@@ -376,7 +376,7 @@ def show_concurrency(database: Database, run: Run) -> None:
             key=key,
             on_change=change,
             width=140,
-            help="Questions at the same time; a change takes effect within a second or two.",
+            help="Questions in parallel; a change takes effect within a second or two.",
         )
         label, icon = ("Resume", ":material/play_arrow:") if run.is_paused else ("Pause", ":material/pause:")
         st.button(label, key="pause", icon=icon, on_click=pause, kwargs={"is_paused": not run.is_paused})

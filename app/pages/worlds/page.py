@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.pages.worlds.create_world import show_generate_dialog, show_import_dialog
 from app.pages.worlds.explorer import show_console, show_world_explorer
-from app.pages.worlds.questions import show_world_questions
+from app.pages.worlds.questions import show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
 from app.services import services as process_services
 from app.widgets.job_panel import show_world_jobs
@@ -47,6 +47,7 @@ def show_view(world: SelectedWorld, person: User) -> None:
         case "questions":
             show_world_questions(world, person)
         case _:
+            show_project_button(world, person)
             show_world_overview(world)
 
 

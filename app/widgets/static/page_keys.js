@@ -54,7 +54,13 @@ export default function ({ data }) {
   };
   const hints = (event) => document.documentElement.classList.toggle("keys-shown", event.type === "keydown" && event.key === "Alt");
   window.__showhowPageKeys?.();
-  const observer = new MutationObserver(describe);
+  // Once a frame, since a page changes many times while it is drawn.
+  let planned = false;
+  const observer = new MutationObserver(() => {
+    if (planned) return;
+    planned = true;
+    requestAnimationFrame(() => { planned = false; describe(); });
+  });
   observer.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["kind"] });
   describe();
   document.addEventListener("keydown", sheet);
