@@ -169,14 +169,18 @@ def _show_decision_bar(database: Database, record: TraceRecord, person: User, it
                 placeholder="Comment; required when returning",
                 label_visibility="collapsed",
             )
-            if st.button(
+            is_approved = st.button(
                 "Approve", key="approve", type="primary", shortcut="Alt+A", disabled=is_refused or status == "approved"
-            ):
-                _record_decision(database, record, person, comment, items, approved=True)
-            if st.button("Return", key="return", shortcut="Alt+J", disabled=is_refused or status == "rejected"):
-                _record_decision(database, record, person, comment, items, approved=False)
-            if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
-                _open_next_trace(record.trace.id, items)
+            )
+            is_returned = st.button(
+                "Return", key="return", shortcut="Alt+J", disabled=is_refused or status == "rejected"
+            )
+            is_next = st.button("Next", key="next", shortcut="Alt+N", type="tertiary")
+        # What is wrong with a decision stands below its buttons.
+        if is_approved or is_returned:
+            _record_decision(database, record, person, comment, items, approved=is_approved)
+        elif is_next:
+            _open_next_trace(record.trace.id, items)
 
 
 def show_difference(parent: TraceRecord, fork: TraceRecord) -> None:
