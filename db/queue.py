@@ -20,17 +20,19 @@ from db.users import require_role
 
 @dataclass(frozen=True, slots=True)
 class ProjectProgress:
-    """The progress of a project: `done` of `total` questions, and the numbers that a person completed and skipped."""
+    """The progress of a project: `done` of `total` questions, and the numbers of a person and of the others."""
 
     done: int
     total: int
     completed_by_user: int
     skipped: int
+    held: int
+    """The questions that are not done and that others have reserved now."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTrace:
-    """A draft or returned trace in a person's queue."""
+    """A trace in a person's list of work."""
 
     trace: Trace
     question: Question
@@ -68,6 +70,18 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
     for trace, question, comment in rows:
         returned.setdefault(trace.id, OpenTrace(trace, question, comment or ""))
     return list(returned.values())
+
+
+def list_completed_traces(session: Session, project_id: UUID, user_id: UUID, status: str) -> list[OpenTrace]:
+    """List the person's traces with that status, the one submitted last first."""
+    rows = session.execute(
+        select(Trace, Question)
+        .join(Question, Question.id == Trace.question_id)
+        .where(Trace.author_id == user_id, Trace.status == status, Question.project_id == project_id)
+        .order_by(Trace.submitted_at.desc(), Trace.id.desc())
+        .limit(50)
+    )
+    return [OpenTrace(trace, question) for trace, question in rows]
 
 
 def next_question(
@@ -223,7 +237,14 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .join(Question, Question.id == Assignment.question_id)
         .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
     )
-    return ProjectProgress(done=done, total=total, completed_by_user=completed_by_user or 0, skipped=skipped or 0)
+    held = session.scalar(
+        select(func.count(Assignment.question_id.distinct()))
+        .join(Question, Question.id == Assignment.question_id)
+        .join(Project, Project.id == Question.project_id)
+        .where(Question.project_id == project_id, Question.completed < Project.overlap)
+        .where(Assignment.user_id != user_id, Assignment.state == "open", Assignment.until > utc_now())
+    )
+    return ProjectProgress(done, total, completed_by_user or 0, skipped or 0, held or 0)
 
 
 @dataclass(frozen=True, slots=True)

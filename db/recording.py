@@ -278,9 +278,9 @@ def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by
     return step
 
 
-def rate_step(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -> Step:
+def rate_step(session: Session, step_id: UUID, rating: int | None, *, seen: int, by: UUID) -> Step:
     """Rate the step's observation from 1 to 5."""
-    if not 1 <= rating <= 5:
+    if rating is not None and not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     increment_version(lock_draft(session, step.trace_id, seen, by))

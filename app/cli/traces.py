@@ -1,5 +1,6 @@
 """`showhow traces import | export | list | show | replay`."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,6 +32,7 @@ from fewshot_library.formats.format import (
     RefusedRecord,
     TraceExport,
 )
+from fewshot_library.formats.showhow import record_to_json
 from tools.registry import ToolRegistry
 from tools.tool import Tool
 
@@ -315,3 +317,24 @@ def _find_trace(session: Any, trace_id: UUID) -> TraceRecord | None:
         return load_trace(session, trace_id)
     except RowNotFound:
         return None
+
+
+def format_trace_json(record: TraceRecord) -> str:
+    """The trace as one JSON object, which `showhow traces import` reads."""
+    return json.dumps(record_to_json(record), ensure_ascii=False, indent=2)
+
+
+def format_trace_markdown(record: TraceRecord) -> str:
+    """The trace as Markdown for people: question, steps with their observations, answer."""
+    parts = [f"# {record.question.text}"]
+    for step in record.steps:
+        arguments = ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in step.arguments.items()
+        )
+        action = f"`{step.tool}({arguments})`" if step.tool else ""
+        observation = step.error or step.observation or ""
+        quoted = "\n".join(f"> {line}" for line in observation.splitlines())
+        parts += [f"## Step {step.position}", *filter(None, (step.thought, action, quoted))]
+    if record.trace.final_answer:
+        parts += ["## Answer", record.trace.final_answer]
+    return "\n\n".join(parts) + "\n"

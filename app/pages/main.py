@@ -12,6 +12,7 @@ import streamlit as st
 from app.services import services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
+from app.widgets.queue import show_product_header
 from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
 from db.models import User
@@ -54,7 +55,7 @@ PAGES = (
             "Alt+X": "Fix your returned work in a new draft",
             "Alt+K": "Skip the question",
             "Alt+G": "Guidelines",
-            "Alt+Q": "My queue",
+            "Alt+Q": "My work",
             "Alt+H": "History of the trace",
         },
     ),
@@ -154,7 +155,7 @@ ENCODER_NOTICE = "The encoder is loading in the background. Steps that rank sent
 
 
 def shortcuts_of(name: str) -> Mapping[str, str]:
-    """Return the shortcuts of the page with that name, for `show_shortcuts_button`."""
+    """Return the shortcuts of the page with that name, for its sheet."""
     return next(entry.shortcuts for entry in PAGES if entry.name == name)
 
 
@@ -180,7 +181,8 @@ def open_page(name: str, person: User) -> None:
 
 def show_navigation() -> None:
     """Draw the navigation and run the selected page."""
-    st.set_page_config(page_title="Showhow", page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
+    st.set_page_config(page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
+    st.logo(STATIC_FOLDER / "logo.svg")
     apply_style_sheet()
     release_removed_widgets()
     database = services().database
@@ -197,8 +199,11 @@ def show_navigation() -> None:
         for entry in list_pages(person.roles)
     ]
     page = st.navigation(pages, position="top" if confirmed else "hidden")
+    st.set_page_config(page_title=f"{page.title} · Showhow" if confirmed else "Showhow")
     if confirmed:
         announce_encoder(services().encoder)
+        # The first page has the root as its path.
+        show_product_header(database, person, shortcuts_of(page.url_path or PAGES[0].name))
         if (name := show_tour(database, person)) is not None:
             open_page(name, person)
         page.run()

@@ -3,8 +3,10 @@
 import html
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -117,6 +119,27 @@ def format_sentence(message: str) -> str:
         return ""
     first_letter = text[0] if _TECHNICAL_NAME.match(text) else text[0].upper()
     return escape_markdown(f"{first_letter}{text[1:]}{'' if text[-1] in '.!?' else '.'}")
+
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def format_when(moment: datetime) -> str:
+    """Format a time for people: relative within a day, else in the zone of the person's browser."""
+    seconds = int((datetime.now(UTC) - moment).total_seconds())
+    if 0 <= seconds < DAY:
+        if seconds < MINUTE:
+            return "just now"
+        return f"{seconds // MINUTE} min ago" if seconds < HOUR else f"{seconds // HOUR} h ago"
+    return f"{moment.astimezone(browser_zone()):%d %b %Y %H:%M}"
+
+
+def browser_zone() -> ZoneInfo:
+    """The time zone of the person's browser; UTC if it names none that is known here."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
 
 
 def escape_html(text: str) -> str:

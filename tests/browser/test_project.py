@@ -49,7 +49,8 @@ def open_project(page: Page, inbox: Showhow, name: str, view: str) -> None:
     settle(page)
 
 
-def test_a_project_without_a_world_is_filled_and_set_up(page: Page, inbox: Showhow):
+def import_tasks(page: Page, inbox: Showhow) -> None:
+    """Upload the tasks into the empty project."""
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("This project has no questions yet.")).to_be_visible()
     page.keyboard.press("Alt+u")
@@ -57,6 +58,10 @@ def test_a_project_without_a_world_is_filled_and_set_up(page: Page, inbox: Showh
     page.get_by_text("Import them without gold answers").click()
     page.get_by_role("button", name="Import 2 questions").click()
     expect(page.get_by_text("2 questions added")).to_be_visible()
+
+
+def set_answer_schema(page: Page, inbox: Showhow) -> None:
+    """Save a schema of answers, after one that is refused."""
     open_project(page, inbox, "Mail", "settings")
     page.get_by_text("A JSON value that fits a schema").click()
     page.get_by_label("JSON Schema").fill('{"type": "thing"}')
@@ -70,9 +75,12 @@ def test_a_project_without_a_world_is_filled_and_set_up(page: Page, inbox: Showh
     expect(page.get_by_label("JSON Schema")).to_contain_text("urgency")
 
 
-def answer_task(page: Page, inbox: Showhow) -> None:
-    """Record a step for the second task, and submit an answer that fits the schema."""
-    annotator = Annotator(page, inbox.url, "lead", "Post")
+def record_answer(page: Page, inbox: Showhow) -> None:
+    """Open a task from the list, take a step and submit an answer in the form of the schema."""
+    open_project(page, inbox, "Mail", "questions")
+    page.get_by_role("button", name="Triage that message.").click()
+    page.wait_for_url("**trace=**")
+    annotator = Annotator(page, inbox.url, "lead", "Mail")
     annotator.show("Triage that message.")
     expect(page.get_by_text("Say who takes the message.")).to_be_visible()
     annotator.thought.fill("Who wrote it?")
@@ -91,20 +99,14 @@ def answer_task(page: Page, inbox: Showhow) -> None:
     expect(page.get_by_text("Submitted for review.")).to_be_visible()
 
 
-def test_a_task_is_opened_from_the_list_answered_by_a_form_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
-    schema = inbox.home / "schema.json"
-    schema.write_text(json.dumps(SCHEMA), encoding="utf-8")
-    create = ("project", "create", "Post", "--tools", "find_plan", "--answer", str(schema))
-    inbox.run(*create, "--instruction", "Say who takes the message.")
-    inbox.run("questions", "import", str(inbox.home / "tasks.jsonl"), "--project", "Post", "--without-gold")
-    open_project(page, inbox, "Post", "questions")
-    page.get_by_role("button", name="Triage that message.").click()
-    page.wait_for_url("**trace=**")
-    answer_task(page, inbox)
-    open_project(page, inbox, "Post", "overview")
+def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
+    import_tasks(page, inbox)
+    set_answer_schema(page, inbox)
+    record_answer(page, inbox)
+    open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("1 of 2 questions done")).to_be_visible()
     expect(page.get_by_label("What each person has done")).to_contain_text("lead")
-    open_project(page, inbox, "Post", "questions")
+    open_project(page, inbox, "Mail", "questions")
     page.get_by_label("Status").click()
     page.get_by_role("option", name="in review").click()
     settle(page)

@@ -177,20 +177,22 @@ def open_run(trace_id: UUID) -> None:
     st.query_params.pop("step", None)
 
 
-def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> AskRequest | None:
-    """Draw the form; returns the request if Ask is pressed, else None."""
+def show_ask_form(
+    services: Services, profiles: Mapping[str, ModelProfile], *, explained: bool = True
+) -> AskRequest | None:
+    """Draw the form, `explained` or with no more than its fields; returns the request if Ask is pressed, else None."""
     places = list_places_to_ask(services)
     if not places:
         st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None
-    question = st.text_area(
-        "Question",
-        key="ask_question",
-        height=68,
-        placeholder="What do you want to know? Ctrl+Enter asks.",
-        persist_state="session",
-    )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
+        question = st.text_area(
+            "Question",
+            key="ask_question",
+            height=68,
+            placeholder="What do you want to know? Ctrl+Enter asks.",
+            persist_state="session",
+        )
         place = _show_select_box("World", list(places), "world", width=130, format_func=places.__getitem__)
         mode = _choose_answer_mode()
         profile = _select_profile(profiles) if mode == MODEL else None
@@ -205,8 +207,9 @@ def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> A
             icon=":material/send:",
             disabled=config.needs_model and not profiles,
         )
-    st.caption(describe_reasoner(config.entry))
-    if not profiles and (config.needs_model or mode == DEMONSTRATION):
+    if explained:
+        st.caption(describe_reasoner(config.entry))
+    if not profiles and (config.needs_model or (explained and mode == DEMONSTRATION)):
         _explain_missing_model(mode)
     if not is_pressed:
         return None

@@ -82,7 +82,7 @@ def _local_time(zone: str) -> str:
 def show_installation(services: Services, person: User) -> None:
     """Draw the database and the worlds with their sizes, the encoder, the contact of live worlds, and the tools."""
     settings = services.settings
-    st.subheader("Storage", anchor=False)
+    st.header("Storage", anchor=False)
     database = services.database
     place = Path(database.url.database or "") if database.is_sqlite else None
     parts = [
@@ -98,7 +98,7 @@ def show_installation(services: Services, person: User) -> None:
     show_table(("part", "place", "size"), parts, key="storage", label="Storage")
     if ADMIN in person.roles:
         _show_backup(services, person)
-    st.subheader("Server", anchor=False)
+    st.header("Server", anchor=False)
     encoder = services.encoder
     offline = "Live worlds answer from their recorded answers only." if settings.offline else ""
     contact = (
@@ -111,7 +111,7 @@ def show_installation(services: Services, person: User) -> None:
         f"**Live worlds:** {escape_markdown(contact)}"
     )
     _show_live_worlds(services)
-    st.subheader("Tools of others", anchor=False)
+    st.header("Tools of others", anchor=False)
     _show_external_tools(services)
 
 
