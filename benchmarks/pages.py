@@ -35,6 +35,8 @@ STEP_COUNT = 5
 MAX_TABS = 3
 """A field that is further away is clicked."""
 TIMEOUT = 60_000
+REACTION_MS = 400
+"""The time in which a person sees where the focus went."""
 # Code that a person's browser optimizes is optimized here too.
 BROWSER_FLAGS = [flag for flag in FLAGS if not flag.startswith("--js-flags")]
 WATCH = """
@@ -226,7 +228,7 @@ def _click_link(page: Page, name: str) -> float:
     timing = page.evaluate_handle(
         "(path) => ({ done: window.__timePage(path) })", f"/{name.lower()}" if name != "Annotate" else ""
     )
-    page.get_by_test_id("stTopNavLink").filter(has_text=re.compile(f"^\\W*{name}$")).click()
+    page.get_by_test_id("stTopNavLink").filter(has_text=re.compile(f"{name}$")).click()
     return float(page.evaluate("(timing) => timing.done", timing))
 
 
@@ -241,10 +243,10 @@ class _Writer:
         """Compose and run a step; returns the milliseconds from Ctrl+Enter until its observation is drawn."""
         self._focus(self.page.get_by_label("Thought", exact=True), "Alt+T")
         self.page.keyboard.type(thought)
-        position = list(BUILT_IN_TOOLS).index(tool) + 1
-        if not self._is_chosen(tool):
-            self.page.keyboard.press(f"Alt+{position}")
-            self.page.wait_for_function(_IS_AT_REST)
+        # The key of the tool also leads to its first empty field.
+        self.page.keyboard.press(f"Alt+{list(BUILT_IN_TOOLS).index(tool) + 1}")
+        self.page.wait_for_function(_IS_AT_REST)
+        self.page.wait_for_timeout(REACTION_MS)
         for name, value in arguments.items():
             self._fill(self._field(f"_arg_{tool}_{name}"), value)
         self.count += 1
@@ -270,9 +272,6 @@ class _Writer:
         """The clicks and keys so far."""
         counts = self.page.evaluate("[window.__watched.clicks, window.__watched.keys]")
         return counts[0], counts[1]
-
-    def _is_chosen(self, tool: str) -> bool:
-        return bool(self.page.locator(f".st-key-tool_{tool} button").first.get_attribute("kind") == "primary")
 
     def _field(self, key: str) -> Locator:
         """The field of the form whose key ends so."""

@@ -45,7 +45,7 @@ def _return(page: Page, showhow: Showhow, picture: Picture) -> None:
     _open(page, showhow, "review", "grace")
     comment = page.locator("[class*='st-key-comment_'] :is(textarea, input)").first
     comment.fill(REASON)
-    comment.press("Tab")
+    comment.blur()
     settle(page)
     picture(page, "3-return")
     page.keyboard.press("Alt+J")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from fiction.family import Family, build_universe_family
 from fiction.generator.world_files import UNIVERSE_FILE
@@ -183,6 +183,7 @@ def show_way(browser: Browser, home: Path) -> None:
 
 def _take_picture(page: Page, name: str) -> None:
     WAY.mkdir(exist_ok=True)
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
     page.wait_for_timeout(600)
     page.screenshot(path=WAY / f"{name}.png")
 
