@@ -81,9 +81,13 @@ def test_questions_over_a_database_go_all_the_way_in_the_browser(page: Page, sho
     page.get_by_label("Question", exact=True).fill("How many customers live in Bern?")
     page.get_by_text("Language model", exact=True).click()
     settle(page)
+    page.get_by_label("Library", exact=True).click()
+    page.get_by_role("option", name="shop:1").click()
+    settle(page)
     page.get_by_role("button", name="Ask", exact=False).last.click()
     expect(page.locator(".conclusion .answer")).to_have_text("2")
     assert "SELECT statements" in model.requests[-1].prompt
+    assert "Which customer spent most?" in model.requests[-1].prompt
     assert "rticle" not in model.requests[-1].prompt
     page.reload()
     settle(page)
