@@ -33,8 +33,6 @@ TRACE_PROJECT = "Five steps"
 RUN_COUNT = 5
 SESSION_COUNT = 20
 STEP_COUNT = 5
-MAX_TABS = 3
-"""A field that is further away is clicked."""
 TIMEOUT = 60_000
 REACTION_MS = 5_000
 """How long a person waits for the focus to go where the key leads."""
@@ -250,7 +248,8 @@ class _Writer:
         with suppress(PlaywrightTimeoutError):
             self.page.wait_for_function(_EMPTY_FIELD_HAS_FOCUS, timeout=REACTION_MS)
         for name, value in arguments.items():
-            self._fill(self._field(f"_arg_{tool}_{name}"), value)
+            # The form's first field stands before the empty one.
+            self._fill(self._field(f"_arg_{tool}_{name}"), value, "Shift+Tab")
         self.count += 1
         self.page.evaluate("window.__watched.started = 0")
         timing = self.page.evaluate_handle("(count) => ({ done: window.__timeStep(count) })", self.count)
@@ -263,9 +262,9 @@ class _Writer:
         """Write the final answer and submit the trace."""
         self.page.keyboard.press("Control+Shift+Enter")
         self.page.get_by_label("Final answer", exact=True).wait_for()
-        self._fill(self._field("_final_answer"), answer)
+        self._fill(self._field("_final_answer"), answer, "Tab", "Tab")
         thought = self.page.get_by_label("Final thought", exact=True)
-        self._focus(thought)
+        self._focus(thought, "Tab")
         self.page.keyboard.type("So it is.")
         self.page.keyboard.press("Control+Enter")
         self.page.get_by_text("Submitted for review.").wait_for()
@@ -279,7 +278,7 @@ class _Writer:
         """The field of the form whose key ends so."""
         return self.page.locator(f".st-key-composer [class*='{key}']").locator("input, textarea")
 
-    def _fill(self, field: Locator, value: Any) -> None:
+    def _fill(self, field: Locator, value: Any, *keys: str) -> None:
         """Leave a value that the form has; click one that an observation shows; type any other."""
         text = ", ".join(value) if isinstance(value, list) else value
         if field.input_value() == text:
@@ -290,17 +289,17 @@ class _Writer:
             self.page.wait_for_function(_IS_AT_REST)
             if field.input_value() == text:
                 return
-        self._focus(field)
+        self._focus(field, *keys)
         if field.input_value():
             self.page.keyboard.press("Control+A")
         self.page.keyboard.type(text)
 
-    def _focus(self, field: Locator, key: str | None = None) -> None:
-        """Put the focus into the field: by its key, by a few tabs, or by a click."""
-        for press in [key] if key else ["Tab"] * MAX_TABS:
+    def _focus(self, field: Locator, *keys: str) -> None:
+        """Put the focus into the field: by these keys, which lead there if it is near, or by a click."""
+        for key in keys:
             if field.evaluate(_HAS_FOCUS):
                 return
-            self.page.keyboard.press(press)
+            self.page.keyboard.press(key)
             self.page.wait_for_timeout(20)
         if not field.evaluate(_HAS_FOCUS):
             field.click()
