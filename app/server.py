@@ -6,10 +6,12 @@ Every response has security headers: pages load nothing from other hosts and are
 import base64
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 
 import streamlit
 import streamlit as st
@@ -30,11 +32,14 @@ from app.services import services
 from app.widgets.autosave import draft_endpoint
 from app.widgets.page_layout import format_sentence
 from db.database import StoreError
+from fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
 from worlds.folder import WorldError
 from worlds.source import SourceError
 
 _INDEX_PAGE = Path(streamlit.__file__).parent / "static" / "index.html"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_BASE_SCRIPT = "<script>window.__streamlit = {BACKEND_BASE_URL: new URL('.', location.href).href}</script>"
+"""Says where the server is. Streamlit would try the path of the page first, and the browser would log the failures."""
 UNEXPECTED_ERROR = "Something went wrong on this page. Reload it; the server's log has the details."
 _log = logging.getLogger(__name__)
 
@@ -68,8 +73,45 @@ def security_headers() -> Mapping[str, str]:
 
 def _hash_inline_scripts() -> list[str]:
     """The sources that allow the inline scripts of Streamlit's page, and no other inline script."""
-    scripts = _INLINE_SCRIPT.findall(_INDEX_PAGE.read_text(encoding="utf-8"))
+    scripts = _INLINE_SCRIPT.findall(_add_base_script(_INDEX_PAGE.read_text(encoding="utf-8")))
     return [f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
+
+
+def _add_base_script(page: str) -> str:
+    return page.replace("<script", f"{_BASE_SCRIPT}<script", 1)
+
+
+class BaseScriptMiddleware:
+    """Adds the script with the server's address to Streamlit's page, and leaves all other responses as they are."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; the response is Streamlit's page if it is HTML with its script."""
+        if scope["type"] != "http" or scope["path"].startswith(("/_stcore", "/static", "/media")):
+            await self._app(scope, receive, send)
+            return
+        # A compressed page could not be changed.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+        start: Message = {}
+        body = bytearray()
+
+        async def send_changed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            body.extend(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            if "text/html" in MutableHeaders(raw=start["headers"]).get("content-type", "") and body:
+                changed = _add_base_script(body.decode()).encode()
+                MutableHeaders(raw=start["headers"])["content-length"] = str(len(changed))
+                body[:] = changed
+            await send(start)
+            await send({"type": "http.response.body", "body": bytes(body)})
+
+        await self._app({**scope, "headers": headers}, receive, send_changed)
 
 
 class SecurityHeadersMiddleware:
@@ -111,13 +153,33 @@ def show_script_error(error: Exception) -> bool:
     return True
 
 
+def load_encoder(encoder: SentenceEncoder) -> None:
+    """Load the encoder's model; one that cannot be loaded is reported by each step that needs it."""
+    try:
+        encoder(["?"])
+    except EncoderUnavailable as error:
+        _log.warning("%s", error)
+
+
+@asynccontextmanager
+async def load_while_serving(_app: App) -> AsyncIterator[None]:
+    """Load the encoder in the background, so that the first step that needs it does not wait."""
+    Thread(target=load_encoder, args=(services().encoder,), name="load encoder", daemon=True).start()
+    yield
+
+
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
     # running main.py, until a visitor has opened the first page.
     Path(__file__).parent / "pages" / "main.py",
     on_script_error=show_script_error,
+    lifespan=load_while_serving,
     # The headers come first, so that every other response has them too.
-    middleware=[Middleware(SecurityHeadersMiddleware), Middleware(CapacityMiddleware)],
+    middleware=[
+        Middleware(SecurityHeadersMiddleware),
+        Middleware(BaseScriptMiddleware),
+        Middleware(CapacityMiddleware),
+    ],
     exception_handlers={Exception: report_failure},
     routes=[
         Route("/healthz", healthz),

@@ -5,17 +5,28 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ForeignKey, func, select
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
-from db.models import SPAN_SKILL, Judgement, Library, LibraryItem, Project, Question, Step, Trace, User
+from db.models import SPAN_SKILL, Judgement, Library, Project, Question, Step, Trace, User
 from db.serialization import insert_rows
+from db.types import Base
 from db.users import ADMIN, REVIEWER, require_role
 from folder_names import explain_refused_name, shorten_name
 
 PEOPLE, MODELS = "people", "models"
 HUMAN = "human"
+
+
+class LibraryItem(Base):
+    """The position of a demonstration in a library version."""
+
+    __tablename__ = "library_item"
+
+    library_id: Mapped[UUID] = mapped_column(ForeignKey("library.id"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

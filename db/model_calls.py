@@ -21,12 +21,23 @@ from uuid import UUID
 
 from sqlalchemy import Select, Table, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
-from db.models import UNFINISHED_ENDINGS, Edit, ModelCall, PromptMessage, Step, Trace
+from db.models import UNFINISHED_ENDINGS, Edit, ModelCall, Step, Trace
 from db.serialization import insert_row
-from db.types import dump_json, utc_now
+from db.types import Base, dump_json, utc_now
+
+
+class PromptMessage(Base):
+    """A piece of a message that was sent to a model; equal pieces of several prompts are stored once."""
+
+    __tablename__ = "prompt_message"
+
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    """SHA-256 of the content in hexadecimal."""
+    content: Mapped[str]
+
 
 PIECE_CHARACTERS = 4096
 """Messages are stored in pieces of this length, so that a message that grows from call to call shares its beginning."""

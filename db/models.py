@@ -1,4 +1,4 @@
-"""The tables of Showhow as dataclasses that SQLAlchemy stores; more are in db/drafts.py and db/leases.py.
+"""The tables of Showhow as dataclasses that SQLAlchemy stores; others stand in the modules that alone use them.
 
 Project 1-n Question 1-n Trace 1-n Step 1-n Edit
 Question 1-n Assignment n-1 User; Trace 1-n Judgement n-1 User; Trace 1-1 Draft
@@ -334,16 +334,6 @@ class Score(Base):
     scored_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
-class PromptMessage(Base):
-    """A piece of a message that was sent to a model; equal pieces of several prompts are stored once."""
-
-    __tablename__ = "prompt_message"
-
-    hash: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of the content in hexadecimal."""
-    content: Mapped[str]
-
-
 class ModelCall(Base):
     """One request to a language model: committed before it is sent, completed before its reply is used."""
 
@@ -392,6 +382,18 @@ class Edit(Base):
     editor_id: Mapped[UUID | None] = mapped_column(ForeignKey("user.id"), default=None)
     at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
+
+
+class Draft(Base):
+    """The step or answer that a person is typing in a trace, before it is run or submitted."""
+
+    __tablename__ = "draft"
+
+    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), primary_key=True)
+    content: Mapped[dict[str, Any]]
+    page_number: Mapped[int] = mapped_column(default=0, server_default="0")
+    """The number of the page that stored it; a page with a lower number does not replace it."""
+    saved_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Assignment(Base):
@@ -443,13 +445,3 @@ class Library(Base):
     card: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     frozen_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
-
-
-class LibraryItem(Base):
-    """The position of a demonstration in a library version."""
-
-    __tablename__ = "library_item"
-
-    library_id: Mapped[UUID] = mapped_column(ForeignKey("library.id"), primary_key=True)
-    position: Mapped[int] = mapped_column(primary_key=True)
-    trace_id: Mapped[UUID] = mapped_column(ForeignKey("trace.id"), index=True)

@@ -167,6 +167,10 @@ def get_project(session: Session, name: str) -> Project:
     return project
 
 
+ASKED_IN = "Asked in "
+"""The beginning of the name of a project that collects what is asked in another one."""
+
+
 def asked_questions_project(session: Session, world: str, asked_in: str | None = None) -> Project:
     """The project of questions that people ask of a world, or with the tools and task of the project `asked_in`.
 
@@ -179,7 +183,7 @@ def asked_questions_project(session: Session, world: str, asked_in: str | None =
         return stored if stored is not None and stored.world == world else Project(name=name, world=world)
     source = get_project(session, asked_in)
     return Project(
-        name=f"Asked in {source.name}",
+        name=f"{ASKED_IN}{source.name}",
         world=source.world,
         tools=list(source.tools),
         instruction=source.instruction,

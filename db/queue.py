@@ -11,8 +11,7 @@ from sqlalchemy import Case, ColumnElement, case, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
-from db.drafts import Draft
-from db.models import Assignment, Judgement, ModelCall, Project, Question, Step, Trace, User
+from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
 from db.types import utc_now
@@ -21,17 +20,19 @@ from db.users import require_role
 
 @dataclass(frozen=True, slots=True)
 class ProjectProgress:
-    """The progress of a project: `done` of `total` questions, and the numbers that a person completed and skipped."""
+    """The progress of a project: `done` of `total` questions, and the numbers of a person and of the others."""
 
     done: int
     total: int
     completed_by_user: int
     skipped: int
+    held: int
+    """The questions that are not done and that others have reserved now."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTrace:
-    """A draft or returned trace in a person's queue."""
+    """A trace in a person's list of work."""
 
     trace: Trace
     question: Question
@@ -69,6 +70,18 @@ def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> l
     for trace, question, comment in rows:
         returned.setdefault(trace.id, OpenTrace(trace, question, comment or ""))
     return list(returned.values())
+
+
+def list_completed_traces(session: Session, project_id: UUID, user_id: UUID, status: str) -> list[OpenTrace]:
+    """List the person's traces with that status, the one submitted last first."""
+    rows = session.execute(
+        select(Trace, Question)
+        .join(Question, Question.id == Trace.question_id)
+        .where(Trace.author_id == user_id, Trace.status == status, Question.project_id == project_id)
+        .order_by(Trace.submitted_at.desc(), Trace.id.desc())
+        .limit(50)
+    )
+    return [OpenTrace(trace, question) for trace, question in rows]
 
 
 def next_question(
@@ -224,7 +237,14 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .join(Question, Question.id == Assignment.question_id)
         .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
     )
-    return ProjectProgress(done=done, total=total, completed_by_user=completed_by_user or 0, skipped=skipped or 0)
+    held = session.scalar(
+        select(func.count(Assignment.question_id.distinct()))
+        .join(Question, Question.id == Assignment.question_id)
+        .join(Project, Project.id == Question.project_id)
+        .where(Question.project_id == project_id, Question.completed < Project.overlap)
+        .where(Assignment.user_id != user_id, Assignment.state == "open", Assignment.until > utc_now())
+    )
+    return ProjectProgress(done, total, completed_by_user or 0, skipped or 0, held or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +308,8 @@ def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
     """Count the project's questions by state."""
     reached = _reached_state()
     counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
-    by_state = dict(session.execute(counts).tuples().all())
-    return {state: by_state.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
+    stored = dict(session.execute(counts).tuples().all())
+    return {state: stored.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
 
 
 def _reached_state() -> Case[str]:

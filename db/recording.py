@@ -2,27 +2,31 @@
 
 `seen` is the version of the trace that the caller last read. If the trace was changed since, Conflict is raised: two
 tabs cannot overwrite each other. Each change adds one to the version. Replaced values are stored as an Edit.
+
+The step or answer that a person is typing is stored as a draft, before it is run or submitted. Each page that can store
+a draft has a number, so that a newer page wins over an older one whatever the clocks of browser and server say. The
+database has the highest number of a page that stored a draft; looking stores nothing.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Table, bindparam, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Table, bindparam, delete, func, select, update
+from sqlalchemy.orm import Mapped, Session, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
-from db.drafts import delete_draft
 from db.model_calls import link_model_calls
-from db.models import Edit, Project, Question, Step, Trace
+from db.models import Draft, Edit, Project, Question, Step, Trace
 from db.projects import AnswerFormat, complete_assignment, reserve_question, update_completed_count
 from db.serialization import insert_row
 from db.traces import increment_version, lock_draft, lock_step, raise_run_version, record_edit, require_author
-from db.types import id_after, seconds_since, utc_now
+from db.types import Base, id_after, seconds_since, utc_now
 from db.users import require_role
 
 
@@ -157,7 +161,7 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
         link_model_calls(session, step)
     if trace.author_id is not None:
         reserve_question(session, trace.question_id, trace.author_id)
-        delete_draft(session, trace_id)
+        _delete_draft(session, trace_id)
     increment_version(trace)
     session.flush()
     return step
@@ -274,9 +278,9 @@ def edit_thought(session: Session, step_id: UUID, thought: str, *, seen: int, by
     return step
 
 
-def rate_step(session: Session, step_id: UUID, rating: int, *, seen: int, by: UUID) -> Step:
+def rate_step(session: Session, step_id: UUID, rating: int | None, *, seen: int, by: UUID) -> Step:
     """Rate the step's observation from 1 to 5."""
-    if not 1 <= rating <= 5:
+    if rating is not None and not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     increment_version(lock_draft(session, step.trace_id, seen, by))
@@ -350,7 +354,7 @@ def submit_trace(session: Session, trace_id: UUID, answers: TraceAnswers, *, see
     active_seconds = [step.active_seconds for step in steps if step.active_seconds is not None]
     trace.active_seconds = sum(active_seconds) if active_seconds else None
     session.add(Edit(trace_id=trace_id, action="status", before={"status": "draft"}, editor_id=by))
-    delete_draft(session, trace_id)
+    _delete_draft(session, trace_id)
     session.flush()
     if trace.author_id is not None:
         complete_assignment(session, trace.question_id, trace.author_id)
@@ -388,3 +392,57 @@ def _check_parent(session: Session, trace_id: UUID, parent_id: UUID) -> None:
     parent = session.get(Step, parent_id)
     if parent is None or parent.trace_id != trace_id or parent.removed_at is not None:
         raise Conflict(f"the parent step {parent_id} is not in this trace, or was undone; look at the newer state")
+
+
+def _delete_draft(session: Session, trace_id: UUID) -> None:
+    session.execute(delete(Draft).where(Draft.trace_id == trace_id))
+
+
+class PageCounter(Base):
+    """One row: the highest number of a page that stored a draft. It orders drafts, since clocks may be set back."""
+
+    __tablename__ = "page_counter"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=1)
+    value: Mapped[int] = mapped_column(default=0)
+
+
+class PageNumbers:
+    """The numbers of the pages that a process opens."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._last = 0
+
+    def next(self, session: Session) -> int:
+        """Return a number that is higher than those of the pages opened here before and of all that stored a draft."""
+        stored = session.scalar(select(PageCounter.value)) or 0
+        with self._lock:
+            self._last = max(self._last, stored) + 1
+            return self._last
+
+
+def save_draft(session: Session, trace_id: UUID, content: dict[str, Any], *, by: UUID, page_number: int = 0) -> Draft:
+    """Store `content` as the draft of the author's trace; Conflict if the stored one comes from a newer page."""
+    trace = session.get(Trace, trace_id)
+    if trace is None:
+        raise RowNotFound("this trace no longer exists; go back to the queue")
+    require_author(session, trace, by)
+    if trace.status != "draft":
+        raise Conflict(f"this trace is {trace.status} and cannot be changed any more; reload the page")
+    session.execute(update(PageCounter).where(PageCounter.value < page_number).values(value=page_number))
+    draft = session.get(Draft, trace_id)
+    if draft is None:
+        draft = Draft(trace_id=trace_id, content=content, page_number=page_number)
+        session.add(draft)
+        return draft
+    if draft.page_number > page_number:
+        raise Conflict("this trace is open in a newer tab, which stores the text; continue there")
+    draft.content, draft.page_number, draft.saved_at = content, page_number, utc_now()
+    seconds_since(draft.saved_at)  # counts from now on, whatever happens to the clock of the machine
+    return draft
+
+
+def find_draft(session: Session, trace_id: UUID) -> Draft | None:
+    """Find the draft of the trace."""
+    return session.get(Draft, trace_id)

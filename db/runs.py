@@ -201,9 +201,9 @@ def reopen_run_trace(session: Session, trace_id: UUID) -> Trace:
     return trace
 
 
-def rate_run_step(session: Session, step_id: UUID, rating: int, *, by: UUID) -> Step:
-    """Rate the observation of a step of a run's trace from 1 to 5, during or after the run."""
-    if not 1 <= rating <= 5:
+def rate_run_step(session: Session, step_id: UUID, rating: int | None, *, by: UUID) -> Step:
+    """Rate the observation of a step of a run's trace from 1 to 5, during or after the run; None removes the rating."""
+    if rating is not None and not 1 <= rating <= 5:
         raise Conflict(f"a rating is a whole number from 1 to 5, not {rating}")
     step, _ = lock_step(session, step_id)
     if session.scalar(select(Trace.run_id).where(Trace.id == step.trace_id)) is None:
@@ -275,12 +275,25 @@ class RunTraceSummary(NamedTuple):
     started_at: datetime
     ending: str | None
     final_answer: str | None
+    configuration: dict[str, Any]
+
+    @property
+    def asked_by(self) -> str | None:
+        """The name of the person who asked on a page; None for a question of the command line."""
+        return self.configuration.get("asked_by")
 
 
 def list_latest_traces(session: Session, name: str, *, limit: int = 20) -> list[RunTraceSummary]:
     """List the latest traces of runs with this name, by start time."""
     columns = select(
-        Trace.id, Question.text, Run.world, Trace.reasoner, Trace.started_at, Trace.ending, Trace.final_answer
+        Trace.id,
+        Question.text,
+        Run.world,
+        Trace.reasoner,
+        Trace.started_at,
+        Trace.ending,
+        Trace.final_answer,
+        Trace.configuration,
     )
     joined = columns.join(Run, Run.id == Trace.run_id).join(Question, Question.id == Trace.question_id)
     rows = joined.where(Run.name == name).order_by(Run.started_at.desc(), Trace.id.desc()).limit(limit)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import NoneType
 from typing import Any
 from uuid import UUID
@@ -115,3 +116,71 @@ def _is_valid_origin(origin: Any) -> bool:
             return all(isinstance(part, dict) and _is_valid_origin(part.get("origin")) for part in parts)
         case _:
             return False
+
+
+@dataclass(frozen=True, slots=True)
+class TraceChange:
+    """An event in the history of a trace: who did what, when and at which step, with the texts before and after."""
+
+    at: datetime
+    who: str
+    action: str
+    position: int | None = None
+    before: str = ""
+    after: str = ""
+
+
+def list_changes(record: TraceRecord) -> list[TraceChange]:
+    """The history of the trace, the oldest event first; steps that a fork copied belong to the parent's history."""
+    return sorted(_find_changes(record), key=lambda change: change.at)
+
+
+def _find_changes(record: TraceRecord) -> Iterator[TraceChange]:
+    trace = record.trace
+    author = record.author or trace.reasoner
+    begun = "began the trace" if trace.parent_id is None else f"forked another trace at step {trace.parent_position}"
+    yield TraceChange(trace.started_at, author, begun)
+    steps = {step.id: step for step in (*record.steps, *record.removed)}
+    restarts = {edit.step_id: edit for edit in reversed(record.edits) if edit.action == "run again"}
+    for step in steps.values():
+        if step.started_at >= trace.started_at or step.id in restarts:
+            first = restarts.get(step.id)
+            result = first.before if first else {"observation": step.observation, "error": step.error}
+            action = f"ran {step.tool}" if step.tool else "wrote the step"
+            began = datetime.fromisoformat(first.before["started_at"]) if first else step.started_at
+            yield TraceChange(began, author, action, step.position, after=_describe_result(result))
+    yield from _find_edits(record, steps)
+    for judgement in record.judgements:
+        judge = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "a model"
+        judged = steps[judgement.step_id].position if judgement.step_id in steps else None
+        is_decision = judgement.aspect == "approval"
+        action = {"approved": "approved", "rejected": "returned"}[judgement.value] if is_decision else judgement.value
+        yield TraceChange(judgement.created_at, judge, action, judged, after=judgement.comment)
+
+
+def _find_edits(record: TraceRecord, steps: dict[UUID, Step]) -> Iterator[TraceChange]:
+    """Edits with the values that each of them wrote: what a later edit replaced, else what is stored."""
+    replaced: dict[tuple[UUID | None, str], Any] = {}
+    decided = {judgement.value for judgement in record.judgements if judgement.aspect == "approval"}
+    for edit in reversed(record.edits):
+        step = steps.get(edit.step_id) if edit.step_id else None
+        stored = step if step is not None else record.trace
+        written = {name: replaced.get((edit.step_id, name), getattr(stored, name, None)) for name in edit.before}
+        replaced |= {(edit.step_id, name): value for name, value in edit.before.items()}
+        who = record.people.get(edit.editor_id, "?") if edit.editor_id else record.trace.reasoner
+        position = step.position if step is not None else None
+        match edit.action:
+            case "undo" | "redo":
+                yield TraceChange(edit.at, who, f"{edit.action} of the step", position)
+            case "run again":
+                before, after = _describe_result(edit.before), _describe_result(written)
+                yield TraceChange(edit.at, who, "ran the step again", position, before, after)
+            case "status" if written["status"] in decided:
+                continue  # the judgement tells it, with the reviewer's comment
+            case _:
+                before, after = (", ".join(str(value) for value in part.values()) for part in (edit.before, written))
+                yield TraceChange(edit.at, who, f"changed the {edit.action}", position, before, after)
+
+
+def _describe_result(result: dict[str, Any]) -> str:
+    return str(result.get("error") or result.get("observation") or "")

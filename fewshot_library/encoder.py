@@ -1,21 +1,22 @@
-"""Sentence embeddings by a sentence-transformers model, loaded with the first text, and stored ones of a version."""
+"""Sentence embeddings by a model that is loaded with the first text, and stored ones of a version."""
 
+import gc
 import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from threading import Condition
-from typing import Any
+from typing import Protocol
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
-from worlds.garbage_collection import freeze_loaded_objects
 from worlds.source import SourceUnavailable
 
 BUNDLED_MODEL = "all-MiniLM-L6-v2"
@@ -25,6 +26,7 @@ CACHED_TEXTS = 4096
 MAX_BATCH_TEXTS = 64
 """The maximum number of texts of several callers in one batch; a longer list is encoded alone."""
 SMALL_MACHINE_CORES = 4
+EmbeddingMatrix = npt.NDArray[np.float32]
 
 
 class EncoderUnavailable(SourceUnavailable):
@@ -48,7 +50,7 @@ class SentenceEncoder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._model: Any = None
+        self._model: SentenceModel | None = None
         self._turn = Condition()
         self._waiting: list[_EncodingRequest] = []
         self._encoding = False
@@ -67,7 +69,7 @@ class SentenceEncoder:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the model is in memory; loading it takes seconds."""
+        """Whether the model is in memory; loading another one than the bundled one takes seconds."""
         return self._model is not None
 
     def _wait_for_rows(self, request: _EncodingRequest) -> None:
@@ -112,14 +114,10 @@ class SentenceEncoder:
     def _encode_texts(self, texts: list[str]) -> dict[str, np.ndarray]:
         if self._model is None:
             self._model = load_model(self.name)
-            freeze_loaded_objects("torch")
-        if not texts:
-            return {}
-        rows: np.ndarray = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        return dict(zip(texts, rows.astype(np.float32, copy=False), strict=True))
+        return dict(zip(texts, self._model.encode(texts), strict=True)) if texts else {}
 
     def _dimensions(self) -> int:
-        return int(self._model.get_embedding_dimension())
+        return 0 if self._model is None else self._model.dimensions
 
     def _cache_rows(self, rows: dict[str, np.ndarray], texts: Sequence[str]) -> None:
         for text in texts:
@@ -131,27 +129,72 @@ class SentenceEncoder:
             self._cache.popitem(last=False)
 
 
-def load_model(name: str) -> Any:
-    """Load the SentenceTransformer of this name; the bundled one is loaded without network access."""
-    source = str(bundled_model_folder()) if name == BUNDLED_MODEL else name
-    # Importing these takes seconds and hundreds of megabytes.
-    import torch  # noqa: PLC0415 - see above
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - see above
-    from transformers.utils import logging  # noqa: PLC0415 - see above
+class SentenceModel(Protocol):
+    """A loaded model of sentences."""
 
-    if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
-        # With two threads, a query is fifty times slower while another process holds a core.
-        torch.set_num_threads(1)
-    # The progress bar of loading would appear in the output of the command line.
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+    @property
+    def dimensions(self) -> int:
+        """The length of a row."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> EmbeddingMatrix:
+        """Return one row of unit length per text, shape (len(texts), dimensions)."""
+        ...
+
+
+class TorchSentenceModel:
+    """A model that sentence-transformers runs; its import takes five seconds of CPU and hundreds of megabytes."""
+
+    def __init__(self, name: str) -> None:
+        import torch  # noqa: PLC0415 - see above
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - see above
+        from transformers.utils import logging  # noqa: PLC0415 - see above
+
+        if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
+            torch.set_num_threads(1)
+        # The progress bar of loading would appear in the output of the command line.
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+        self._model = SentenceTransformer(name, device="cpu")
+        # A full collection would scan a million permanent objects, and stop every thread for half a second.
+        gc.freeze()
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a row."""
+        return int(self._model.get_embedding_dimension() or 0)
+
+    def encode(self, texts: Sequence[str]) -> EmbeddingMatrix:
+        """Return one row of unit length per text, shape (len(texts), dimensions)."""
+        rows: np.ndarray = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        return rows.astype(np.float32, copy=False)
+
+
+def load_model(name: str) -> SentenceModel:
+    """Load the model of this name, or in this folder: without torch if it is a BERT, such as the bundled one."""
     try:
-        return SentenceTransformer(source, device="cpu", local_files_only=name == BUNDLED_MODEL)
+        folder = bundled_model_folder() if name == BUNDLED_MODEL else Path(name)
+        return (_load_bert(folder) if folder.is_dir() else None) or TorchSentenceModel(name)
     except (OSError, ValueError, RuntimeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EncoderUnavailable(
             f"The encoder {name} cannot be loaded ({reason}); set SHOWHOW_ENCODER to a folder or a name that "
             f"sentence-transformers knows, or unset it for {BUNDLED_MODEL}."
         ) from error
+
+
+def _load_bert(folder: Path) -> SentenceModel | None:
+    """Load the BERT in that folder; None if it holds another kind of model."""
+    # Importing these takes 0.2 s.
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - see above
+
+    from fewshot_library.bert import BertSentenceEncoder, UnsupportedModel  # noqa: PLC0415 - see above
+
+    if (os.cpu_count() or 1) <= SMALL_MACHINE_CORES:
+        # With two threads, a query is many times slower while another process holds a core.
+        threadpool_limits(limits=1, user_api="blas")
+    with suppress(UnsupportedModel):
+        return BertSentenceEncoder(folder)
+    return None
 
 
 def bundled_model_folder() -> Path:
@@ -186,7 +229,6 @@ def _file_sha256(path: Path, _size: int, _changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-EmbeddingMatrix = npt.NDArray[np.float32]
 TextEncoding = Callable[[Sequence[str]], EmbeddingMatrix]
 _ENCODING_BATCH_SIZE = 4096
 """The texts encoded at once; bounds the memory."""

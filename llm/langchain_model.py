@@ -1,5 +1,6 @@
 """LangChain's chat models as ChatModel; imported with the first request, since LangChain takes a second to import."""
 
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +42,6 @@ from llm.types import (
     parse_finish_reason,
 )
 from llm.usage import Usage
-from worlds.garbage_collection import freeze_loaded_objects
 
 ResultT = TypeVar("ResultT")
 
@@ -154,6 +154,12 @@ class LangChainModel:
         raise error
 
 
+@cache
+def _freeze_loaded_objects() -> None:
+    """Exclude LangChain from garbage collection, once; a full collection would stop every thread for half a second."""
+    gc.freeze()
+
+
 def load_model(profile: ModelProfile) -> LangChainModel:
     """Load the model of a profile: from an OpenAI-compatible server if there is a base_url, else from its provider.
 
@@ -173,7 +179,7 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         first_line = str(error).split("\n", 1)[0]
         failure = ChatUnavailable(f"The model {name!r} of the profile {profile.name} cannot be set up: {first_line}")
     else:
-        freeze_loaded_objects("langchain")
+        _freeze_loaded_objects()
         address = httpx2.URL(base_url).netloc.decode() if base_url else name
         key_variable = profile.key_variable or (
             "the variable that SHOWHOW_MODEL_KEY_VARIABLE names" if base_url else ""

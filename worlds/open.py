@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def open_world(
 
         return open_live_world(
             folder,
-            _parse_description(_read_world_file(folder / WORLD_FILE), WORLD_FILE),
+            _parse_description(_read_world_file(folder / WORLD_FILE)[0], WORLD_FILE),
             access,
             environ or {},
             metadata,
@@ -93,13 +94,9 @@ def read_world_metadata(worlds: Path, name: str) -> dict[str, Any]:
     if not file.is_file():
         names = ", ".join(list_world_names(worlds)) or "none yet"
         raise WorldNotFound(f"There is no world {name!r}; there are: {names}. `showhow world import` makes one.")
-    toml = _read_world_file(file)
-    try:
-        metadata = tomllib.loads(toml)
-    except ValueError as error:
-        raise WorldError(f"{file} cannot be read ({error}); import the world again with --replace.") from error
+    toml, metadata = _read_world_file(file)
     if metadata.get("kind") != LIVE_KIND:
-        return metadata
+        return dict(metadata)
     built = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
     return {"name": name, **_parse_description(toml, str(file)).metadata, "built": built}
 
@@ -116,11 +113,26 @@ def _parse_description(toml: str, origin: str) -> "LiveWorldConfig":
     return parse_live_config(toml, origin)
 
 
-def _read_world_file(file: Path) -> str:
+def _read_world_file(file: Path) -> tuple[str, dict[str, Any]]:
+    """The text of world.toml and its values, kept until the file changes: pages read them with each step."""
     try:
-        return file.read_text(encoding="utf-8")
+        state = file.stat()
+    except OSError as error:
+        raise _unreadable(file, error) from error
+    return _read_file_version(file, (state.st_ino, state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(maxsize=256)
+def _read_file_version(file: Path, _version: tuple[int, int, int]) -> tuple[str, dict[str, Any]]:
+    try:
+        toml = file.read_text(encoding="utf-8")
+        return toml, tomllib.loads(toml)
     except (OSError, ValueError) as error:
-        raise WorldError(f"{file} cannot be read ({error}); import the world again with --replace.") from error
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: Path, error: Exception) -> WorldError:
+    return WorldError(f"{file} cannot be read ({error}); import the world again with --replace.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,9 @@ from app.cli.options import (
     with_selection_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
-from app.cli.traces import emit_losses
+from app.cli.traces import build_export, emit_losses
 from app.progress import print_count
 from app.services import services
-from app.trace_export import build_export
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
 from db.projects import list_question_kinds
 from db.traces import load_traces

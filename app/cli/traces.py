@@ -1,7 +1,8 @@
 """`showhow traces import | export | list | show | replay`."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,18 +14,27 @@ import typer
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.progress import print_count, print_progress
 from app.services import services
-from app.trace_export import build_export
-from db.database import StoreError
+from db.database import RowNotFound, StoreError
 from db.libraries import DemonstrationFilter
 from db.merge import MergeOutcome, merge_trace
 from db.projects import find_project
 from db.serialization import to_json_fields
-from db.trace_record import TRACE_STATUSES, TraceRecord
+from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import iterate_traces, list_trace_summaries, load_trace
 from evaluation.demonstration_reruns import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
 from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
-from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, RecordRemark, RefusedRecord
+from fewshot_library.formats.format import (
+    ExportLosses,
+    FormatError,
+    ReadResult,
+    RecordRemark,
+    RefusedRecord,
+    TraceExport,
+)
+from fewshot_library.formats.showhow import record_to_json
+from tools.registry import ToolRegistry
+from tools.tool import Tool
 
 MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that are printed; --json prints all."""
@@ -225,7 +235,12 @@ def list_(
 
 
 @app.command()
-def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_json: AsJson = False) -> None:
+def show(
+    trace: Annotated[str, typer.Argument(help="The trace's id.")],
+    *,
+    history: Annotated[bool, typer.Option("--history", help="Also list who changed what, and when.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Show one trace from the question to the answer."""
     trace_id = _parse_trace_id(trace)
     with services().database.read() as session:
@@ -237,7 +252,19 @@ def show(trace: Annotated[str, typer.Argument(help="The trace's id.")], *, as_js
         "trace": to_json_fields(record.trace),
         "steps": [to_json_fields(step) for step in record.steps],
     }
-    emit(value, "\n".join(format_trace(record)), as_json=as_json)
+    lines = [*format_trace(record)]
+    if history:
+        changes = list_changes(record)
+        value["history"] = [{**asdict(change), "at": change.at.isoformat()} for change in changes]
+        lines += ["", *(_format_change(change) for change in changes)]
+    emit(value, "\n".join(lines), as_json=as_json)
+
+
+def _format_change(change: TraceChange) -> str:
+    """Format an event in one line."""
+    step = f", step {change.position}" if change.position is not None else ""
+    texts = " -> ".join(" ".join(text.split()) for text in (change.before, change.after) if text)
+    return f"{change.at:%Y-%m-%d %H:%M:%S}  {change.who} {change.action}{step}{f': {texts}' if texts else ''}"
 
 
 def format_trace(record: TraceRecord) -> Iterator[str]:
@@ -265,3 +292,49 @@ def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
         "refused": [asdict(record) for record in losses.refused],
     }
     emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
+
+
+def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRecord]) -> TraceExport:
+    """Build the input of a format's writer; the session must stay open while it writes."""
+    return TraceExport(
+        records,
+        tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
+        offered_tools=tuple(tool.name for tool in registry.available_tools(None)),
+        find_trace=partial(_find_trace, session),
+    )
+
+
+def _chat_function(tool: Tool) -> dict[str, Any]:
+    """The tool's definition in the format of chat models."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+    }
+
+
+def _find_trace(session: Any, trace_id: UUID) -> TraceRecord | None:
+    try:
+        return load_trace(session, trace_id)
+    except RowNotFound:
+        return None
+
+
+def format_trace_json(record: TraceRecord) -> str:
+    """The trace as one JSON object, which `showhow traces import` reads."""
+    return json.dumps(record_to_json(record), ensure_ascii=False, indent=2)
+
+
+def format_trace_markdown(record: TraceRecord) -> str:
+    """The trace as Markdown for people: question, steps with their observations, answer."""
+    parts = [f"# {record.question.text}"]
+    for step in record.steps:
+        arguments = ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in step.arguments.items()
+        )
+        action = f"`{step.tool}({arguments})`" if step.tool else ""
+        observation = step.error or step.observation or ""
+        quoted = "\n".join(f"> {line}" for line in observation.splitlines())
+        parts += [f"## Step {step.position}", *filter(None, (step.thought, action, quoted))]
+    if record.trace.final_answer:
+        parts += ["## Answer", record.trace.final_answer]
+    return "\n\n".join(parts) + "\n"

@@ -12,7 +12,11 @@ import streamlit as st
 from app.services import services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
+from app.widgets.queue import show_product_header
+from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
+from db.models import User
+from fewshot_library.encoder import SentenceEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ PAGES = (
             "Alt+X": "Fix your returned work in a new draft",
             "Alt+K": "Skip the question",
             "Alt+G": "Guidelines",
-            "Alt+Q": "My queue",
+            "Alt+Q": "My work",
+            "Alt+H": "History of the trace",
         },
     ),
     PageEntry(
@@ -75,6 +80,7 @@ PAGES = (
             "Alt+A": "Approve the trace",
             "Alt+J": "Return the trace to its author",
             "Alt+N": "Open the next trace without a decision",
+            "Alt+H": "History of the trace",
         },
     ),
     PageEntry(
@@ -135,14 +141,21 @@ PAGES = (
         "settings",
         "Settings",
         ":material/settings:",
-        shortcuts={"Alt+N": "Add a model profile", "Alt+V": "Test the connection", "Ctrl+Enter": "Save the profile"},
+        shortcuts={
+            "Alt+1 … Alt+3": "Choose the view of the settings",
+            "Alt+N": "Add a model profile",
+            "Alt+V": "Test the connection",
+            "Ctrl+Enter": "Save the profile",
+            "Alt+U": "Back up now",
+        },
     ),
 )
 """The pages in the order of the navigation; the first one opens by default."""
+ENCODER_NOTICE = "The encoder is loading in the background. Steps that rank sentences wait for it, once."
 
 
 def shortcuts_of(name: str) -> Mapping[str, str]:
-    """Return the shortcuts of the page with that name, for `show_shortcuts_button`."""
+    """Return the shortcuts of the page with that name, for its sheet."""
     return next(entry.shortcuts for entry in PAGES if entry.name == name)
 
 
@@ -151,9 +164,25 @@ def list_pages(roles: Iterable[str], entries: Sequence[PageEntry] = PAGES) -> li
     return [entry for entry in entries if not entry.roles or entry.roles & set(roles)]
 
 
+def announce_encoder(encoder: SentenceEncoder) -> None:
+    """Say once in a session that the encoder is still loading; some models take seconds."""
+    if not encoder.is_loaded and not st.session_state.setdefault("encoder_announced", False):
+        st.session_state["encoder_announced"] = True
+        st.toast(ENCODER_NOTICE, icon=":material/hourglass_top:")
+
+
+def open_page(name: str, person: User) -> None:
+    """Open the page of that name, unless the person may not see it."""
+    entry = next((entry for entry in list_pages(person.roles) if entry.name == name), None)
+    if entry is not None:
+        kept = {key: st.query_params[key] for key in ("you", "project") if key in st.query_params}
+        st.switch_page(entry.script, query_params=kept)
+
+
 def show_navigation() -> None:
     """Draw the navigation and run the selected page."""
-    st.set_page_config(page_title="Showhow", page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
+    st.set_page_config(page_icon=str(STATIC_FOLDER / "icon.svg"), layout="wide")
+    st.logo(STATIC_FOLDER / "logo.svg")
     apply_style_sheet()
     release_removed_widgets()
     database = services().database
@@ -170,11 +199,18 @@ def show_navigation() -> None:
         for entry in list_pages(person.roles)
     ]
     page = st.navigation(pages, position="top" if confirmed else "hidden")
+    st.set_page_config(page_title=f"{page.title} · Showhow" if confirmed else "Showhow")
     if confirmed:
+        announce_encoder(services().encoder)
+        # The first page has the root as its path.
+        show_product_header(database, person, shortcuts_of(page.url_path or PAGES[0].name))
+        if (name := show_tour(database, person)) is not None:
+            open_page(name, person)
         page.run()
     else:
         ask_for_confirmation(person.name)
-    listen_for_keys(confirmation_cookie(person.name) if confirmed else None)
+    cookies = {TOUR_COOKIE: "ended"} if is_tour_ended() else {}
+    listen_for_keys(cookies | ({confirmation_cookie(person.name): "1"} if confirmed else {}))
 
 
 # Streamlit runs this file as a script; tests import it.

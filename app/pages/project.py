@@ -15,14 +15,13 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.cli.traces import TraceImportReport, import_traces
 from app.pages.library.demonstrations import show_export
-from app.pages.main import shortcuts_of
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, stored_upload
 from app.services import services as process_services
 from app.widgets.choices import choose_tools, pluralize
-from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project
+from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, format_when
+from app.widgets.person import current_user
+from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
 from db import projects, queue, recording, users
 from db.database import StoreError
@@ -54,7 +53,6 @@ def show_header(services: Services, project: Project | None, person: User) -> No
     """Draw the top of the page: the project, and what can be done with it."""
     is_administrator = ADMIN in person.roles
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project(services.database)
         st.markdown("", width="stretch")
         if is_administrator and st.button("New project", key="new_project", shortcut="Alt+N", icon=":material/add:"):
             _show_creation(services, person)
@@ -65,8 +63,6 @@ def show_header(services: Services, project: Project | None, person: User) -> No
                 _show_trace_import(services, person)
         if project is not None and st.button("Export", key="export", shortcut="Alt+E", icon=":material/download:"):
             _show_export(services, project)
-        show_shortcuts_button(shortcuts_of("project"))
-        show_user_menu(person)
 
 
 @st.dialog("New project", width="large")
@@ -142,7 +138,7 @@ def show_overview(services: Services, project: Project) -> None:
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
             TableCell("-" if entry.median_seconds is None else format_seconds(entry.median_seconds), number=True),
-            TableCell(f"{entry.last_seen:%Y-%m-%d %H:%M} UTC", whole=True),
+            TableCell(format_when(entry.last_seen), whole=True),
         ]
         for entry in people
     ]

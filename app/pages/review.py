@@ -1,22 +1,24 @@
 """The Review page: a reviewer compares submitted traces with the gold answer and approves or returns them."""
 
+from itertools import zip_longest
 from uuid import UUID
 
 import streamlit as st
 
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.notebook import compare_on_request, show_trace, status_label
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project, show_task
-from app.widgets.step_notes import show_requested_note_dialog
+from app.widgets.choices import compare_on_request
+from app.widgets.notebook import show_trace, status_label, tool_title
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.person import current_user
+from app.widgets.queue import current_project, show_task
+from app.widgets.step_notes import show_history_button, show_requested_note_dialog
+from app.widgets.table import TableCell, show_table
 from db import attempts, review, traces, users
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE
-from db.models import Judgement, Project, User
+from db.models import Judgement, Project, Step, User
 from db.trace_record import TraceRecord
-from evaluation.metrics import METRICS
+from evaluation.metrics import METRICS, score_answer
 from evaluation.value_format import format_count
 
 PAGE_SIZE = 25
@@ -29,10 +31,10 @@ SUBMISSION_HINTS = {
 STATUSES = ("submitted", "approved", "rejected")
 
 
-def show_header(database: Database, project: Project, person: User) -> tuple[str, str]:
+def show_header(database: Database, project: Project) -> tuple[str, str]:
     """Draw the header; returns the chosen status, and PEOPLE or MODELS as the kind of author."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project(database)
+        st.html('<h1 class="world">Review</h1>', width="content")
         by = st.segmented_control(
             "By",
             (PEOPLE, MODELS),
@@ -56,8 +58,6 @@ def show_header(database: Database, project: Project, person: User) -> tuple[str
             on_change=_reset_list,
         )
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("review"))
-        show_user_menu(person)
     return status or "submitted", by
 
 
@@ -115,43 +115,104 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
     """Draw one trace with the gold answer, its earlier judgements, and the buttons Approve and Return."""
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
     show_task(record)
-    gold = ", ".join(answer["text"] for answer in record.question.gold_answers) or "unknown"
     fork_position = record.trace.parent_position
     fork_label = f"forked at step {fork_position}" if fork_position else "a restart of another trace"
     parent = f" · {fork_label}" if record.trace.parent_id else ""
     label = status_label(record.trace.status)
-    st.markdown(f"Gold answer: **{escape_markdown(gold)}** · {escape_markdown(record.creator_name)} · {label}{parent}")
+    st.markdown(
+        f"{_compare_with_gold(record)}  \n{escape_markdown(record.creator_name.capitalize())} · {label}{parent}"
+    )
+    _show_decision_bar(database, record, person, items)
     with database.read() as session:
         scores = attempts.list_trace_scores(session, record.trace.id)
+        parent_record = traces.load_trace(session, record.trace.parent_id) if record.trace.parent_id else None
     if scores:
         values = ", ".join(f"{_metric_label(score.metric)} {score.value:.2f}" for score in scores)
-        st.caption(f"Compared with the gold answer, {scores[0].scored_at:%Y-%m-%d %H:%M} UTC: {values}.")
+        st.caption(f"Compared with the gold answer, {format_when(scores[0].scored_at)}: {values}.")
     for judgement in (judgement for judgement in record.judgements if judgement.step_id is None):
         st.caption(_describe_judgement(judgement, record))
-    comment = st.text_area(
-        "Comment", key=f"comment_{record.trace.id.hex}", height=80, placeholder="Required when returning"
-    )
-    with database.read() as session:
-        is_refused = record.trace.author_id == person.id and not users.is_only_person(session, person.id)
-    status = record.trace.status
-    if is_refused:
-        st.caption("You recorded this trace, so another reviewer decides on it.")
-    with st.container(horizontal=True):
-        if st.button(
-            "Approve", key="approve", type="primary", shortcut="Alt+A", disabled=is_refused or status == "approved"
-        ):
-            _record_decision(database, record, person, comment, items, approved=True)
-        if st.button("Return", key="return", shortcut="Alt+J", disabled=is_refused or status == "rejected"):
-            _record_decision(database, record, person, comment, items, approved=False)
-        if st.button("Next", key="next", shortcut="Alt+N", type="tertiary"):
-            _open_next_trace(record.trace.id, items)
+    if parent_record is not None:
+        show_difference(parent_record, record)
     show_trace(
         record,
         editable=False,
         forkable=False,
-        overrides={"notable": True, "gold": compare_on_request(process_services(), record)},
+        overrides={"notable": True, "folded": True, "gold": compare_on_request(process_services(), record)},
     )
     show_requested_note_dialog(database, record, person)
+
+
+def _compare_with_gold(record: TraceRecord) -> str:
+    """The gold answer, whether the answer is the same set, the answer, and what each source says, as Markdown lines."""
+    trace, gold_answers = record.trace, record.question.gold_answers
+    gold = ", ".join(answer["text"] for answer in gold_answers) or "unknown"
+    score = score_answer(trace.final_answer or "", gold_answers)
+    verdict = f" · {'same set' if score == 1 else 'another set'} (F1 {score:.2f})" if gold_answers else ""
+    sources = {"text": trace.answer_text, "graph": trace.answer_graph, "model": trace.answer_model}
+    said = " | ".join(f"{name}: {escape_markdown(answer)}" for name, answer in sources.items() if answer)
+    answer = escape_markdown(trace.final_answer or "none")
+    return f"Gold answer: **{escape_markdown(gold)}**{verdict}  \nAnswer: **{answer}**" + (f" · {said}" if said else "")
+
+
+def _show_decision_bar(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
+    """Draw the comment and the buttons, which stay in view while the steps scroll."""
+    with database.read() as session:
+        is_refused = record.trace.author_id == person.id and not users.is_only_person(session, person.id)
+    status = record.trace.status
+    with st.container(key="decision"):
+        if is_refused:
+            st.caption("You recorded this trace, so another reviewer decides on it.")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            comment = st.text_input(
+                "Comment",
+                key=f"comment_{record.trace.id.hex}",
+                placeholder="Comment; required when returning",
+                label_visibility="collapsed",
+            )
+            is_approved = st.button(
+                "Approve", key="approve", type="primary", shortcut="Alt+A", disabled=is_refused or status == "approved"
+            )
+            is_returned = st.button(
+                "Return", key="return", shortcut="Alt+J", disabled=is_refused or status == "rejected"
+            )
+            is_next = st.button("Next", key="next", shortcut="Alt+N", type="tertiary")
+            show_history_button(record)
+        # What is wrong with a decision stands below its buttons.
+        if is_approved or is_returned:
+            _record_decision(database, record, person, comment, items, approved=is_approved)
+        elif is_next:
+            _open_next_trace(record.trace.id, items)
+
+
+def show_difference(parent: TraceRecord, fork: TraceRecord) -> None:
+    """Draw what differs between a fork and its parent: the steps from the first other one on, and the answers."""
+    pairs = list(zip_longest(parent.steps, fork.steps))
+    same = next((place for place, pair in enumerate(pairs) if _step_text(pair[0]) != _step_text(pair[1])), len(pairs))
+    kept = f"The first {format_count(same, 'step')} are the same." if same else "No step is the same."
+    rows = [
+        [TableCell(f"step {place}"), TableCell(_step_text(before)), TableCell(_step_text(after))]
+        for place, (before, after) in enumerate(pairs[same:], same + 1)
+    ]
+    if (parent.trace.final_answer or "") != (fork.trace.final_answer or ""):
+        rows.append(
+            [
+                TableCell("answer"),
+                TableCell(parent.trace.final_answer or "none"),
+                TableCell(fork.trace.final_answer or "none"),
+            ]
+        )
+    with st.expander(f"Difference from its parent ({escape_markdown(parent.creator_name)})", expanded=True):
+        st.caption(kept)
+        if rows:
+            show_table(("", "parent", "this trace"), rows, key="fork_difference", label="Difference from the parent")
+
+
+def _step_text(step: Step | None) -> str:
+    """The step as one line to compare and to show; a dash for no step."""
+    if step is None:
+        return "–"
+    arguments = ", ".join(f"{name}: {value}" for name, value in step.arguments.items())
+    return f"{tool_title(step.tool) or 'Thought'} ({arguments}) {step.thought}".strip()
 
 
 def _metric_label(name: str) -> str:
@@ -161,12 +222,10 @@ def _metric_label(name: str) -> str:
 
 def _describe_judgement(judgement: Judgement, record: TraceRecord) -> str:
     """Describe a reviewer's decision."""
-    judged_at = f"{judgement.created_at:%Y-%m-%d %H:%M} UTC"
     reviewer = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "?"
-    decision = status_label(judgement.value).capitalize()
-    return (
-        f"{escape_markdown(reviewer)}, {judged_at}: {escape_markdown(decision)}. {escape_markdown(judgement.comment)}"
-    )
+    decision = escape_markdown(status_label(judgement.value).capitalize())
+    when = format_when(judgement.created_at)
+    return f"{escape_markdown(reviewer)}, {when}: {decision}. {escape_markdown(judgement.comment)}"
 
 
 def _record_decision(  # noqa: PLR0913 - a decision, and the list whose next trace is opened
@@ -219,7 +278,7 @@ project = current_project(database)
 if project is None:
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
-    status, by = show_header(database, project, person)
+    status, by = show_header(database, project)
     left, right = st.columns([1, 2], gap="medium")
     with left, st.container(key="list"):
         items = show_trace_list(database, project, status, by)

@@ -6,13 +6,12 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.ask.form import SELECTION_LABELS
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_html, escape_markdown, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project
+from app.widgets.page_layout import escape_html, escape_markdown, format_when
+from app.widgets.person import current_user
+from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
 from app.widgets.table import TableCell, shorten, show_table
 from db import runs, verifications
@@ -45,7 +44,7 @@ from runs.services import Services
 from settings import DEFAULT_LIBRARY
 
 DEFAULT_PARALLEL = 2
-"""Questions at the same time."""
+"""Questions in parallel."""
 MAX_LISTED_FAILURES = 200
 WORKERS_HELP = "Processes of `showhow worker`, on any machine, answer the questions."
 ORDER_EXPLANATION = (
@@ -159,7 +158,7 @@ def _show_before_and_after(database: Database, run: Run, after: VerificationRepo
 def _show_failures(
     services: Services, project: Project, run: Run, failures: Sequence[VerificationFailure], *, running: bool
 ) -> None:
-    st.subheader(f"Failures ({len(failures):,})", anchor=False)
+    st.header(f"Failures ({len(failures):,})", anchor=False)
     approved = list_approved_repairs(services, run)
     with st.container(horizontal=True, vertical_alignment="center"):
         if approved and not running:
@@ -208,7 +207,7 @@ def open_requested_failure(person: User, project: Project) -> None:
 
 
 def _show_scores_by_kind(services: Services, run: Run, report: VerificationReport) -> None:
-    st.subheader("By kind of question", anchor=False)
+    st.header("By kind of question", anchor=False)
     demonstrations = count_demonstrations_by_kind(services, run)
     rows = []
     for kind, scores in report["by_kind"].items():
@@ -269,7 +268,7 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
             MAX_CONCURRENT_QUESTIONS,
             DEFAULT_PARALLEL,
             key="verify_at_once",
-            help="Questions at the same time.",
+            help="Questions in parallel.",
         )
         repetitions = st.number_input(
             "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
@@ -329,18 +328,15 @@ REFRESH_SECONDS = 3.0
 """Seconds between two refreshes while a verification runs."""
 
 
-def show_header(services: Services, project: Project, person: User) -> None:
+def show_header(services: Services, project: Project) -> None:
     """Draw the top of the page."""
     with services.database.read() as session:
         questions = len(verifications.list_gold_questions(session, project.id))
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project(services.database)
         if st.button("Verify", key="verify", shortcut="Alt+V", icon=":material/fact_check:", disabled=not questions):
             show_verify_dialog(services, project, questions)
         st.caption(f"{questions:,} questions with a gold answer", width="content")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("verify"))
-        show_user_menu(person)
 
 
 def choose_verification(database: Database, project: Project) -> tuple[Run | None, UUID | None]:
@@ -357,7 +353,7 @@ def choose_verification(database: Database, project: Project) -> tuple[Run | Non
 
 
 def show_concurrency(database: Database, run: Run) -> None:
-    """Draw the number of questions at the same time of a verification at work, and the button that pauses it."""
+    """Draw the number of parallel questions of a running verification, and the button that pauses it."""
     key = f"parallel_{run.id.hex}"
 
     def change() -> None:
@@ -377,7 +373,7 @@ def show_concurrency(database: Database, run: Run) -> None:
             key=key,
             on_change=change,
             width=140,
-            help="Questions at the same time; a change takes effect within a second or two.",
+            help="Questions in parallel; a change takes effect within a second or two.",
         )
         label, icon = ("Resume", ":material/play_arrow:") if run.is_paused else ("Pause", ":material/pause:")
         st.button(label, key="pause", icon=icon, on_click=pause, kwargs={"is_paused": not run.is_paused})
@@ -405,7 +401,7 @@ def _show_row(run: Run, report: VerificationReport, *, chosen: bool) -> None:
             args=(run.id,),
         )
         left = f", {report['left']:,} left" if report["left"] else ""
-        st.caption(f"{run.started_at:%Y-%m-%d %H:%M} UTC: {report['right']:,} of {report['questions']:,} right{left}")
+        st.caption(f"{format_when(run.started_at)}: {report['right']:,} of {report['questions']:,} right{left}")
 
 
 def _open_verification(run_id: UUID) -> None:
@@ -419,7 +415,7 @@ if project is None:
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
     open_requested_failure(person, project)
-    show_header(services, project, person)
+    show_header(services, project)
     left, right = st.columns([1, 3.8], gap="medium")
     with left:
         with st.container(key="list"):
@@ -440,6 +436,7 @@ else:
             )
             show_run_scores(services, project, run)
         elif not running:
+            st.html('<h1 class="world">Verify</h1>')
             st.info(
                 "A reasoner answers the questions of this project that have a gold answer. Wrong answers are repaired "
                 "on the Annotate page, approved on the Review page, and frozen into the library here; then the "

@@ -1,12 +1,14 @@
-"""The choice of a library: its versions and all approved traces; and the choice of the tools that a project offers."""
+"""Choices: of a library, of a project's tools, of the place of a question, of a comparison with gold."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
+from pydantic import ValidationError
 
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.url_state import APPROVED, go_to_library
@@ -14,10 +16,17 @@ from db import libraries
 from db.database import Database, StoreError
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.models import Project
-from db.projects import list_question_kinds, set_tools
+from db.projects import ASKED_IN, list_projects, list_question_kinds, set_tools
+from db.trace_record import TraceRecord
+from evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
+from evaluation.gold_reasoning import GoldReasoning
 from fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
+from fiction.generator.world_files import FACT_SOURCES_FILE
+from folder_names import is_safe_name
 from runs.services import Services
 from tools.registry import ToolRegistry
+from worlds.folder import list_world_names
+from worlds.open import NO_WORLD, read_world_metadata
 
 LibraryStamp = tuple[UUID | None, tuple[int, UUID | None]]
 """Cache key: the id of the version, and a fingerprint of the approved traces."""
@@ -259,3 +268,64 @@ def show_missing_tools(registry: ToolRegistry, names: Sequence[str]) -> None:
     for problem in dict.fromkeys(problems):
         st.warning(format_sentence(problem), icon=":material/power_off:")
     st.button("Try again", key="try_tools_again", on_click=registry.reload_failed)
+
+
+_PROJECT_PLACE = "project:"
+
+
+def list_places_to_ask(services: Services) -> dict[str, str]:
+    """What a question can be asked of: worlds, and projects that have none; titles by the value of a choice."""
+    with services.database.read() as session:
+        without_world = [project.name for project in list_projects(session) if project.world == NO_WORLD]
+    names = [name for name in without_world if not name.startswith(ASKED_IN)]
+    worlds = {name: name for name in list_world_names(services.settings.worlds_folder)}
+    return worlds | {f"{_PROJECT_PLACE}{name}": f"Project {name}" for name in names}
+
+
+def place_to_ask(project: Project) -> str:
+    """The value of the choice for questions of this project, or of one that collects what is asked in another."""
+    name = project.name.removeprefix(ASKED_IN)
+    return project.world or f"{_PROJECT_PLACE}{name}"
+
+
+def parse_place(place: str) -> tuple[str, str | None]:
+    """The world of a choice, or NO_WORLD and the name of its project."""
+    return (NO_WORLD, place.removeprefix(_PROJECT_PLACE)) if place.startswith(_PROJECT_PLACE) else (place, None)
+
+
+MAX_GOLD_PEOPLE = 200_000
+"""Largest world whose runs are compared with gold reasoning on a page; it reads all facts."""
+
+
+def compare_on_request(services: Services, record: TraceRecord) -> dict[str, Any] | None:
+    """Draw the switch "Compare with gold" for a run that can be compared; returns the comparison if it is on."""
+    trace, world = record.trace, record.project.world
+    worlds = services.settings.worlds_folder
+    is_generated = is_safe_name(world) and (worlds / world / FACT_SOURCES_FILE).is_file()
+    if not is_generated or not can_compare(trace.reasoner):
+        return None
+    if not st.toggle("Compare with gold", key=f"gold_{trace.id.hex}", help="Marks the first part that went wrong."):
+        return None
+    about = read_world_metadata(worlds, world)
+    if int(about.get("people", 0)) > MAX_GOLD_PEOPLE:
+        st.caption(f"The world {escape_markdown(world)} is too large to read all its facts for a comparison.")
+        return None
+    gold = _load_gold_reasoning(services, world, record.question.text, f"{worlds} {about.get('hash')}")
+    if gold is None:
+        st.caption("The question is not one of the generated questions of this world, so there is no gold reasoning.")
+        return None
+    try:
+        return summarize_verdicts(compare_with_gold(trace.reasoner, record.steps, gold))
+    except (ValidationError, LookupError):
+        st.caption("The stored replies do not have the form that this method has now, so they cannot be compared.")
+        return None
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the facts of the world …")
+def _load_gold_reasoning(
+    _services: Services,
+    world: str,
+    question: str,
+    build: str,  # noqa: ARG001 - a part of the cache's key: another build has other facts
+) -> GoldReasoning | None:
+    return find_gold_reasoning(_services, world, question)

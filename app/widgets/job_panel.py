@@ -31,7 +31,7 @@ class JobKind:
     """The text until the verb reports progress."""
 
 
-_LOADING_MESSAGE = "Loading the encoder, about 5 seconds …"
+_LOADING_MESSAGE = "Loading the encoder …"
 USAGE_JOB = JobKind(
     "usage", "Counting", "The count of {} was stopped; its results are not stored.", "was not counted", _LOADING_MESSAGE
 )

@@ -6,29 +6,24 @@ A long trace is drawn in pages of STEPS_PER_PAGE steps; a link to a step opens i
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
-from pydantic import ValidationError
 
+from app.cli.traces import format_trace_json, format_trace_markdown
 from app.widgets.method_forms import build_method_form
 from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, NameLookup, build_observation_view
-from app.widgets.page_layout import escape_markdown, read_asset
+from app.widgets.page_layout import read_asset
 from app.widgets.step_notes import NOTED_STEP, list_note_data
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
-from evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
-from evaluation.gold_reasoning import GoldReasoning
 from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
-from fiction.generator.world_files import FACT_SOURCES_FILE
-from folder_names import is_safe_name
 from reasoners.provenance import describe_origin
-from runs.services import Services
 from tools.registry import BUILT_IN_TOOLS
-from worlds.open import read_world_metadata
 
 USAGE_LABELS = {"thought": "to write the step", "tool": "inside the tool"}
 UsageData = Mapping[str, Any]
@@ -98,6 +93,9 @@ def status_label(status: str) -> str:
 NotebookAction = dict[str, Any]
 
 STEPS_PER_PAGE = 50
+MAX_RESULT_LENGTH = 160
+"""Characters of a result in the outline."""
+COPY_FORMATS = {"JSON": format_trace_json, "Markdown": format_trace_markdown}
 RATING_SCALE = ("useless", "poor", "fair", "good", "just what was needed")
 EMPTY_HINT = (
     "No step yet. Write what you need to know first, choose a tool, fill in its form and run it. Click names, ids and "
@@ -127,6 +125,11 @@ class NotebookPosition:
         elif action["kind"] == "show":
             self.step, self.requests = int(action["step"]), self.requests + 1
             self.page = page_of_step(steps, self.step)
+        elif action["kind"] == "search":
+            matches = [step.position for step in steps if _contains(step, str(action["text"]))]
+            later = [position for position in matches if position > (self.step or 0)]
+            if matches:
+                self.apply({"kind": "show", "step": (later or matches)[0]}, steps)
         elif action["kind"] == "complete":
             self.complete.add(int(action["step"]))
         else:
@@ -157,6 +160,17 @@ class VisiblePart:
 
     page: int = 0
     complete: frozenset[int] = frozenset()
+
+
+def _contains(step: Step, text: str) -> bool:
+    parts = (
+        step.thought,
+        step.tool or "",
+        *map(str, step.arguments.values()),
+        step.observation or "",
+        step.error or "",
+    )
+    return text.casefold() in "\n".join(parts).casefold()
 
 
 def _last_page(count: int) -> int:
@@ -200,8 +214,8 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
     A trace that is `editable` or `grows`, since its run goes on, opens at its last page, any other at its first.
     `overrides` replaces fields of the notebook's data, such as "ratable", "fixable" (offers the actions fix and rerun),
     "changeable" (offers to change a skill's reply), "notable" (offers notes on steps), "gold" (of compare_on_request),
-    "conclusion" (the answer, drawn first) and "interrupted". `is_known_name` decides which names in sentences can be
-    clicked.
+    "conclusion" (the answer, drawn first), "folded" (opens as an outline), "takers" (the tools that take each kind of
+    value) and "interrupted". `is_known_name` decides which names in sentences can be clicked.
     """
     key = f"notebook_{record.trace.id.hex}"
     looked_at: NotebookPosition = st.session_state.setdefault(f"{key}_position", NotebookPosition())
@@ -211,6 +225,12 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
         # A slow browser may still send an action on the trace that it showed before.
         if not action or action["trace"] != record.trace.id.hex or looked_at.apply(action, record.steps):
             return
+        if action["kind"] == "copy":
+            st.session_state[f"{key}_copied"] = {
+                "nonce": str(action["nonce"]),
+                "text": COPY_FORMATS[str(action["format"])](record),
+            }
+            return
         if action["kind"] == "note":
             st.session_state[NOTED_STEP] = int(action["step"])
             return
@@ -219,7 +239,7 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
 
     draw = st.components.v2.component(
         "showhow_notebook",
-        html='<div class="notebook"></div>',
+        html='<div class="frame"><div class="notebook"></div><div class="sr live" role="status"></div></div>',
         css=read_asset("notebook.css") + read_asset("method_form.css"),
         js=read_asset("method_form.js") + read_asset("notebook.js"),
     )
@@ -230,46 +250,9 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
         "grows": grows,
         "focus": looked_at.step or linked_step,
         "focus_request": looked_at.requests,
+        "copied": st.session_state.pop(f"{key}_copied", None),
     }
     draw(data={**data, **overrides}, key=key, on_act_change=deliver)
-
-
-MAX_GOLD_PEOPLE = 200_000
-"""Largest world whose runs are compared with gold reasoning on a page; it reads all facts."""
-
-
-def compare_on_request(services: Services, record: TraceRecord) -> dict[str, Any] | None:
-    """Draw the switch "Compare with gold" for a run that can be compared; returns the comparison if it is on."""
-    trace, world = record.trace, record.project.world
-    worlds = services.settings.worlds_folder
-    is_generated = is_safe_name(world) and (worlds / world / FACT_SOURCES_FILE).is_file()
-    if not is_generated or not can_compare(trace.reasoner):
-        return None
-    if not st.toggle("Compare with gold", key=f"gold_{trace.id.hex}", help="Marks the first part that went wrong."):
-        return None
-    about = read_world_metadata(worlds, world)
-    if int(about.get("people", 0)) > MAX_GOLD_PEOPLE:
-        st.caption(f"The world {escape_markdown(world)} is too large to read all its facts for a comparison.")
-        return None
-    gold = _load_gold_reasoning(services, world, record.question.text, f"{worlds} {about.get('hash')}")
-    if gold is None:
-        st.caption("The question is not one of the generated questions of this world, so there is no gold reasoning.")
-        return None
-    try:
-        return summarize_verdicts(compare_with_gold(trace.reasoner, record.steps, gold))
-    except (ValidationError, LookupError):
-        st.caption("The stored replies do not have the form that this method has now, so they cannot be compared.")
-        return None
-
-
-@st.cache_resource(max_entries=2, show_spinner="Reading the facts of the world …")
-def _load_gold_reasoning(
-    _services: Services,
-    world: str,
-    question: str,
-    build: str,  # noqa: ARG001 - a part of the cache's key: another build has other facts
-) -> GoldReasoning | None:
-    return find_gold_reasoning(_services, world, question)
 
 
 def _focused_step(trace_id: UUID) -> int | None:
@@ -312,7 +295,7 @@ def build_notebook_data(
                 is_known_name,
                 MAX_ITEMS_ON_REQUEST if step.position in part.complete else MAX_ITEMS,
             )
-            | {"depth": depth, "notes": notes.get(step.id, [])}
+            | {"depth": depth, "notes": notes.get(step.id, []), "span": _working_time(step, record.trace.started_at)}
             for step, depth in order_as_tree(record.steps)[first : first + STEPS_PER_PAGE]
         ],
         "count": len(record.steps),
@@ -321,6 +304,8 @@ def build_notebook_data(
         "last": record.steps[-1].position if record.steps else None,
         "answers": _answer_data(record),
         "spent": format_trace_cost(record.steps),
+        "timed": record.trace.run_id is not None,
+        "folded": False,
         "editable": editable,
         "forkable": forkable,
         "notable": False,
@@ -346,6 +331,7 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: 
             for name, value in step.arguments.items()
         ],
         "state": state,
+        "result": _result_line(step),
         "error": step.error,
         "view": build_observation_view(step, is_known_name, limit) if state == "done" and not step.error else None,
         "rating": step.rating,
@@ -353,6 +339,20 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: 
         "spent_details": "; ".join([*_format_times(step), *format_usage_details(step.usage)]),
         "edits": f"changed {edits}×" if edits else None,
     }
+
+
+def _working_time(step: Step, begun: datetime) -> tuple[float, float] | None:
+    """When work on the step began, in seconds after its trace, and how long it took, model calls included."""
+    if step.finished_at is None:
+        return None
+    deciding = float((step.usage.get("thought") or {}).get("seconds") or 0.0)
+    start = max(0.0, (step.started_at - begun).total_seconds() - deciding)
+    return start, max(0.0, (step.finished_at - begun).total_seconds() - start)
+
+
+def _result_line(step: Step) -> str:
+    """The beginning of the observation, or of the error, on one line."""
+    return " ".join((step.error or step.observation or "")[:MAX_RESULT_LENGTH].split())
 
 
 def _span_question(step: Step) -> str | None:

@@ -3,8 +3,10 @@
 import html
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -69,13 +71,23 @@ def show_shortcuts_button(shortcuts: Mapping[str, str]) -> None:
         _show_shortcuts_dialog(shortcuts)
 
 
-def listen_for_keys(cookie: str | None) -> None:
+SHORTCUTS_COOKIE = "showhow_shortcuts"
+"""The cookie, and the value of the session, that say whether the shortcuts of pages are on."""
+
+
+def shortcuts_are_on() -> bool:
+    """Whether this browser uses the shortcuts of pages."""
+    return bool(st.session_state.get(SHORTCUTS_COOKIE, st.context.cookies.get(SHORTCUTS_COOKIE) != "off"))
+
+
+def listen_for_keys(cookies: Mapping[str, str]) -> None:
     """Handle the keys that Streamlit's button shortcuts cannot express, or that they miss inside text fields.
 
-    `cookie` is the name of a cookie that the browser stores for a year.
+    The browser stores the cookies for a year.
     """
     keys = st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))
-    keys(data={"cookie": cookie}, key="page_keys", height=1)
+    stored = {**cookies, SHORTCUTS_COOKIE: "on" if shortcuts_are_on() else "off"}
+    keys(data={"cookies": stored, "off": not shortcuts_are_on()}, key="page_keys", height=1)
 
 
 @st.dialog("Shortcuts")
@@ -107,6 +119,27 @@ def format_sentence(message: str) -> str:
         return ""
     first_letter = text[0] if _TECHNICAL_NAME.match(text) else text[0].upper()
     return escape_markdown(f"{first_letter}{text[1:]}{'' if text[-1] in '.!?' else '.'}")
+
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def format_when(moment: datetime) -> str:
+    """Format a time for people: relative within a day, else in the zone of the person's browser."""
+    seconds = int((datetime.now(UTC) - moment).total_seconds())
+    if 0 <= seconds < DAY:
+        if seconds < MINUTE:
+            return "just now"
+        return f"{seconds // MINUTE} min ago" if seconds < HOUR else f"{seconds // HOUR} h ago"
+    return f"{moment.astimezone(browser_zone()):%d %b %Y %H:%M}"
+
+
+def browser_zone() -> ZoneInfo:
+    """The time zone of the person's browser; UTC if it names none that is known here."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
 
 
 def escape_html(text: str) -> str:

@@ -33,14 +33,19 @@ def current_user(database: Database) -> User:
 def show_user_menu(person: User) -> None:
     """Draw the menu that shows the person's name and switches to another person."""
     with st.popover(f"You: {escape_markdown(person.name)}", icon=":material/person:"):
-        st.text_input(
-            "Your name", value=person.name, key="who_name", max_chars=users.MAX_NAME_LENGTH, on_change=_switch_user
-        )
-        st.caption(f"Each name has its own queue and drafts. Roles: {', '.join(person.roles)}.")
+        show_name_field(person, "who_name")
 
 
-def _switch_user() -> None:
-    name = st.session_state["who_name"].strip()
+def show_name_field(person: User, key: str = "settings_name") -> None:
+    """Draw the field of the person's name, which switches to another person, and their roles."""
+    st.text_input(
+        "Your name", value=person.name, key=key, max_chars=users.MAX_NAME_LENGTH, on_change=_switch_user, args=(key,)
+    )
+    st.caption(f"Each name has its own queue and drafts. Roles: {', '.join(person.roles)}.")
+
+
+def _switch_user(key: str) -> None:
+    name = st.session_state[key].strip()
     if name:
         _confirmed_names().add(name)
         st.query_params.clear()

@@ -17,7 +17,14 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, show_shortcuts_button
+from app.widgets.page_layout import (
+    disarm_images,
+    escape_html,
+    escape_markdown,
+    format_sentence,
+    format_when,
+    show_shortcuts_button,
+)
 from app.widgets.person import show_user_menu
 from db import projects, queue, recording, traces, users
 from db.database import Conflict, Database, RowNotFound, StoreError
@@ -26,6 +33,9 @@ from db.trace_record import TraceRecord
 from db.types import utc_now
 from evaluation.repairs import next_failure
 from runs.services import Services
+
+CHOSEN_PROJECT = "chosen_project"
+"""The key of the name of the project that was chosen last in this session."""
 
 
 @cache
@@ -129,27 +139,41 @@ def shown_questions() -> ShownQuestions:
 
 
 def current_project(database: Database) -> Project | None:
-    """The project in the link, else the first one; None without projects."""
+    """The project in the link, else the one chosen in this session, else the first one; None without projects."""
     with database.read() as session:
         all_projects = projects.list_projects(session)
-    name = st.query_params.get("project")
-    return next(
-        (project for project in all_projects if project.name == name), all_projects[0] if all_projects else None
-    )
+    if not all_projects:
+        return None
+    # Links between pages drop the query of the URL, but the project stays the same.
+    name = st.query_params.get("project", st.session_state.get(CHOSEN_PROJECT))
+    project = next((project for project in all_projects if project.name == name), all_projects[0])
+    if name == project.name:
+        st.session_state[CHOSEN_PROJECT] = name
+        if "project" not in st.query_params:
+            st.query_params["project"] = name
+    return project
 
 
-def choose_project(database: Database) -> None:
-    """Draw a select box of the projects, unless there is only one."""
+def show_product_header(database: Database, person: User, shortcuts: Mapping[str, str]) -> None:
+    """Draw what the top of every page shows beside the navigation: the project, the shortcuts and the person."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="product_header"):
+        _choose_project(database)
+        show_shortcuts_button(shortcuts)
+        show_user_menu(person)
+
+
+def _choose_project(database: Database) -> None:
+    """Draw a select box of the projects."""
     with database.read() as session:
         names = [project.name for project in projects.list_projects(session)]
     project = current_project(database)
-    if project is None or len(names) < 2:
+    if project is None:
         return
     # The link is the truth: a new choice is in it before the page is drawn again.
     if st.session_state.get("project_name") != project.name:
         st.session_state["project_name"] = project.name
     st.selectbox(
-        "Project", names, key="project_name", label_visibility="collapsed", width=260, on_change=_change_project
+        "Current project", names, key="project_name", label_visibility="collapsed", width=210, on_change=_change_project
     )
 
 
@@ -210,16 +234,14 @@ def _next_question(database: Database, project: Project, person: User) -> Questi
 
 
 def open_next_question(postpone: UUID | None = None) -> None:
-    """Open the next trace of the queue; a postponed trace stays under My queue until the next visit."""
+    """Open the next trace of the queue; a postponed trace stays under My work until the next visit."""
     if postpone is not None:
         st.session_state.setdefault("postponed", set()).add(postpone)
     st.query_params.pop("trace", None)
     st.rerun()
 
 
-def show_queue_header(
-    database: Database, person: User, opened: OpenedTrace | None, shortcuts: Mapping[str, str]
-) -> None:
+def show_queue_header(database: Database, person: User, opened: OpenedTrace | None) -> None:
     """Draw the header of the Annotate page: project, progress, the buttons of the queue, and the question."""
     project = current_project(database)
     if project is None:
@@ -232,19 +254,21 @@ def show_queue_header(
     with database.read() as session:
         progress = queue.measure_progress(session, project.id, person.id)
         returned = len(queue.list_returned_traces(session, project.id, person.id))
+    shown_project = record.project if record else project
     with st.container(key="masthead"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            choose_project(database)
-            shown_project = record.project if record else project
             position_text = (
                 f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
             )
-            st.markdown(
-                f"{position_text} · {progress.done} done, {progress.completed_by_user} by you"
-                + (f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""),
-                width="stretch",
-            )
-            label = f"My queue :orange-badge[{returned} returned]" if returned else "My queue"
+            with st.container(key="question", width="stretch", gap=None):
+                st.caption(
+                    f"{position_text} · {progress.done} done, {progress.completed_by_user} by you"
+                    + (f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else "")
+                )
+                if record:
+                    # A long question is cut by page.css, and expands with the focus.
+                    st.html(f'<div class="head" tabindex="0"><h1>{escape_html(record.question.text)}</h1></div>')
+            label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
             if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
                 _show_queue(database, project, person)
             is_own_draft = record is not None and record.trace.status == "draft" and record.trace.author_id == person.id
@@ -253,13 +277,8 @@ def show_queue_header(
                 _show_skip_dialog(database, record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
                 _show_guidelines(shown_project)
-            show_shortcuts_button(shortcuts)
-            show_user_menu(person)
-        with st.container(key="question"):
-            if record:
-                st.html(f"<h1>{escape_html(record.question.text)}</h1>")
-            else:
-                _show_queue_empty(progress)
+        if record is None:
+            _show_queue_empty(progress)
 
 
 def show_task(record: TraceRecord) -> None:
@@ -276,11 +295,14 @@ def show_task(record: TraceRecord) -> None:
 
 def _show_queue_empty(progress: queue.ProjectProgress) -> None:
     if progress.total == 0:
-        st.info("This project has no questions yet. `showhow questions import FILE --project NAME` imports some.")
+        st.info("This project has no questions yet. Import a file of questions, or take those of a generated world.")
+        if st.button("Import questions", key="empty_import", type="primary", icon=":material/upload:"):
+            kept = {name: st.query_params[name] for name in ("you", "project") if name in st.query_params}
+            st.switch_page("project.py", query_params=kept)
     else:
         st.success(
-            f"Your queue is empty: {progress.done} of {progress.total} questions are done, and you skipped "
-            f"{progress.skipped}."
+            f"Your queue is empty: {progress.done} of {progress.total} questions are done, you skipped "
+            f"{progress.skipped}, and others hold {progress.held}."
         )
 
 
@@ -289,7 +311,7 @@ def _show_skip_dialog(database: Database, question_id: UUID, person: User) -> No
     if st.session_state.pop("is_skipped", False):
         st.rerun()
     st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
-    st.caption("Your steps are saved. You can return the question from My queue.")
+    st.caption("Your steps are saved. You can return to the question from My work.")
     # A callback runs also where Streamlit joined the click with a run of the page, which draws no dialog.
     st.button(
         "Skip",
@@ -320,24 +342,54 @@ def _show_guidelines(project: Project) -> None:
     st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
 
 
-@st.dialog("My queue", width="large")
+@st.dialog("My work", width="large")
 def _show_queue(database: Database, project: Project, person: User) -> None:
     with database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)
         drafts = queue.list_drafts(session, project.id, person.id)
+        completed = {
+            status: queue.list_completed_traces(session, project.id, person.id, status)
+            for status in projects.COMPLETED_STATUSES
+        }
         skipped = queue.list_skipped_questions(session, project.id, person.id)
-    if not drafts and not returned and not skipped:
-        st.caption("No drafts, nothing returned, nothing skipped.")
-    for item in returned:
-        fix = partial(fork_returned_trace, database, item.trace.id, person.id)
-        _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
-    for item in drafts:
-        fork = f", forked at step {item.trace.parent_position}" if item.trace.parent_position else ""
-        note = f"Draft of {item.trace.started_at:%Y-%m-%d %H:%M} UTC{fork}"
-        _show_queue_entry("Continue", item.trace.id, item.question.text, note, partial(_same_id, item.trace.id))
-    for question, reason in skipped:
-        unskip = partial(_unskip_question, database, question.id, person.id)
-        _show_queue_entry("Return to my queue", question.id, question.text, f"Skipped: {reason}", unskip)
+    counts = {
+        "Returned": len(returned),
+        "Drafts": len(drafts),
+        **{status.capitalize(): len(listed) for status, listed in completed.items()},
+        "Skipped": len(skipped),
+    }
+    first = next((tab for tab, count in counts.items() if count), "Returned")
+    tab = st.segmented_control(
+        "My work",
+        list(counts),
+        default=first,
+        key="my_work",
+        format_func=lambda tab: f"{tab} {counts[tab]}",
+        label_visibility="collapsed",
+        required=True,
+    )
+    if not counts[str(tab)]:
+        st.caption("Nothing yet.")
+    elif tab == "Returned":
+        for item in returned:
+            fix = partial(fork_returned_trace, database, item.trace.id, person.id)
+            _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
+    elif tab == "Skipped":
+        for question, reason in skipped:
+            unskip = partial(_unskip_question, database, question.id, person.id)
+            _show_queue_entry("Return to my queue", question.id, question.text, f"Skipped: {reason}", unskip)
+    else:
+        label = "Continue" if tab == "Drafts" else "Open"
+        for item in drafts if tab == "Drafts" else completed[str(tab).lower()]:
+            open_trace = partial(_same_id, item.trace.id)
+            _show_queue_entry(label, item.trace.id, item.question.text, _describe_own_trace(item.trace), open_trace)
+
+
+def _describe_own_trace(trace: Trace) -> str:
+    fork = f", forked at step {trace.parent_position}" if trace.parent_position else ""
+    moment = format_when(trace.submitted_at or trace.started_at)
+    answer = f": {trace.final_answer}" if trace.final_answer else ""
+    return f"{trace.status.capitalize()}, {moment}{fork}{answer}"
 
 
 def _show_queue_entry(label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID]) -> None:

@@ -1,4 +1,4 @@
-"""A table whose cells can be buttons, a bar chart with its numbers in one, and a chart of scores over costs.
+"""A table whose cells can be buttons, a bar chart with a number at each bar, and a chart of scores over costs.
 
 Texts are plain, never markup.
 """
@@ -59,29 +59,41 @@ def show_bar_chart(  # noqa: PLR0913 - the labels of a chart
     title: str, unit: str, counts: Mapping[str, int], *, key: str, wide: bool = False, counted: str = "questions"
 ) -> None:
     """Draw the counts by value, in their order; `unit` names the values and `counted` the counted objects."""
+    y = {
+        "field": "value",
+        "type": "nominal",
+        "title": unit,
+        "sort": None,
+        "axis": {"labelLimit": 220, "labelOverlap": False},
+    }
+    x = {
+        "field": "count",
+        "type": "quantitative",
+        "title": counted,
+        "axis": None,
+        # The number of the longest bar needs room beside it.
+        "scale": {"domainMax": max(counts.values(), default=1) * 1.2},
+    }
+    tooltip = [{"field": "value", "title": unit}, {"field": "count", "title": counted, "format": ","}]
+    number = {"type": "text", "align": "left", "dx": 4, "color": text_colour()}
     chart = {
         "data": {"values": [{"value": value, "count": count} for value, count in counts.items()]},
-        "mark": {"type": "bar", "color": BAR_COLOUR},
         "height": {"step": BAR_STEP},
         "description": f"{title}: {', '.join(f'{count} of {value}' for value, count in counts.items())}",
-        "encoding": {
-            "y": {
-                "field": "value",
-                "type": "nominal",
-                "title": unit,
-                "sort": None,
-                "axis": {"labelLimit": 220, "labelOverlap": False},
-            },
-            "x": {"field": "count", "type": "quantitative", "title": counted, "axis": {"tickMinStep": 1}},
-            "tooltip": [{"field": "value", "title": unit}, {"field": "count", "title": counted}],
-        },
+        "encoding": {"y": y, "x": x, "tooltip": tooltip},
+        "layer": [
+            {"mark": {"type": "bar", "color": BAR_COLOUR}},
+            {"mark": number, "encoding": {"text": {"field": "count", "type": "quantitative", "format": ","}}},
+        ],
     }
     with st.container(key=f"chart_{key}", width=740 if wide else 490, gap="small"):
-        st.markdown(f"**{title}**")
-        with st.container(horizontal=True, gap="small"):
-            st.vega_lite_chart(chart, width=440 if wide else 250)
-            rows = [[TableCell(value), TableCell(f"{count:,}", number=True)] for value, count in counts.items()]
-            show_table((unit, counted), rows, key=f"table_{key}", label=title)
+        st.markdown(f"**{title}** ({counted})")
+        st.vega_lite_chart(chart, width=740 if wide else 490)
+
+
+def text_colour() -> str:
+    """The colour of numbers in charts, which do not follow the theme by themselves."""
+    return "#edebe8" if st.context.theme.type == "dark" else "#1f1e1d"
 
 
 DECADE = 10.0

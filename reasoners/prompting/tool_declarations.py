@@ -147,13 +147,11 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
         AnswerKind.JSON: {"value": answer_format.schema},
         AnswerKind.NONE: {},
     }
-    description = (
-        "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
-    )
+    done = "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
     properties = {
         "thought": {"description": _FINAL_THOUGHT_DESCRIPTION, "type": "string"},
         **answers[answer_format.kind],
-        "found": {"description": description, "type": "boolean"},
+        "found": {"description": done, "type": "boolean"},
         "steps": {
             "description": "the numbers of the steps that show the answer",
             "type": "array",

@@ -75,9 +75,8 @@ class Annotator:
         self.settle()
 
     def rate(self, stars: int) -> None:
-        """Rate the last observation by key, with the focus outside of text fields."""
-        self.page.evaluate("document.activeElement.blur()")
-        self.page.keyboard.press(str(stars))
+        """Rate the last observation by the key that works wherever the focus is."""
+        self.page.keyboard.press(f"Alt+Shift+Digit{stars}")
         expect(self.steps.last.locator(".stars button.on")).to_have_count(stars)
 
     def wait_for_save(self, after: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,11 +27,11 @@ HOSTILE = [
 ]
 
 
-def launch(playwright: Playwright) -> Browser:
+def launch(playwright: Playwright, flags: Sequence[str] = FLAGS) -> Browser:
     """Start the Chromium of the machine; its build without windows needs half of the time for a page."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     assert program, f"the browser tests need Chromium: apt-get install {BROWSERS[0]}"
-    return playwright.chromium.launch(executable_path=program, args=FLAGS)
+    return playwright.chromium.launch(executable_path=program, args=list(flags))
 
 
 @pytest.fixture(scope="session")

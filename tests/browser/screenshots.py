@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from fiction.family import Family, build_universe_family
 from fiction.generator.world_files import UNIVERSE_FILE
@@ -24,6 +24,7 @@ from tests.browser.visitor import Visitor
 from tools.registry import BUILT_IN_TOOLS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+WAY = DOCS / "tutorial"
 Gold = dict[str, Any]
 SIZES = {"": (1440, 900), "-narrow": (1024, 1100)}
 
@@ -57,6 +58,7 @@ def main() -> None:
             take_screenshot(ada, "verify")
             compare(ada.page, showhow)
             take_screenshot(ada, "compare", tall=1240)
+            show_way(browser, Path(folder) / "way")
         finally:
             browser.close()
             showhow.stop()
@@ -124,14 +126,23 @@ def open_selection(page: Page, showhow: Showhow, question: str) -> None:
 
 def find_replayed_trace(showhow: Showhow) -> str:
     """Find a question that replay answers in several steps; returns the id of its trace."""
+    return str(_ask_until_replayed(showhow)["trace"])
+
+
+def find_replayed_question(showhow: Showhow) -> str:
+    """Find a question that replay answers in several steps."""
+    return str(_ask_until_replayed(showhow)["question"])
+
+
+def _ask_until_replayed(showhow: Showhow) -> dict[str, Any]:
     rows = json.loads(
         showhow.run("world", "questions", "default", "--kind", "comparative", "--limit", "1000", "--json")
     )
     for row in rows:
         with suppress(AssertionError):
-            result = json.loads(showhow.run("ask", row["text"], "--world", "default", "--json"))
+            result: dict[str, Any] = json.loads(showhow.run("ask", row["text"], "--world", "default", "--json"))
             if result["steps"] > 2:
-                return str(result["trace"])
+                return result
     raise AssertionError("no question of the default world can be answered by following a demonstration")
 
 
@@ -155,6 +166,26 @@ def compare(page: Page, showhow: Showhow) -> None:
     page.locator(".st-key-compare_choice").wait_for()
     page.wait_for_load_state("networkidle")
     settle(page)
+
+
+def show_way(browser: Browser, home: Path) -> None:
+    """Go the way of a new user on a server of their own, and take the tutorial's pictures."""
+    from tests.browser.newcomer import walk  # noqa: PLC0415 - it uses this module's steps
+
+    showhow = Showhow(home)
+    showhow.appoint("grace")
+    showhow.start()
+    try:
+        walk(open_context(browser).new_page(), showhow, _take_picture)
+    finally:
+        showhow.stop()
+
+
+def _take_picture(page: Page, name: str) -> None:
+    WAY.mkdir(exist_ok=True)
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    page.wait_for_timeout(600)
+    page.screenshot(path=WAY / f"{name}.png")
 
 
 def take_screenshot(ada: Annotator, name: str, tall: int = 0) -> None:

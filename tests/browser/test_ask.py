@@ -233,6 +233,16 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
         showhow.stop()
 
 
+def check_history(page: Page) -> None:
+    """The history is one's own; everybody's has their names."""
+    page.get_by_role("button", name="History").click()
+    history = page.locator(".st-key-list_asks")
+    expect(history.get_by_role("button")).to_have_count(1)
+    page.get_by_test_id("stPopoverBody").get_by_text("Everybody's").click()
+    expect(history.get_by_role("button")).to_have_count(3)
+    expect(history).to_contain_text("ben")
+
+
 def test_two_people_watch_a_run_and_stop_it_while_its_tool_hangs(page: Page, context: BrowserContext, oracle: Showhow):
     ida = Asker(page, oracle.url, "ida")
     ida.open()
@@ -279,8 +289,7 @@ def test_two_people_watch_a_run_and_stop_it_while_its_tool_hangs(page: Page, con
     ida.wait_for_ending("Interrupted")
     expect(ida.steps).to_have_count(1)
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
-    page.get_by_role("button", name="History").click()
-    expect(page.locator(".st-key-list_asks").get_by_role("button")).to_have_count(3)
+    check_history(page)
 
 
 def test_a_stopped_run_continues_to_its_end(page: Page, oracle: Showhow):

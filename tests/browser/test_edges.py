@@ -64,7 +64,7 @@ def test_typing_stores_the_person_the_reservation_and_the_trace(page: Page, home
     tia = Annotator(page, home.url, "tia", PROJECT)
     question = page.locator("h1").text_content()
     page.mouse.move(300, 300)
-    page.get_by_role("button", name="My queue").click()
+    page.get_by_role("button", name="My work").click()
     page.keyboard.press("Escape")
     page.reload()
     page.wait_for_selector(".st-key-acts")

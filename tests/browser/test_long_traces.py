@@ -107,6 +107,7 @@ def test_large_observations_are_drawn_in_part_and_more_on_request(page: Page, ho
     trace = record_trace(home, [("Wall", article), ("rows", table)] * 2)
     open_trace(page, home, trace)
     assert page.evaluate(COUNT_NODES) < MAX_NODES
+    page.get_by_role("button", name="Expand all").click()
     step = page.locator("#step-1")
     step.get_by_text("The whole article, 2500 sentences").click()
     expect(step.get_by_text("Ada Reed laid stone 99.")).to_be_visible()

@@ -29,8 +29,8 @@ TASKS = [
 
 @pytest.fixture(scope="module")
 def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
-    """A server with a tool of its own and no world."""
-    showhow = Showhow(tmp_path_factory.mktemp("inbox"), empty=True)
+    """A server with a tool of its own, and projects that have no world."""
+    showhow = Showhow(tmp_path_factory.mktemp("inbox"))
     (showhow.home / "inbox.py").write_text(TOOL, encoding="utf-8")
     (showhow.home / "tools.toml").write_text('[functions.find_plan]\nplace = "inbox:find_plan"\n', encoding="utf-8")
     (showhow.home / "tasks.jsonl").write_text("\n".join(map(json.dumps, TASKS)), encoding="utf-8")
@@ -50,6 +50,7 @@ def open_project(page: Page, inbox: Showhow, name: str, view: str) -> None:
 
 
 def import_tasks(page: Page, inbox: Showhow) -> None:
+    """Upload the tasks into the empty project."""
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("This project has no questions yet.")).to_be_visible()
     page.keyboard.press("Alt+u")
@@ -59,7 +60,8 @@ def import_tasks(page: Page, inbox: Showhow) -> None:
     expect(page.get_by_text("2 questions added")).to_be_visible()
 
 
-def ask_for_values_of_a_schema(page: Page, inbox: Showhow) -> None:
+def set_answer_schema(page: Page, inbox: Showhow) -> None:
+    """Save a schema of answers, after one that is refused."""
     open_project(page, inbox, "Mail", "settings")
     page.get_by_text("A JSON value that fits a schema").click()
     page.get_by_label("JSON Schema").fill('{"type": "thing"}')
@@ -73,7 +75,8 @@ def ask_for_values_of_a_schema(page: Page, inbox: Showhow) -> None:
     expect(page.get_by_label("JSON Schema")).to_contain_text("urgency")
 
 
-def record_a_triage(page: Page, inbox: Showhow) -> None:
+def record_answer(page: Page, inbox: Showhow) -> None:
+    """Open a task from the list, take a step and submit an answer in the form of the schema."""
     open_project(page, inbox, "Mail", "questions")
     page.get_by_role("button", name="Triage that message.").click()
     page.wait_for_url("**trace=**")
@@ -98,8 +101,8 @@ def record_a_triage(page: Page, inbox: Showhow) -> None:
 
 def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page: Page, inbox: Showhow, tmp_path: Path):
     import_tasks(page, inbox)
-    ask_for_values_of_a_schema(page, inbox)
-    record_a_triage(page, inbox)
+    set_answer_schema(page, inbox)
+    record_answer(page, inbox)
     open_project(page, inbox, "Mail", "overview")
     expect(page.get_by_text("1 of 2 questions done")).to_be_visible()
     expect(page.get_by_label("What each person has done")).to_contain_text("lead")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from db import drafts, projects, recording, users
+from db import projects, recording, users
 from db.database import Conflict, Database, RowNotFound, StoreError, StoreUnavailable
 from db.models import Project, User
 from db.schema import upgrade
@@ -124,7 +124,7 @@ def test_fifty_people_write_at_once_and_nothing_is_lost(scene):
         try:
             for number in range(3):
                 with scene.database.begin() as session:
-                    drafts.save_draft(session, trace_id, {"n": number}, by=person)
+                    recording.save_draft(session, trace_id, {"n": number}, by=person)
                 with scene.database.begin() as session:
                     recording.begin_step(session, trace_id, recording.NewStep(f"{number}"), seen=number + 1, by=person)
         except StoreError as failed:

@@ -12,6 +12,7 @@ from db.model_calls import (
     REDACTED,
     ModelReply,
     ModelRequest,
+    PromptMessage,
     begin_model_call,
     complete_model_call,
     fail_model_call,
@@ -21,7 +22,7 @@ from db.model_calls import (
     model_call_of_step,
     withdraw_model_call,
 )
-from db.models import ModelCall, PromptMessage, Run, Trace
+from db.models import ModelCall, Run, Trace
 from db.recording import NewStep
 
 SYSTEM = {"role": "system", "content": "You answer questions. " * 1000}

@@ -215,6 +215,29 @@ def test_a_returned_trace_leaves_the_list_when_it_is_forked(scene):
         assert len(queue.list_drafts(session, scene.project.id, scene.ada.id)) == 1
 
 
+def test_completed_work_is_listed_by_its_status_and_open_questions_of_others_are_counted(scene):
+    first, second, third = scene.questions
+    approved, submitted = (answer(scene, question, scene.ada) for question in (first, second))
+    with scene.database.begin() as session:
+        review.approve_trace(session, approved.id, by=scene.ben.id)
+        reserve_question(session, third.id, scene.ben.id)
+    with scene.database.read() as session:
+        listed = {
+            status: [
+                item.trace.id for item in queue.list_completed_traces(session, scene.project.id, scene.ada.id, status)
+            ]
+            for status in projects.COMPLETED_STATUSES
+        }
+        assert listed == {"submitted": [submitted.id], "approved": [approved.id]}
+        assert queue.list_completed_traces(session, scene.project.id, scene.ben.id, "submitted") == []
+        held = {
+            person.name: queue.measure_progress(session, scene.project.id, person.id).held
+            for person in (scene.ada, scene.ben)
+        }
+    # The answered questions are done, and nobody holds what is their own.
+    assert held == {"ada": 1, "ben": 0}
+
+
 def test_an_empty_queue_offers_no_question(scene):
     for question in scene.questions:
         answer(scene, question, scene.ada)

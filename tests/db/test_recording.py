@@ -7,11 +7,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from db import drafts, queue, recording, review, traces
+from db import queue, recording, review, traces
 from db.database import Conflict, RowNotFound, StoreError
-from db.drafts import PageCounter
 from db.models import Step, Trace
-from db.recording import NewStep, StepResult, TraceAnswers
+from db.recording import NewStep, PageCounter, StepResult, TraceAnswers
 from db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
@@ -258,29 +257,29 @@ def test_a_trace_without_any_thought_is_refused(scene):
 def test_a_recorded_step_deletes_the_draft_it_came_from(scene):
     trace = start(scene)
     with scene.database.begin() as session:
-        drafts.save_draft(session, trace.id, {"thought": "half a thou"}, by=trace.author_id)
+        recording.save_draft(session, trace.id, {"thought": "half a thou"}, by=trace.author_id)
     with scene.database.read() as session:
-        assert drafts.find_draft(session, trace.id).content == {"thought": "half a thou"}
+        assert recording.find_draft(session, trace.id).content == {"thought": "half a thou"}
     add(scene, trace)
     with scene.database.read() as session:
-        assert drafts.find_draft(session, trace.id) is None
+        assert recording.find_draft(session, trace.id) is None
 
 
 def test_a_draft_of_an_older_tab_does_not_replace_that_of_a_newer_one(scene):
     trace = start(scene)
-    numbers = drafts.PageNumbers()
+    numbers = recording.PageNumbers()
     with scene.database.begin() as session:
         older, newer = numbers.next(session), numbers.next(session)
-        drafts.save_draft(session, trace.id, {"thought": "new"}, page_number=newer, by=trace.author_id)
+        recording.save_draft(session, trace.id, {"thought": "new"}, page_number=newer, by=trace.author_id)
     with pytest.raises(Conflict, match="newer tab"), scene.database.begin() as session:
-        drafts.save_draft(session, trace.id, {"thought": "old"}, page_number=older, by=trace.author_id)
+        recording.save_draft(session, trace.id, {"thought": "old"}, page_number=older, by=trace.author_id)
     # The next process knows only what is stored.
-    for numbering in (numbers, drafts.PageNumbers()):
+    for numbering in (numbers, recording.PageNumbers()):
         with scene.database.begin() as session:
-            assert drafts.find_draft(session, trace.id).content != {"thought": "old"}
+            assert recording.find_draft(session, trace.id).content != {"thought": "old"}
             number = numbering.next(session)
             assert number > newer
-            drafts.save_draft(session, trace.id, {"thought": "newest"}, page_number=number, by=trace.author_id)
+            recording.save_draft(session, trace.id, {"thought": "newest"}, page_number=number, by=trace.author_id)
 
 
 def test_the_number_of_a_page_is_stored_with_its_first_draft(scene):
@@ -291,10 +290,10 @@ def test_the_number_of_a_page_is_stored_with_its_first_draft(scene):
             return session.scalar(select(PageCounter.value))
 
     with scene.database.begin() as session:
-        number = [drafts.PageNumbers().next(session) for _ in range(3)][-1]
+        number = [recording.PageNumbers().next(session) for _ in range(3)][-1]
     assert stored_number() == 0
     with scene.database.begin() as session:
-        drafts.save_draft(session, trace.id, {"thought": "new"}, page_number=number, by=trace.author_id)
+        recording.save_draft(session, trace.id, {"thought": "new"}, page_number=number, by=trace.author_id)
     assert stored_number() == number
 
 
@@ -471,7 +470,7 @@ OVERSIZED: dict[str, Callable[[Any, Any, Any, int], object]] = {
     "answer": lambda s, trace, _, seen: recording.submit_trace(
         s, trace.id, TraceAnswers(TOO_LONG), seen=seen, by=author(trace)
     ),
-    "draft": lambda s, trace, *_: drafts.save_draft(s, trace.id, {"thought": TOO_LONG}, by=author(trace)),
+    "draft": lambda s, trace, *_: recording.save_draft(s, trace.id, {"thought": TOO_LONG}, by=author(trace)),
 }
 
 
@@ -491,7 +490,7 @@ def test_what_is_too_long_is_refused_in_one_sentence_and_nothing_is_written(scen
     assert version(scene, trace) == seen
     assert [step.thought for step in opened(scene, trace).steps] == ["look"]
     with scene.database.read() as session:
-        assert drafts.find_draft(session, trace.id) is None
+        assert recording.find_draft(session, trace.id) is None
 
 
 def test_the_longest_text_is_stored(scene):

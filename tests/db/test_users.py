@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from db import drafts, libraries, queue, recording, review, runs, traces, users
+from db import libraries, queue, recording, review, runs, traces, users
 from db.database import Conflict, RowNotFound
 from db.merge import merge_trace
 from db.models import User
@@ -126,7 +126,7 @@ def test_nobody_acts_on_the_draft_of_another_person(scene):
         "undo": lambda s: recording.undo_step(s, trace.id, seen=seen, by=ben),
         "redo": lambda s: recording.redo_step(s, trace.id, seen=seen, by=ben),
         "submit": lambda s: recording.submit_trace(s, trace.id, TraceAnswers("x"), seen=seen, by=ben),
-        "draft": lambda s: drafts.save_draft(s, trace.id, {"fields": {}}, by=ben),
+        "draft": lambda s: recording.save_draft(s, trace.id, {"fields": {}}, by=ben),
     }
     accepted = []
     for name, act in acts.items():

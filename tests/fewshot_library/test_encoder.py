@@ -1,5 +1,9 @@
 """The sentence encoder with its real model."""
 
+import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,6 +14,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from fewshot_library import encoder as encoder_module
+from fewshot_library.bert import BertSentenceEncoder
 from fewshot_library.encoder import (
     BUNDLED_MODEL,
     EncoderUnavailable,
@@ -34,9 +39,45 @@ def test_rows_are_float32_of_unit_length(encode: SentenceEncoder) -> None:
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
 
 
-def test_rows_equal_those_of_sentence_transformers_itself(encode: SentenceEncoder) -> None:
-    plain = SentenceTransformer(str(bundled_model_folder()), device="cpu")
-    assert np.allclose(encode(TEXTS), plain.encode(TEXTS, normalize_embeddings=True), atol=1e-5)
+@pytest.fixture(scope="module")
+def plain() -> SentenceTransformer:
+    """The bundled model as sentence-transformers runs it."""
+    return SentenceTransformer(str(bundled_model_folder()), device="cpu")
+
+
+def test_rows_equal_those_of_sentence_transformers_itself(encode: SentenceEncoder, plain: SentenceTransformer) -> None:
+    words = re.findall(r"\S+", (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    # Several batches, all lengths, and texts with more tokens than the model reads.
+    texts = [
+        *TEXTS,
+        *(" ".join(words[start : start + start % 90]) for start in range(80)),
+        " ".join(words),
+        "日本 " * 300,
+    ]
+    assert np.abs(encode(texts) - plain.encode(texts, normalize_embeddings=True)).max() < 1e-6
+
+
+def link_model(folder: Path, **pooling: bool) -> Path:
+    """A folder with the bundled model, whose tokens are pooled in another way."""
+    shutil.copytree(bundled_model_folder(), folder, copy_function=os.symlink)
+    config = folder / "1_Pooling" / "config.json"
+    changed = json.loads(config.read_text(encoding="utf-8")) | pooling
+    config.unlink()
+    config.write_text(json.dumps(changed), encoding="utf-8")
+    return folder
+
+
+def test_a_folder_with_another_kind_of_model_is_run_by_sentence_transformers(tmp_path: Path, plain) -> None:
+    folder = link_model(tmp_path / "first", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
+    rows = SentenceEncoder(str(folder))(TEXTS)
+    assert np.allclose(rows, SentenceTransformer(str(folder), device="cpu").encode(TEXTS, normalize_embeddings=True))
+    assert np.abs(rows - plain.encode(TEXTS, normalize_embeddings=True)).max() > 0.1
+
+
+def test_a_folder_with_the_same_kind_of_model_needs_no_torch(tmp_path: Path, encode: SentenceEncoder) -> None:
+    folder = link_model(tmp_path / "same")
+    assert isinstance(load_model(str(folder)), BertSentenceEncoder)
+    assert np.array_equal(SentenceEncoder(str(folder))(TEXTS), encode(TEXTS))
 
 
 def test_repeated_texts_keep_their_order_and_their_rows(encode: SentenceEncoder) -> None:
@@ -127,18 +168,20 @@ def test_an_unknown_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
         SentenceEncoder(str(tmp_path / "nothing-here"))(["text"])
 
 
-def test_creating_an_encoder_does_not_import_torch() -> None:
+def test_the_bundled_encoder_does_not_import_torch() -> None:
     code = (
-        "import sys; from fewshot_library.encoder import SentenceEncoder; SentenceEncoder('all-MiniLM-L6-v2'); "
+        "import sys; from fewshot_library.encoder import SentenceEncoder; "
+        "SentenceEncoder('all-MiniLM-L6-v2')(['text']); "
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_loaded_model_is_excluded_from_garbage_collection() -> None:
+def test_the_objects_of_torch_are_excluded_from_garbage_collection(tmp_path: Path) -> None:
+    folder = link_model(tmp_path / "first", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
     code = (
-        "import gc; from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder; "
-        "SentenceEncoder(BUNDLED_MODEL)(['text']); "
+        "import gc, sys; from fewshot_library.encoder import SentenceEncoder; "
+        "SentenceEncoder(sys.argv[1])(['text']); "
         "assert gc.get_freeze_count() > 100_000 > len(gc.get_objects())"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)

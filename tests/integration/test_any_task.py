@@ -1,10 +1,6 @@
 """Tasks that need no world: the examples of docs/how-to/any-task.md are recorded, frozen, asked, verified, exported."""
 
 import json
-import re
-import shlex
-import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,34 +15,15 @@ from reasoners.base import to_step_result
 from runs.services import Services
 from settings import Settings
 from tests.app.cli.in_process import run_in_process, shared_encoder
+from tests.fixtures.any_task import prepare_examples
 from tests.servers.model import ModelServer, Request, Says
-
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "any-task.md"
-CUSTOMERS = [(1, "Ada Lund", "Bern"), (2, "Eli Reed", "Bern"), (3, "Cora Berg", "Basel")]
-SALES = [(1, "boat", 900.0), (2, "rope", 20.0), (3, "lamp", 35.0)]
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the files of the page and a database of the shop, after the commands that the page shows."""
     home = tmp_path_factory.mktemp("home")
-    page = PAGE.read_text(encoding="utf-8")
-    files: dict[str, str] = {}
-    for name, block in re.findall(r"`(\w+\.\w+)`[^`]*?\n\n((?:    .*\n|\n)+)", page):
-        files[name] = files.get(name, "") + "".join(f"{line[4:]}\n" for line in block.splitlines()) + "\n"
-    assert {"shop.py", "tools.toml", "shop.jsonl", "inbox.py", "triage.json", "inbox.jsonl"} <= files.keys()
-    files["tools.toml"] = files["tools.toml"].replace('"python"', json.dumps(sys.executable))
-    files["tools.toml"] = files["tools.toml"].replace('"inbox.py"', json.dumps(str(home / "inbox.py")))
-    for name, text in files.items():
-        (home / name).write_text(text, encoding="utf-8")
-    with sqlite3.connect(home / "shop.db") as connection:
-        connection.execute("CREATE TABLE customer (id, name, city)")
-        connection.execute("CREATE TABLE sale (customer, item, price)")
-        connection.executemany("INSERT INTO customer VALUES (?, ?, ?)", CUSTOMERS)
-        connection.executemany("INSERT INTO sale VALUES (?, ?, ?)", SALES)
-    for command in re.findall(r"^    \.venv/bin/(showhow .*)$", page, re.MULTILINE):
-        done = run_in_process(home, *shlex.split(command)[1:], SHOP=str(home / "shop.db"))
-        assert done.returncode == 0, done.stderr
+    prepare_examples(home)
     return home
 
 

@@ -12,14 +12,13 @@ from typing import Any
 import streamlit as st
 
 from app.widgets.page_layout import escape_markdown
-from db.drafts import Draft
+from db.models import Draft
 from db.projects import AnswerFormat, AnswerKind
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.types import dump_json
 from tools.arguments import Parameter, parse_parameters
 from tools.tool import SourceKind, Tool
-from worlds.terms import format_node, format_predicate
 
 MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4
@@ -358,51 +357,22 @@ def show_answer_form(composer: StepComposer) -> None:
             st.text_input(label, key=composer.key(name), placeholder=hint)
 
 
-def insert_value(composer: StepComposer, value: str, kind: str, source_tool: str | None) -> str | None:
-    """Put a clicked value into the form; returns an error message if no field accepts it."""
-    if composer.mode == "answer":
-        if "final_answer" not in composer.answer_fields:
-            return _insert_into_object(composer, value)
-        source = next((tool.source for tool in composer.tools if tool.name == source_tool), None)
-        source_field = "answer_graph" if source is SourceKind.GRAPH else "answer_text"
-        st.session_state[composer.key(source_field)] = value
-        if not st.session_state.get(composer.key("final_answer")):
-            st.session_state[composer.key("final_answer")] = value
-        return None
-    if not any(_accepts_kind(parameter, kind) for parameter in composer.tool.parameters):
-        accepting_tools = [tool for tool in composer.tools if any(kind in (p.accepts or ()) for p in tool.parameters)]
-        if len(accepting_tools) == 1:
-            st.session_state[composer.key("tool")] = accepting_tools[0].name
-    accepting_parameters = [p for p in composer.tool.parameters if _accepts_kind(p, kind)]
-    if not accepting_parameters:
-        return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."
-    empty_parameters = [
-        p for p in accepting_parameters if not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))
-    ]
-    target = (empty_parameters or accepting_parameters)[0]
-    key = composer.key(argument_field_name(composer.tool, target))
-    if target.kind == "list":
-        list_values = target.parse(str(st.session_state.get(key, "")))
-        st.session_state[key] = target.format(list_values if value in list_values else [*list_values, value])
-    elif target.name in MULTILINE_PARAMETERS and kind in ("entity", "relation"):
-        term = format_node(value) if kind == "entity" else format_predicate(value)
-        st.session_state[key] = f"{st.session_state.get(key, '')} {term or value}".strip()
-    else:
-        st.session_state[key] = value
-    return None
+def list_takers(tools: Iterable[Tool]) -> dict[str, list[dict[str, str]]]:
+    """List the tools that take each kind of value, for the menu of a clicked value."""
+    tools = tuple(tools)
+    kinds = {*DEFAULT_ACCEPTED_KINDS, *(kind for tool in tools for p in tool.parameters for kind in p.accepts or ())}
+    return {
+        kind: [
+            {"name": tool.name, "title": tool.title}
+            for tool in tools
+            if any(accepts_kind(parameter, kind) for parameter in tool.parameters)
+        ]
+        for kind in sorted(kinds)
+    }
 
 
-def _insert_into_object(composer: StepComposer, value: str) -> str | None:
-    """Put a clicked value into the first empty text field of an answer; returns an error message if there is none."""
-    for parameter in composer.answer_parameters:
-        key = composer.key(value_field_name(parameter))
-        if parameter.kind == "text" and not st.session_state.get(key):
-            st.session_state[key] = value
-            return None
-    return "No empty field of the answer takes this value; empty one, then click the value again."
-
-
-def _accepts_kind(parameter: Parameter, kind: str) -> bool:
+def accepts_kind(parameter: Parameter, kind: str) -> bool:
+    """Whether a clicked value of that kind can fill the argument."""
     if parameter.kind == "list":
         return (
             kind in (parameter.accepts or ("entity",)) if parameter.item_kind == "id" else parameter.item_kind == "text"

@@ -11,13 +11,13 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.pages.annotate.composer import (
     StepComposer,
+    list_takers,
     seed_composer,
     show_answer_form,
     show_step_form,
     typed_field_classes,
 )
-from app.pages.annotate.recorder import AnnotationRecorder
-from app.pages.main import shortcuts_of
+from app.pages.annotate.recorder import AnnotationRecorder, choose_tool
 from app.services import services as process_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
@@ -33,8 +33,8 @@ from app.widgets.queue import (
     show_queue_header,
     show_task,
 )
-from app.widgets.step_notes import show_requested_note_dialog
-from db import drafts, queue, recording, review, users, verifications
+from app.widgets.step_notes import show_history_button, show_requested_note_dialog
+from db import queue, recording, review, users, verifications
 from db.database import Database, StoreError
 from db.models import Project, User
 from db.review import ReturnedWork
@@ -135,7 +135,7 @@ class _Workbench:
         person = current_user(services.database)
         record = opened.load(services.database, person)
         with services.database.read() as session:
-            draft = drafts.find_draft(session, opened.id)
+            draft = recording.find_draft(session, opened.id)
             can_redo = recording.find_undone_step(session, opened.id) is not None
             returned = review.find_return(session, record.trace.parent_id) if record.trace.parent_id else None
         world = _try_open_world(services, record.project.world)
@@ -181,8 +181,14 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
                 forkable=True,
                 on_act=partial(workbench.recorder.handle_action, workbench.composer),
                 is_known_name=name_lookup(workbench.world),
-                overrides={"notable": True},
+                overrides={
+                    "notable": True,
+                    "takers": list_takers(workbench.composer.tools) if workbench.is_editable else {},
+                    "tool": workbench.composer.tool.name if workbench.is_editable else None,
+                },
             )
+            if workbench.recorder.record.steps or not workbench.is_draft:
+                show_history_button(workbench.recorder.record)
         with form:
             if workbench.is_draft:
                 _show_composer(workbench)
@@ -275,7 +281,7 @@ def _show_composer(workbench: _Workbench) -> None:
         show_answer_form(composer)
     else:
         show_missing_tools(services.tool_registry(), record.project.tools)
-        show_step_form(composer, lambda name: st.session_state.update({composer.key("tool"): name}))
+        show_step_form(composer, partial(choose_tool, composer))
 
 
 def _show_actions(workbench: _Workbench) -> bool:
@@ -296,9 +302,9 @@ def _show_actions(workbench: _Workbench) -> bool:
             on_click=lambda: st.session_state.update({composer.key("mode"): "step" if answering else "answer"}),
         )
         if recorder.record.steps and not answering:
-            st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, type="tertiary")
+            st.button("Undo", key="undo", shortcut="Alt+Z", on_click=recorder.undo, args=(composer,), type="tertiary")
         if workbench.can_redo and not answering:
-            st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, type="tertiary")
+            st.button("Redo", key="redo", shortcut="Alt+Y", on_click=recorder.redo, args=(composer,), type="tertiary")
     return is_pressed and answering
 
 
@@ -353,6 +359,6 @@ def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
 services = process_services()
 person = current_user(services.database)
 opened = current_trace(services, person)
-show_queue_header(services.database, person, opened, shortcuts_of("annotate"))
+show_queue_header(services.database, person, opened)
 if opened is not None:
     show_workbench(services, opened)

@@ -1,29 +1,35 @@
-"""The actions of a person on a trace: each is one transaction, and a failure is shown as one notice."""
+"""The actions of a person on a trace, each one transaction, and on its form; a failure is shown as one notice."""
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 import streamlit as st
 
-from app.pages.annotate.composer import StepComposer, insert_value
+from app.pages.annotate.composer import (
+    MULTILINE_PARAMETERS,
+    StepComposer,
+    accepts_kind,
+    argument_field_name,
+    value_field_name,
+)
 from app.widgets.queue import OpenedTrace
 from db import recording, traces, users
 from db.database import StoreError
-from db.drafts import Draft
-from db.models import Step, User
+from db.models import Draft, Step, User
 from db.trace_record import TraceRecord
 from db.types import seconds_since
 from llm.profiles import ProfileError
 from reasoners.provenance import trace_argument_origins
 from runs.recorders import PersonRecorder, ToolCaller, complete_tool_call, execute_step, run_to_completion
 from runs.services import Services
-from tools.tool import Tool, ToolResult
+from tools.tool import SourceKind, Tool, ToolResult
 from worlds.folder import WorldError
 from worlds.source import ErrorKind, SourceError
+from worlds.terms import format_node, format_predicate
 
 ChangeResult = TypeVar("ChangeResult")
 MAX_IDLE_SECONDS = 30.0
@@ -32,6 +38,86 @@ UNSEEN_VERSION = 0
 CHANGED_NOTICE = (
     "This trace was changed in another tab; the page shows the newer state now, and what you typed is still here."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PickedValue:
+    """A clicked value with its kind; `label` is the name of what an id stands for."""
+
+    value: str
+    kind: str
+    label: str = ""
+
+
+def choose_tool(composer: StepComposer, name: str) -> None:
+    """Choose the tool; the value that was clicked last goes along, if an empty field of the tool takes it."""
+    st.session_state[composer.key("tool")] = name
+    picked: PickedValue | None = st.session_state.get(composer.key("picked"))
+    if picked is not None and any(
+        accepts_kind(p, picked.kind) and not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))
+        for p in composer.tool.parameters
+    ):
+        insert_value(composer, picked, None)
+
+
+def restore_step(composer: StepComposer, step: Step) -> None:
+    """Put an undone step back into the form, unless another one is being written there."""
+    tool = next((tool for tool in composer.tools if tool.name == step.tool), None)
+    if tool is None or composer.thought():
+        return
+    st.session_state[composer.key("thought")], st.session_state[composer.key("tool")] = step.thought, tool.name
+    for parameter in tool.parameters:
+        if parameter.name in step.arguments:
+            key = composer.key(argument_field_name(tool, parameter))
+            st.session_state[key] = parameter.format(step.arguments[parameter.name])
+
+
+def insert_value(composer: StepComposer, picked: PickedValue, source_tool: str | None) -> str | None:
+    """Put a clicked value into the form; returns an error message if no field accepts it."""
+    value, kind = picked.value, picked.kind
+    st.session_state[composer.key("picked")] = picked
+    if composer.mode == "answer":
+        # An answer is a name, not an id.
+        value = picked.label or value
+        if "final_answer" not in composer.answer_fields:
+            return _insert_into_object(composer, value)
+        source = next((tool.source for tool in composer.tools if tool.name == source_tool), None)
+        source_field = "answer_graph" if source is SourceKind.GRAPH else "answer_text"
+        st.session_state[composer.key(source_field)] = value
+        if not st.session_state.get(composer.key("final_answer")):
+            st.session_state[composer.key("final_answer")] = value
+        return None
+    if not any(accepts_kind(parameter, kind) for parameter in composer.tool.parameters):
+        accepting_tools = [tool for tool in composer.tools if any(kind in (p.accepts or ()) for p in tool.parameters)]
+        if len(accepting_tools) == 1:
+            st.session_state[composer.key("tool")] = accepting_tools[0].name
+    accepting_parameters = [p for p in composer.tool.parameters if accepts_kind(p, kind)]
+    if not accepting_parameters:
+        return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."
+    empty_parameters = [
+        p for p in accepting_parameters if not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))
+    ]
+    target = (empty_parameters or accepting_parameters)[0]
+    key = composer.key(argument_field_name(composer.tool, target))
+    if target.kind == "list":
+        list_values = target.parse(str(st.session_state.get(key, "")))
+        st.session_state[key] = target.format(list_values if value in list_values else [*list_values, value])
+    elif target.name in MULTILINE_PARAMETERS and kind in ("entity", "relation"):
+        term = format_node(value) if kind == "entity" else format_predicate(value)
+        st.session_state[key] = f"{st.session_state.get(key, '')} {term or value}".strip()
+    else:
+        st.session_state[key] = value
+    return None
+
+
+def _insert_into_object(composer: StepComposer, value: str) -> str | None:
+    """Put a clicked value into the first empty text field of an answer; returns an error message if there is none."""
+    for parameter in composer.answer_parameters:
+        key = composer.key(value_field_name(parameter))
+        if parameter.kind == "text" and not st.session_state.get(key):
+            st.session_state[key] = value
+            return None
+    return "No empty field of the answer takes this value; empty one, then click the value again."
 
 
 class AnnotationRecorder:
@@ -174,19 +260,25 @@ class AnnotationRecorder:
             is not None
         )
 
-    def undo(self) -> None:
-        """Undo the last step."""
-        trace_id = self.record.trace.id
-        self._apply_change(
+    def undo(self, composer: StepComposer) -> None:
+        """Undo the last step, and put it back into the form to be changed."""
+        trace_id, undone = self.record.trace.id, self.record.steps[-1]
+        removed = self._apply_change(
             lambda session, person_id: recording.undo_step(session, trace_id, seen=self.seen_version, by=person_id)
         )
+        if removed is not None:
+            restore_step(composer, undone)
 
-    def redo(self) -> None:
-        """Restore the step that was undone last."""
-        trace_id = self.record.trace.id
-        self._apply_change(
-            lambda session, person_id: recording.redo_step(session, trace_id, seen=self.seen_version, by=person_id)
+    def redo(self, composer: StepComposer) -> None:
+        """Restore the step that was undone last; the form is emptied if it holds just that step."""
+        trace_id, typed = self.record.trace.id, composer.thought()
+        restored_thought = self._apply_change(
+            lambda session, person_id: (
+                recording.redo_step(session, trace_id, seen=self.seen_version, by=person_id).thought
+            )
         )
+        if restored_thought is not None and typed == restored_thought.strip():
+            composer.start_next_step()
 
     def edit_thought(self, step: Step, thought: str) -> None:
         """Replace a step's thought."""
@@ -212,7 +304,7 @@ class AnnotationRecorder:
             return
         handlers: dict[str, Callable[[], None]] = {
             "pick": lambda: self._insert_picked_value(composer, step, action),
-            "rate": lambda: self._rate_step(step, int(action["rating"])),
+            "rate": lambda: self._rate_step(step, int(action["rating"]) or None),
             "again": lambda: self._rerun_step(step),
             "edit": lambda: st.session_state.update(edit_step=step.position),
             "fork": lambda: st.session_state.update(open_trace=self.fork(step.position)),
@@ -220,11 +312,14 @@ class AnnotationRecorder:
         handlers[action["kind"]]()
 
     def _insert_picked_value(self, composer: StepComposer, step: Step, action: dict[str, Any]) -> None:
-        refusal = insert_value(composer, str(action["value"]), str(action["value_kind"]), step.tool)
+        if action.get("tool"):
+            st.session_state[composer.key("tool")] = str(action["tool"])
+        picked = PickedValue(str(action["value"]), str(action["value_kind"]), str(action.get("label") or ""))
+        refusal = insert_value(composer, picked, step.tool)
         if refusal:
             st.session_state["notice"] = refusal
 
-    def _rate_step(self, step: Step, rating: int) -> None:
+    def _rate_step(self, step: Step, rating: int | None) -> None:
         self._apply_change(
             lambda session, person_id: recording.rate_step(
                 session, step.id, rating, seen=self.seen_version, by=person_id

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
 from db.database import Database
 from db.libraries import list_versions
@@ -24,7 +25,6 @@ from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
 from runs.preparation import RunConfig
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
-from worlds.folder import list_world_names
 
 DEMONSTRATION, MODEL = "demonstration", "model"
 ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
@@ -81,7 +81,7 @@ def _form_fields(record: TraceRecord | None, *, has_model: bool) -> list[AskForm
     limits = stored.limits
     return [
         AskFormField("question", record.question.text if record is not None else st.query_params.get("question", "")),
-        AskFormField("world", record.project.world if record is not None else st.query_params.get("world")),
+        AskFormField("world", place_to_ask(record.project) if record is not None else st.query_params.get("world")),
         AskFormField("by", MODEL if entry.needs_model else DEMONSTRATION),
         *(AskFormField(_agent_field(needs_model), _shown_agent(entry, needs_model)) for needs_model in (True, False)),
         AskFormField("library", stored.library),
@@ -177,21 +177,23 @@ def open_run(trace_id: UUID) -> None:
     st.query_params.pop("step", None)
 
 
-def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> AskRequest | None:
-    """Draw the form; returns the request if Ask is pressed, else None."""
-    worlds = list_world_names(services.settings.worlds_folder)
-    if not worlds:
+def show_ask_form(
+    services: Services, profiles: Mapping[str, ModelProfile], *, explained: bool = True
+) -> AskRequest | None:
+    """Draw the form, `explained` or with no more than its fields; returns the request if Ask is pressed, else None."""
+    places = list_places_to_ask(services)
+    if not places:
         st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None
-    question = st.text_area(
-        "Question",
-        key="ask_question",
-        height=68,
-        placeholder="What do you want to know? Ctrl+Enter asks.",
-        persist_state="session",
-    )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
-        world = _show_select_box("World", worlds, "world", width=130)
+        question = st.text_area(
+            "Question",
+            key="ask_question",
+            height=68,
+            placeholder="What do you want to know? Ctrl+Enter asks.",
+            persist_state="session",
+        )
+        place = _show_select_box("World", list(places), "world", width=130, format_func=places.__getitem__)
         mode = _choose_answer_mode()
         profile = _select_profile(profiles) if mode == MODEL else None
         config = replace(_show_config_fields(services.database, mode), profile=profile)
@@ -205,15 +207,17 @@ def show_ask_form(services: Services, profiles: Mapping[str, ModelProfile]) -> A
             icon=":material/send:",
             disabled=config.needs_model and not profiles,
         )
-    st.caption(describe_reasoner(config.entry))
-    if not profiles and (config.needs_model or mode == DEMONSTRATION):
+    if explained:
+        st.caption(describe_reasoner(config.entry))
+    if not profiles and (config.needs_model or (explained and mode == DEMONSTRATION)):
         _explain_missing_model(mode)
     if not is_pressed:
         return None
     if not question.strip():
         st.error("Write a question first.")
         return None
-    return AskRequest(question, world, config, limits)
+    world, project = parse_place(place)
+    return AskRequest(question, world, config, limits, project)
 
 
 def _choose_answer_mode() -> str:

@@ -8,16 +8,15 @@ import streamlit as st
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.person import current_user
 from app.widgets.selection import render_pick_reasons
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
 from db.libraries import Demonstration
 from db.model_calls import list_model_calls, load_prompt
-from db.models import ModelCall
+from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
@@ -157,7 +156,7 @@ def _show_slot_form(services: Services, record: TraceRecord, replay: dict[str, A
 
 def _follow_with_slots(services: Services, record: TraceRecord, demonstration: str, count: int) -> None:
     texts = [str(st.session_state[f"slot_{number}"]) for number in range(count)]
-    rerun(services, record, 0, {"demonstration": demonstration, "slots": texts})
+    rerun(services, record, 0, current_user(services.database), {"demonstration": demonstration, "slots": texts})
 
 
 def _show_prompt(database: Database, record: TraceRecord) -> None:
@@ -215,11 +214,13 @@ ENDING_ICONS = {
 }
 
 
-def show_history(database: Database) -> None:
-    """Draw the menu of the latest runs."""
+def show_history(database: Database, person: User) -> None:
+    """Draw the menu of the person's latest runs, or of everybody's with their names."""
     with st.popover("History", icon=":material/history:"):
+        shows_all = st.toggle("Everybody's", key="history_of_all", persist_state="session")
         with database.read() as session:
-            latest = runs.list_latest_traces(session, ASK_RUN_NAME, limit=HISTORY_LENGTH)
+            latest = runs.list_latest_traces(session, ASK_RUN_NAME, limit=SCAN_LIMIT)
+        latest = [run for run in latest if shows_all or run.asked_by == person.name][:HISTORY_LENGTH]
         if not latest:
             st.caption("Questions that you ask appear in this list.")
         with st.container(gap="small", key="list_asks"):
@@ -232,7 +233,8 @@ def show_history(database: Database) -> None:
                     on_click=open_run,
                     args=(run.trace_id,),
                 )
-                details = f"{run.started_at:%Y-%m-%d %H:%M} UTC · {run.world} · {run.reasoner}"
+                who = f"{run.asked_by or 'command line'} · " if shows_all else ""
+                details = f"{who}{format_when(run.started_at)} · {run.world} · {run.reasoner}"
                 st.caption(escape_markdown(details))
 
 
@@ -321,11 +323,9 @@ seed_ask_form(record, has_model=bool(profiles))
 with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
     st.html('<h1 class="world">Ask</h1>')
     st.space("stretch")
-    show_history(database)
-    show_shortcuts_button(shortcuts_of("ask"))
-    show_user_menu(person)
-ask_request = show_ask_form(services, profiles)
-if ask_request is not None and start_ask(services, ask_request):
+    show_history(database, person)
+ask_request = show_ask_form(services, profiles, explained=record is None)
+if ask_request is not None and start_ask(services, ask_request, person):
     st.rerun()
 if record is None:
     if st.query_params.get("trace"):

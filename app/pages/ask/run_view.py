@@ -12,8 +12,8 @@ import streamlit as st
 
 from app.pages.ask.form import config_and_limits, open_run, start_run
 from app.pages.ask.reply_form import FormButton, show_reply_form
+from app.widgets.choices import compare_on_request
 from app.widgets.notebook import (
-    compare_on_request,
     format_run_cost,
     format_trace_cost,
     show_trace,
@@ -88,7 +88,7 @@ RESUMABLE_ENDINGS = (*UNFINISHED_ENDINGS, "limit", "failed", None)
 """Endings after which a run can be continued; None is an interruption."""
 
 
-def start_ask(services: Services, request: AskRequest) -> bool:
+def start_ask(services: Services, request: AskRequest, person: User) -> bool:
     """Start the run in the background and open its trace; if it is refused, show the error and return False."""
     try:
         responder = find_gold_responder(
@@ -99,8 +99,15 @@ def start_ask(services: Services, request: AskRequest) -> bool:
         st.error(format_sentence(str(error)))
         return False
     run.responder = responder
+    remember_asker(services, run.trace_id, person)
     open_run(services.active_runs.start(run))
     return True
+
+
+def remember_asker(services: Services, trace_id: UUID, person: User) -> None:
+    """Store who asked, for the history."""
+    with services.database.begin() as session:
+        runs.update_configuration(session, trace_id, {"asked_by": person.name})
 
 
 def show_run_actions(services: Services, record: TraceRecord, person: User) -> None:
@@ -118,7 +125,7 @@ def show_run_actions(services: Services, record: TraceRecord, person: User) -> N
             key="again",
             icon=":material/replay:",
             on_click=rerun,
-            args=(services, record, 0),
+            args=(services, record, 0, person),
             shortcut="Alt+A",
         )
         if st.button("Fix this", key="fix", icon=":material/build:", shortcut="Alt+X"):
@@ -140,9 +147,9 @@ def handle_run_action(services: Services, record: TraceRecord, person: User, act
     """Carry out an action of the notebook (rate, rerun, fix)."""
     position = int(action["step"])
     if action["kind"] == "rate":
-        _rate_step(services.database, record, position, int(action["rating"]), person)
+        _rate_step(services.database, record, position, int(action["rating"]) or None, person)
     elif action["kind"] == "rerun":
-        rerun(services, record, position - 1)
+        rerun(services, record, position - 1, person)
     elif action["kind"] == "fix":
         # A callback cannot switch pages, so the next script run does it.
         st.session_state["fix_from"] = position - 1
@@ -207,7 +214,7 @@ def _show_awaited_reply(services: Services, record: TraceRecord, awaited: Sequen
     st.rerun()
 
 
-def _rate_step(database: Database, record: TraceRecord, position: int, rating: int, person: User) -> None:
+def _rate_step(database: Database, record: TraceRecord, position: int, rating: int | None, person: User) -> None:
     step = next((step for step in record.steps if step.position == position), None)
     if step is None:
         return
@@ -227,12 +234,16 @@ def _resume_run(services: Services, record: TraceRecord) -> None:
         st.session_state["notice"] = str(error)
 
 
-def rerun(services: Services, record: TraceRecord, position: int, changed: Mapping[str, Any] | None = None) -> None:
+def rerun(
+    services: Services, record: TraceRecord, position: int, person: User, changed: Mapping[str, Any] | None = None
+) -> None:
     """Answer the question again from that step on, in a new trace, with changed options if there are any."""
     config, limits = config_and_limits(record)
     config = replace(config, options={**config.options, **(changed or {})})
     try:
-        open_run(start_run(services, rerun_from_step(services, record.trace.id, position, config, limits)))
+        run = rerun_from_step(services, record.trace.id, position, config, limits)
+        remember_asker(services, run.trace_id, person)
+        open_run(start_run(services, run))
     except ASK_ERRORS as error:
         st.session_state["notice"] = str(error)
 
@@ -351,6 +362,7 @@ def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bo
             on_act=lambda action: handle_run_action(services, record, person, action),
             overrides={
                 "ratable": True,
+                "folded": not running,
                 "fixable": not running,
                 "changeable": not running and _lists_skills(record),
                 "gold": None if running else compare_on_request(services, record),

@@ -8,11 +8,10 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
-from app.widgets.page_layout import escape_markdown, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project
+from app.widgets.page_layout import escape_markdown
+from app.widgets.person import current_user
+from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
 from app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
@@ -181,7 +180,7 @@ def open_requested_run(person: User, project: Project, runs: Sequence[Run]) -> N
 def show_difference_table(comparison: RunComparison) -> None:
     """Draw the difference of each run from the baseline; a click chooses the run for the list of questions."""
     baseline = comparison.labels[comparison.baseline_id]
-    st.subheader(f"Against {escape_markdown(baseline)}", anchor=False)
+    st.header(f"Against {escape_markdown(baseline)}", anchor=False)
     rows = [
         _difference_row(run, comparison.differences[run.run_id])
         for run in comparison.figures
@@ -383,7 +382,7 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
     comparison = _load_comparison(database, chosen, UUID(baseline), selected, state)
     show_warnings(comparison)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.subheader("Runs", anchor=False, width="stretch")
+        st.header("Runs", anchor=False, width="stretch")
         show_export(database, comparison)
     show_run_table(comparison)
     show_difference_table(comparison)
@@ -422,11 +421,9 @@ def show_page(services: Services) -> None:
         runs = comparisons.list_comparable_runs(session, project.id)
     open_requested_run(person, project, runs)
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        choose_project(services.database)
+        st.html('<h1 class="world">Compare</h1>', width="content")
         st.caption(f"{len(runs):,} runs over this project's questions", width="content")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("compare"))
-        show_user_menu(person)
     if len(runs) < 2:
         st.info(
             "Two runs over the questions of a project are compared here, question by question. Run two reasoners on "

@@ -63,7 +63,7 @@ def _content(step: Step) -> tuple[Any, ...]:
 def show_questions(services: Services, comparison: RunComparison) -> None:
     """Draw the choice of a run, the filters, one page of its questions, and the traces of the open question."""
     others = {str(run_id): label for run_id, label in comparison.labels.items() if run_id != comparison.baseline_id}
-    st.subheader("Questions", anchor=False)
+    st.header("Questions", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", key="question_filters"):
         run_id = UUID(choose_parameter("Run", CHOSEN_RUN, others, 300))
         chosen, order = _choose_filter(services.database, comparison)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.trace_export import build_export
+from app.cli.traces import build_export
 from app.widgets.choices import SelectedLibrary, pluralize
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence

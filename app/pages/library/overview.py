@@ -59,7 +59,7 @@ def show_library_overview(library: SelectedLibrary) -> None:
 
 
 def _show_card(card: Mapping[str, Any]) -> None:
-    st.subheader("Card", anchor=False)
+    st.header("Card", anchor=False)
     values = {name: _format_value(value) for name, value in card.items() if value not in ("", [], {}, None)}
     rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in values.items()]
     show_table(("what", "value"), rows, key="card", label="The card of this version")
@@ -74,7 +74,7 @@ def _format_value(value: object) -> str:
 
 
 def _show_gaps(statistics: LibraryStatistics) -> None:
-    st.subheader("Gaps", anchor=False)
+    st.header("Gaps", anchor=False)
     gaps = []
     if statistics.missing_kinds:
         kinds = ", ".join(statistics.missing_kinds[:MAX_LISTED_KINDS]) + (
@@ -94,7 +94,7 @@ def _show_gaps(statistics: LibraryStatistics) -> None:
 
 
 def _show_counts(statistics: LibraryStatistics) -> None:
-    st.subheader("Contents", anchor=False)
+    st.header("Contents", anchor=False)
     charts: list[tuple[str, str, dict[str, int], str]] = [
         ("Length", "actions", {str(length): count for length, count in statistics.lengths.items()}, "demonstrations"),
         ("Tools", "tool", statistics.tools, "actions"),
@@ -130,7 +130,7 @@ def _compute_map(database: Database, stamp: LibraryStamp) -> tuple[SequenceMap, 
 
 
 def _show_map(library: SelectedLibrary) -> None:
-    st.subheader("Map of the action sequences", anchor=False)
+    st.header("Map of the action sequences", anchor=False)
     sequence_map, rows = _compute_map(library.services.database, library.stamp())
     if len(rows) == 1:
         st.caption(f"All demonstrations have the same sequence of actions: {escape_markdown(rows[0]['actions'])}.")
@@ -211,7 +211,7 @@ def show_comparison(library: SelectedLibrary) -> None:
         st.caption("Both contain the same demonstrations.")
     _show_changes("Added", difference.added, "added")
     _show_changes("Removed", difference.removed, "removed")
-    st.subheader("Counts", anchor=False)
+    st.header("Counts", anchor=False)
     rows = _count_rows(earlier.statistics(), library.statistics())
     with st.container(width="content"):
         show_table(("", earlier.title, library.title), rows, key="compare_counts", label="Counts of both versions")
@@ -231,7 +231,7 @@ def _default_earlier_index(library: SelectedLibrary, others: Sequence[LibraryVer
 def _show_changes(title: str, demonstrations: Sequence[Demonstration], key: str) -> None:
     if not demonstrations:
         return
-    st.subheader(f"{title} ({len(demonstrations):,})", anchor=False)
+    st.header(f"{title} ({len(demonstrations):,})", anchor=False)
     rows = [
         [
             TableCell(demonstration.question, go=str(demonstration.trace_id)),

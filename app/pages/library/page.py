@@ -8,11 +8,10 @@ from app.pages.library.demonstrations import show_demonstration_filters, show_de
 from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
-from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
+from app.widgets.page_layout import choose_view, escape_markdown, format_sentence
+from app.widgets.person import current_user
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from db import users
@@ -89,7 +88,7 @@ def _show_option_fields(person: User) -> FreezeOptions:
 
 
 def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFilter, options: FreezeOptions) -> None:
-    wait = "" if services.encoder.is_loaded else "; loading the encoder takes about 5 seconds"
+    wait = "" if services.encoder.is_loaded else ", after the encoder is loaded"
     try:
         with services.database.begin() as session:
             person_id = users.register_user(session, options.by).id
@@ -128,8 +127,6 @@ def show_header(services: Services, person: User) -> None:
         else:
             st.caption("Only reviewers can freeze versions.")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("library"))
-        show_user_menu(person)
 
 
 def show_library(library: SelectedLibrary) -> None:

@@ -140,7 +140,7 @@ EXAMPLE_COUNT = 3
 SIMILARITY_VIEW, KERNEL_VIEW = "Similarity of the actions", "Kernel (with relevance)"
 ENCODING_RATE = 300
 """Approximate number of questions that one core encodes per second."""
-LOADING_MESSAGE = "Loading the encoder, about 5 seconds (once after the server starts) …"
+LOADING_MESSAGE = "Loading the encoder …"
 
 
 def show_selection_console(library: SelectedLibrary) -> None:

@@ -13,7 +13,7 @@ from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selection import open_selected_library
 from app.widgets.choices import SelectedLibrary
 from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.page_layout import escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
 from app.widgets.selection import SelectionOptions, ask_selection_options
 from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
@@ -131,7 +131,7 @@ def _show_usage_report(report: Report) -> None:
             with st.container(width=520):
                 _show_usage_table(used, report["questions"])
     if never:
-        st.subheader(f"Never used ({never:,})", anchor=False)
+        st.header(f"Never used ({never:,})", anchor=False)
         st.caption(
             "Other demonstrations with the same actions have more similar questions. For these questions the library "
             "works equally well without them."
@@ -243,7 +243,7 @@ def _show_report(database: Database, report: Report) -> None:
             st.metric(name, f"{count:,}", width="content")
     computed_at = datetime.fromisoformat(report["at"])
     st.caption(
-        f"As of {computed_at:%Y-%m-%d %H:%M} UTC. Broken: {STATE_DESCRIPTIONS['broken']}. "
+        f"As of {format_when(computed_at)}. Broken: {STATE_DESCRIPTIONS['broken']}. "
         f"Differ: {STATE_DESCRIPTIONS['differs']}."
     )
     changed = report["changed"]
@@ -272,7 +272,7 @@ def _select_trace(trace: str) -> None:
 
 def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(escape_markdown(chosen["question"]), anchor=False, width="stretch")
+        st.header(escape_markdown(chosen["question"]), anchor=False, width="stretch")
         if st.button("Open in Annotate", key="fix_drift", icon=":material/edit_note:"):
             person = current_user(database)
             st.switch_page("annotate/page.py", query_params={"you": person.name, "trace": chosen["trace"]})

@@ -1,4 +1,4 @@
-"""The Settings page: the profiles of language models, and a test of the connection to each."""
+"""The Settings page: the person, the installation, and the profiles of language models with a test of each."""
 
 import json
 from collections.abc import Mapping
@@ -6,10 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.pages.main import shortcuts_of
+from app.pages.settings.installation import show_installation, show_person
 from app.services import services as process_services
-from app.widgets.page_layout import escape_markdown, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
+from app.widgets.page_layout import choose_view, escape_markdown
+from app.widgets.person import current_user
 from app.widgets.table import TableCell, show_table
 from db.database import Conflict
 from db.models import User
@@ -43,18 +43,16 @@ _PREFIX = "profile_"
 _SEEDED, _ORIGINAL, _REPORT, _NOTICE = "profile_seeded", "profile_original", "profile_report", "profile_notice"
 
 
-def show_header(person: User) -> None:
+def show_header() -> None:
     """Draw the top of the page."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html('<h1 class="world">Settings</h1>')
+        st.caption("What is stored, who you are, and how language models are reached.")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("settings"))
-        show_user_menu(person)
 
 
 def show_profiles(services: Services, profiles: Mapping[str, ModelProfile]) -> None:
     """Draw the table of profiles; a click on a name opens it."""
-    st.subheader("Language models", anchor=False)
+    st.header("Language models", anchor=False)
     st.caption(
         "A profile says how a model is reached, what it costs, and within which limits. Runs record the profile that "
         "they were started with. Keys stay in the environment of the server; a profile names only their variable."
@@ -134,7 +132,7 @@ def _fill_form(profile: ModelProfile) -> None:
 def show_form(services: Services, person: User, name: str) -> None:
     """Draw the form of a new profile or of a stored one, with the buttons that save, test and remove it."""
     original: ModelProfile | None = st.session_state[_ORIGINAL]
-    st.subheader("New profile" if original is None else f"Profile {escape_markdown(name)}", anchor=False)
+    st.header("New profile" if original is None else f"Profile {escape_markdown(name)}", anchor=False)
     is_fixed = name == DEFAULT_PROFILE_NAME or ADMIN not in person.roles
     if name == DEFAULT_PROFILE_NAME:
         st.caption("This profile is that of the server's environment: change SHOWHOW_MODEL and its companions there.")
@@ -369,22 +367,39 @@ def _draw_report(report: ConnectionReport) -> None:
     show_table(("capability", "available", "what it means"), rows, key="connection", label="What the server can do")
 
 
+def show_models(services: Services, person: User) -> None:
+    """Draw the profiles of language models and the form of the opened one."""
+    try:
+        profiles = services.model_profiles()
+    except ProfileError as error:
+        st.error(escape_markdown(str(error)))
+        return
+    show_profiles(services, profiles)
+    if notice := st.session_state.pop(_NOTICE, None):
+        st.toast(escape_markdown(notice))
+    opened = st.query_params.get("profile")
+    if ADMIN in person.roles and opened != NEW:
+        st.button(
+            "Add a profile",
+            key="profile_add",
+            shortcut="Alt+N",
+            icon=":material/add:",
+            on_click=_open_profile,
+            args=(NEW,),
+        )
+    if opened in profiles or (opened == NEW and ADMIN in person.roles):
+        seed_form(opened, profiles.get(opened))
+        show_form(services, person, opened)
+
+
+VIEWS = {"models": "Language models", "you": "You", "installation": "Installation"}
 services = process_services()
 person = current_user(services.database)
-show_header(person)
-try:
-    profiles = services.model_profiles()
-except ProfileError as error:
-    st.error(escape_markdown(str(error)))
-    st.stop()
-show_profiles(services, profiles)
-if notice := st.session_state.pop(_NOTICE, None):
-    st.toast(escape_markdown(notice))
-opened = st.query_params.get("profile")
-if ADMIN in person.roles and opened != NEW:
-    st.button(
-        "Add a profile", key="profile_add", shortcut="Alt+N", icon=":material/add:", on_click=_open_profile, args=(NEW,)
-    )
-if opened in profiles or (opened == NEW and ADMIN in person.roles):
-    seed_form(opened, profiles.get(opened))
-    show_form(services, person, opened)
+show_header()
+view = choose_view("Settings", VIEWS)
+if view == "you":
+    show_person(person)
+elif view == "installation":
+    show_installation(services, person)
+else:
+    show_models(services, person)

@@ -8,16 +8,14 @@ from json import dumps
 
 import streamlit as st
 
-from app.pages.main import shortcuts_of
 from app.services import services as process_services
 from app.widgets.choices import choose_tools
-from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
-from app.widgets.queue import choose_project, current_project
+from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, format_when
+from app.widgets.person import current_user
+from app.widgets.queue import current_project
 from app.widgets.step_notes import STEP_NOTE_LABELS
 from app.widgets.table import TableCell, show_bar_chart, show_table
 from db.libraries import MODELS, PEOPLE
-from db.models import User
 from db.projects import list_projects
 from db.tool_report import LATENCY_BUCKET_BOUNDS, NotedStep, RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
@@ -111,7 +109,7 @@ def _usage_cell(tool: ToolStatistics) -> TableCell | None:
 
 def show_tool_charts(tool: ToolStatistics) -> None:
     """Draw the failures, latencies and ratings of one tool."""
-    st.subheader(escape_markdown(tool.tool), anchor=False)
+    st.header(escape_markdown(tool.tool), anchor=False)
     st.caption(escape_markdown(_describe_tool(tool)))
     with st.container(horizontal=True, gap="medium", key="charts"):
         if tool.failures:
@@ -153,11 +151,11 @@ def show_worst_rated(worst: Sequence[RatedStep]) -> None:
             TableCell(_truncate(step.question), go=step_key),
             TableCell(_truncate(step.thought)),
             TableCell(f"{step.position}", number=True),
-            TableCell(f"{step.started_at:%Y-%m-%d %H:%M}"),
+            TableCell(format_when(step.started_at)),
         ]
         for step_key, step in low_rated.items()
     ]
-    columns = ("rating", "tool", "question", "thought", "step", "when (UTC)")
+    columns = ("rating", "tool", "question", "thought", "step", "when")
     show_table(columns, rows, key="worst", label="Observations with the lowest ratings", go=open_step)
 
 
@@ -178,13 +176,13 @@ def show_noted_steps(notes: Sequence[NotedStep]) -> None:
             TableCell(_truncate(note.question), go=str(index)),
             TableCell(f"{note.position}", number=True),
             TableCell(note.author or ""),
-            TableCell(f"{note.written_at:%Y-%m-%d %H:%M}"),
+            TableCell(format_when(note.written_at)),
         ]
         for index, note in enumerate(notes)
     ]
     counts = Counter((note.tool or "no tool", STEP_NOTE_LABELS.get(note.kind, note.kind)) for note in notes)
     st.caption(" · ".join(f"{tool}: {kind.lower()} {count:,}×" for (tool, kind), count in counts.items()))
-    columns = ("tool", "what", "note", "question", "step", "by", "when (UTC)")
+    columns = ("tool", "what", "note", "question", "step", "by", "when")
     show_table(columns, rows, key="notes", label="What the tools lack", go=open_step)
 
 
@@ -200,13 +198,11 @@ EMPTY_MESSAGE = (
 )
 
 
-def show_header(person: User) -> None:
+def show_header() -> None:
     """Draw the top of the page."""
     with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("Rate observations while you annotate: the lowest ratings show which tools to improve.")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("tools"))
-        show_user_menu(person)
 
 
 def show_scope_filters(services: Services) -> ToolCallFilter:
@@ -243,9 +239,9 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
         report = get_cached_tool_report(
             services, ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
         )
-    st.subheader("What the tools lack", anchor=False)
+    st.header("What the tools lack", anchor=False)
     show_noted_steps(report.notes)
-    st.subheader("Lowest ratings", anchor=False)
+    st.header("Lowest ratings", anchor=False)
     show_worst_rated(report.worst)
 
 
@@ -261,7 +257,6 @@ def show_offered_tools(services: Services) -> None:
     if project is None:
         st.info("There is no project yet. `showhow setup` makes one.")
         return
-    choose_project(services.database)
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
     st.caption(f"The tools that people and models can use for the questions of {escape_markdown(project.name)}.")
@@ -270,7 +265,7 @@ def show_offered_tools(services: Services) -> None:
 
 services = process_services()
 person = current_user(services.database)
-show_header(person)
+show_header()
 if choose_view("Tools", VIEWS) == "offered":
     show_offered_tools(services)
 else:

@@ -203,7 +203,7 @@ def _find_entity(sources: World, title: str) -> str | None:
 
 
 def _show_text(world: SelectedWorld, location: WorldLocation, sources: World) -> None:
-    st.subheader("Web page" if location.address else "Article", anchor=False)
+    st.header("Web page" if location.address else "Article", anchor=False)
     if location.article is None:
         st.caption("This world has no articles." if sources.text is None else "No article is about this entity.")
         return
@@ -280,7 +280,7 @@ def _render_paragraph(sentences: list[str]) -> str:
 
 
 def _show_graph(location: WorldLocation, graph: GraphSource | None) -> None:
-    st.subheader("Graph", anchor=False)
+    st.header("Graph", anchor=False)
     if graph is None:
         st.caption("This world has no graph.")
     elif location.entity is None:
@@ -297,7 +297,7 @@ def _show_graph(location: WorldLocation, graph: GraphSource | None) -> None:
 def _show_family(world: SelectedWorld, sources: World, entity: str) -> None:
     has_both_sources = world.has_universe() and sources.graph is not None
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("Family", anchor=False, width="content")
+        st.header("Family", anchor=False, width="content")
         family_source = ACTUAL_FAMILY if world.has_universe() else GRAPH_FAMILY
         if has_both_sources:
             default_source = GRAPH_FAMILY if int(world.about.get("people", 0)) > LARGE_WORLD_PEOPLE else ACTUAL_FAMILY

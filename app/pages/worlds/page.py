@@ -2,15 +2,14 @@
 
 import streamlit as st
 
-from app.pages.main import shortcuts_of
 from app.pages.worlds.create_world import show_generate_dialog, show_import_dialog
 from app.pages.worlds.explorer import show_console, show_world_explorer
-from app.pages.worlds.questions import show_world_questions
+from app.pages.worlds.questions import show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
 from app.services import services as process_services
 from app.widgets.job_panel import show_world_jobs
-from app.widgets.page_layout import choose_view, format_sentence, show_shortcuts_button
-from app.widgets.person import current_user, show_user_menu
+from app.widgets.page_layout import choose_view, format_sentence
+from app.widgets.person import current_user
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
 from runs.services import Services
@@ -28,8 +27,6 @@ def show_header(services: Services, person: User) -> None:
         else:
             st.caption("An administrator of this server can generate and import worlds.")
         st.space("stretch")
-        show_shortcuts_button(shortcuts_of("worlds"))
-        show_user_menu(person)
 
 
 def show_world(world: SelectedWorld, person: User) -> None:
@@ -50,6 +47,7 @@ def show_view(world: SelectedWorld, person: User) -> None:
         case "questions":
             show_world_questions(world, person)
         case _:
+            show_project_button(world, person)
             show_world_overview(world)
 
 

@@ -265,10 +265,17 @@ def _show_administration(world: SelectedWorld, person: User) -> None:
     with st.container(horizontal=True, gap="small"):
         if st.button("Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"):
             show_question_import(world.services, person, names[0] if names else world.name, world.name)
-        if (world.folder / QUESTIONS_FILE).is_file() and st.button(
-            "Make a project of these questions", key="make_project", icon=":material/create_new_folder:"
-        ):
-            _make_project(world, person)
+        show_project_button(world, person)
+
+
+def show_project_button(world: SelectedWorld, person: User) -> None:
+    """Draw the button that makes a project of the world's questions, for an administrator."""
+    if (
+        ADMIN in person.roles
+        and (world.folder / QUESTIONS_FILE).is_file()
+        and st.button("Make a project of its questions", key="make_project", icon=":material/create_new_folder:")
+    ):
+        _make_project(world, person)
 
 
 def _make_project(world: SelectedWorld, person: User) -> None:

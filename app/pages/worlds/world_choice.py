@@ -13,7 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown
+from app.widgets.page_layout import escape_markdown, format_when
 from app.widgets.table import BAR_STEP, TableCell, show_bar_chart, show_table
 from app.widgets.url_state import go_to_view, go_to_world
 from fiction.generator.build import PAGES_FILE
@@ -180,7 +180,7 @@ def format_bytes(size: float) -> str:
 def format_build_time(about: dict[str, Any]) -> str:
     """Format the build time of the world."""
     try:
-        return f"{datetime.fromisoformat(str(about.get('built'))):%d %b %Y %H:%M} UTC"
+        return format_when(datetime.fromisoformat(str(about.get("built"))))
     except ValueError:
         return "built at an unknown time"
 
@@ -286,7 +286,7 @@ def _load_fact_spread(folder: Path, _stamp: str) -> dict[str, dict[str, int]]:
 
 
 def _show_split(world: SelectedWorld) -> None:
-    st.subheader("Facts by source", anchor=False)
+    st.header("Facts by source", anchor=False)
     if not (world.folder / UNIVERSE_FILE).is_file() or not (world.folder / FACT_SOURCES_FILE).is_file():
         st.caption("Only generated worlds record the sources of each fact; this world has no such record.")
         return
@@ -336,7 +336,7 @@ def _split_chart(spread: dict[str, dict[str, int]], columns: list[str]) -> dict[
 
 
 def _show_charts(world: SelectedWorld) -> None:
-    st.subheader("Questions", anchor=False)
+    st.header("Questions", anchor=False)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:

@@ -20,13 +20,21 @@ const folded = (summary, content) => {
   return details;
 };
 
-function drawer(data, act) {
+// All texts of a step, without the names of their fields.
+const textsOf = (value, name = "") => typeof value === "string" ? (/^(kind|pointer|state|value_kind)$/.test(name) ? [] : [value])
+  : value && typeof value === "object" ? Object.entries(value).flatMap(([key, part]) => textsOf(part, key)) : [];
+
+function drawer(data, act, folds, offer) {
   // A value that can fill an argument of the next action; `at` is {pointer, start?, end?} in its step's data.
   const value = (step, text, kind, at, strong) => {
     if (!data.editable || !text || !kind) return el("span", { className: strong ? "strong" : "" }, text ?? "");
     return el("button", {
       className: strong ? "value strong" : "value", type: "button", title: "Use it in the next action",
-      onclick: () => act({ kind: "pick", step: step.position, value: text, value_kind: kind, ...at }),
+      onclick: (event) => {
+        const pick = { kind: "pick", step: step.position, value: text, value_kind: kind, ...at };
+        act(pick);
+        offer(event, pick);
+      },
     }, text);
   };
 
@@ -66,7 +74,7 @@ function drawer(data, act) {
       v.note && el("p", { className: "note" }, v.note),
       el("ul", { className: "hits" }, v.hits.map((h) => el("li", {},
         value(step, h.title, "title", { pointer: h.pointer + "/title" }, true),
-        h.entity && el("span", { className: "id" }, " ", value(step, h.entity, "entity", { pointer: h.pointer + "/entity" })),
+        h.entity && el("span", { className: "id" }, " ", value(step, h.entity, "entity", { pointer: h.pointer + "/entity", label: h.title })),
         h.description && el("span", { className: "description" }, " – " + h.description),
         el("span", { className: "snippet" }, h.snippet)))),
     ],
@@ -79,7 +87,7 @@ function drawer(data, act) {
         el("span", { className: "snippet" }, p.snippet)))),
     ],
     article: (step, v) => [
-      el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.redirected && el("span", { className: "description" }, ` redirected from ${v.redirected}`), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity" }))),
+      el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.redirected && el("span", { className: "description" }, ` redirected from ${v.redirected}`), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity", label: v.title }))),
       v.note && el("p", { className: "note" }, v.note),
       v.answer && answer(step, v.answer),
       v.best.map((s) => el("p", { className: "sentence" }, el("span", { className: "place", title: "sentence" }, String(s.place + 1)), el("mark", {}, sentence(step, s)))),
@@ -92,7 +100,7 @@ function drawer(data, act) {
       el("ul", { className: "hits" }, v.entities.map((e) => el("li", {}, e.literal
         ? value(step, e.literal.shown, e.literal.kind, { pointer: e.literal.pointer + "/literal" }, true)
         : [value(step, e.label, "title", { pointer: e.pointer + "/label" }, true), " ",
-          value(step, e.id, e.kind, { pointer: e.pointer + "/id" }), e.description && el("span", { className: "description" }, " – " + e.description)]))),
+          value(step, e.id, e.kind, { pointer: e.pointer + "/id", label: e.label }), e.description && el("span", { className: "description" }, " – " + e.description)]))),
     ],
     queries: (step, v) => [v.note && el("p", { className: "note" }, v.note), v.candidates.map((c, i) => {
       const body = [el("div", {}, el("strong", {}, c.reading), " ", data.editable ? el("button", {
@@ -102,17 +110,17 @@ function drawer(data, act) {
     }), v.tried.length ? el("details", {}, el("summary", {}, `Queries of the language model that do not answer: ${v.tried.length}`),
       v.tried.map((t) => el("div", {}, el("pre", {}, t.sparql), el("p", { className: "note" }, t.trouble)))) : null],
     table: (step, v) => [
-      v.rows.length ? el("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "query result" }, el("table", {},
+      v.rows.length ? el("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: `Query result of step ${step.position}` }, el("table", {},
         el("thead", {}, el("tr", {}, v.columns.map((c) => el("th", { scope: "col" }, c)))),
         el("tbody", {}, v.rows.map((r) => el("tr", {}, r.map((c) => c === null ? el("td", {}, "–") : el("td", {},
-          c.label ? [value(step, c.label, "title", { pointer: c.pointer + "/label" }), el("span", { className: "id" }, value(step, c.value, c.kind, { pointer: c.pointer + "/value" }))]
+          c.label ? [value(step, c.label, "title", { pointer: c.pointer + "/label" }), el("span", { className: "id" }, value(step, c.value, c.kind, { pointer: c.pointer + "/value", label: c.label }))]
             : value(step, c.shown, c.kind, { pointer: c.pointer + "/value" })))))))) : el("p", { className: "note" }, "The query gave no rows."),
       v.note && el("p", { className: "note" }, v.note),
     ],
     // An external tool's result: one line per value, indented below the value that holds it.
     lines: (step, v) => [
       v.note && el("p", { className: "note" }, v.note),
-      el("div", { className: "scroll lines", tabIndex: 0, role: "region", ariaLabel: "result" }, v.lines.map((l) => el("div", { style: `padding-left:${l.depth * 1.1}rem` },
+      el("div", { className: "scroll lines", tabIndex: 0, role: "region", ariaLabel: `Result of step ${step.position}` }, v.lines.map((l) => el("div", { style: `padding-left:${l.depth * 1.1}rem` },
         l.name && el("span", { className: "description" }, l.name + ": "), value(step, l.value, l.kind, { pointer: l.pointer })))),
     ],
     boolean: (step, v) => el("strong", {}, v.value ? "Yes" : "No"),
@@ -131,8 +139,8 @@ function drawer(data, act) {
     const set = el("fieldset", { className: "stars" }, el("legend", { className: "sr" }, `Rating of step ${step.position}`));
     for (let n = 1; n <= 5; n += 1) {
       set.append(el("button", {
-        type: "button", className: n <= (step.rating ?? 0) ? "on" : "", disabled: !(data.editable || data.ratable), ariaPressed: String(n === step.rating), title: `${n} of 5: ${data.scale[n - 1]}`,
-        ariaLabel: `Rate step ${step.position}: ${n} of 5`, onclick: () => act({ kind: "rate", step: step.position, rating: n }),
+        type: "button", className: n <= (step.rating ?? 0) ? "on" : "", disabled: !(data.editable || data.ratable), ariaPressed: String(n === step.rating), title: n === step.rating ? "Remove the rating" : `${n} of 5: ${data.scale[n - 1]}`,
+        ariaLabel: `Rate step ${step.position}: ${n} of 5`, onclick: () => act({ kind: "rate", step: step.position, rating: n === step.rating ? 0 : n }),
       }, n <= (step.rating ?? 0) ? "★" : "☆"));
     }
     return set;
@@ -143,9 +151,33 @@ function drawer(data, act) {
     ? el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.origin && el("span", { className: "origin" }, a.origin), el("span", { className: "long" }, a.value))
     : el("span", { className: "argument" }, el("span", { className: "name" }, a.name + ": "), a.value, a.origin && el("span", { className: "origin" }, a.origin));
 
-  const step = (s, last) => el("li", { className: s.is_span ? "step span" : "step", id: `step-${s.position}`, style: s.depth ? `margin-left:${Math.min(s.depth, 8) * 1.6}rem` : null },
-    el("div", { className: "number" }, String(s.position)),
-    el("div", {},
+  // When the step was worked on, beside the others.
+  const bar = (s) => {
+    if (!data.timed || !s.span) return null;
+    const spans = data.steps.map((other) => other.span).filter(Boolean);
+    const first = Math.min(...spans.map((span) => span[0]));
+    const seconds = Math.max(...spans.map((span) => span[0] + span[1])) - first || 1;
+    const start = s.span[0] - first, length = s.span[1];
+    return el("span", { className: "when", role: "img", ariaLabel: `begins at ${start.toFixed(2)} s, takes ${length.toFixed(2)} s`, title: `begins at ${start.toFixed(2)} s, takes ${length.toFixed(2)} s` },
+      el("span", { style: `left:${Math.min(98, (100 * start) / seconds)}%; width:${Math.max(2, (100 * length) / seconds)}%` }));
+  };
+  const outline = (s) => el("button", { className: "outline", type: "button", ariaExpanded: "false", ariaLabel: `Show step ${s.position}: ${s.tool_title ?? s.marks[0] ?? "thought"} ${s.result}`, onclick: () => fold(s, false) },
+    el("span", { className: "what" }, el("b", {}, s.tool_title ?? s.marks[0] ?? ""), " ", s.arguments.length ? s.arguments.map((a) => a.value).join(", ") : s.thought,
+      s.result ? [" → ", el("span", { className: s.error ? "wrong" : "result" }, s.result)] : null),
+    el("span", { className: "spent" }, s.spent), bar(s));
+  const fold = (s, folded, focus = true) => {
+    folds.steps[s.position] = folded;
+    const item = folds.host.querySelector(`#step-${s.position}`);
+    if (!item) return;
+    item.classList.toggle("folded", folded);
+    if (folded && !item.querySelector(".outline")) item.lastElementChild.prepend(outline(s));
+    if (focus) item.querySelector(folded ? ".outline" : ".number").focus();
+  };
+  const isFolded = (s) => folds.steps[s.position] ?? folds.all ?? Boolean(data.folded && s.position !== data.focus);
+
+  const step = (s, last) => el("li", { className: `step${s.is_span ? " span" : ""}${isFolded(s) ? " folded" : ""}`, id: `step-${s.position}`, style: s.depth ? `margin-left:${Math.min(s.depth, 8) * 1.6}rem` : null },
+    el("button", { className: "number", type: "button", ariaExpanded: String(!isFolded(s)), ariaLabel: `Step ${s.position}`, title: "Fold or show the step", onclick: () => fold(s, !isFolded(s)) }, String(s.position)),
+    el("div", {}, isFolded(s) ? outline(s) : null,
       s.thought ? el("p", { className: "thought" }, s.thought, s.marks.map((mark) => el("span", { className: "mark" }, mark)))
         : s.tool && (s.depth || s.node) ? null : el("p", { className: "thought none" }, "no thought written"),
       s.tool && el("p", { className: "action" }, el("span", { className: "tool", title: s.tool }, s.tool_title), s.arguments.map(argument)),
@@ -172,8 +204,10 @@ function drawer(data, act) {
     className: "act", type: "button", title: `Show step ${number}`,
     onclick: (event) => {
       const shown = event.target.getRootNode().querySelector(`#step-${number}`);
-      if (shown) shown.scrollIntoView({ block: "center", behavior: "smooth" });
-      else act({ kind: "show", step: number });
+      if (shown) {
+        fold(data.steps.find((s) => s.position === number), false, false);
+        shown.scrollIntoView({ block: "center", behavior: "smooth" });
+      } else act({ kind: "show", step: number });
     },
   }, text);
   const linked = (text, links) => {
@@ -208,8 +242,93 @@ function drawer(data, act) {
       el("label", {}, "Go to ", field));
   };
 
-  return { step, conclusion, pager, toStep };
+  // Search, folding and copies of the whole trace.
+  const bench = () => {
+    if (!data.count || (data.editable && data.count < 2)) return null;
+    const all = data.steps.every(isFolded);
+    const turn = el("button", { className: "act", type: "button", onclick: () => {
+      for (const s of data.steps) fold(s, !all, false);
+      folds.all = !all; folds.steps = {};
+      turn.closest("nav").replaceWith(bench());
+    } }, all ? "Expand all" : "Fold all");
+    const field = el("input", { type: "search", className: "search", placeholder: "Search in the trace", ariaLabel: "Search in the trace", value: folds.query ?? "" });
+    const count = el("span", { role: "status" });
+    const filter = () => {
+      folds.query = field.value;
+      const query = field.value.trim().toLowerCase();
+      let matches = 0;
+      for (const s of data.steps) {
+        const shown = !query || textsOf(s).join("\n").toLowerCase().includes(query);
+        matches += shown;
+        const item = folds.host.querySelector(`#step-${s.position}`);
+        if (item) item.hidden = !shown;
+      }
+      count.textContent = query ? `${matches} of ${data.steps.length} steps${data.count > data.steps.length ? " of this page; Enter searches all" : ""}` : "";
+    };
+    field.oninput = filter;
+    field.onkeydown = (event) => {
+      if (event.key === "Enter" && field.value.trim() && data.count > data.steps.length) { field.value = ""; act({ kind: "search", text: folds.query.trim(), step: folds.match ?? 0 }); }
+    };
+    const copy = (format) => el("button", { className: "act", type: "button", onclick: () => act({ kind: "copy", format }) }, format);
+    setTimeout(filter, 0);
+    return el("nav", { className: "bench", ariaLabel: "The trace" }, turn, field, count, el("span", {}, "Copy as ", copy("JSON"), " ", copy("Markdown")));
+  };
+
+  return { step, conclusion, pager, toStep, bench };
 }
+
+// The text goes to the clipboard; a page without a secure address has the older way only.
+async function copyText(text, say) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = el("textarea", { value: text, className: "sr" });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  say("Copied.");
+}
+
+// A clicked value is in the form already; the menu beside it has the other tools that take it.
+function openMenu(data, root, event, pick, act) {
+  root.querySelector(".takers")?.remove();
+  const takers = (data.takers?.[pick.value_kind] ?? []).filter((tool) => tool.name !== data.tool);
+  const box = event.currentTarget.getBoundingClientRect(), frame = root.querySelector(".notebook").getBoundingClientRect();
+  const close = () => { menu.remove(); document.removeEventListener("pointerdown", outside, true); };
+  const outside = (pressed) => { if (!pressed.composedPath().includes(menu)) close(); };
+  const button = (text, run) => el("button", { type: "button", onclick: () => { close(); run(); } }, text);
+  const menu = el("div", { className: "takers", role: "group", ariaLabel: `Use ${pick.value} with`, style: `left:${Math.max(0, Math.min(box.left - frame.left, frame.width - 260))}px; top:${box.bottom - frame.top + 3}px` },
+    takers.map((tool) => button(tool.title, () => act({ ...pick, tool: tool.name }))),
+    button("Copy", () => copyText(pick.value, () => {})));
+  menu.onkeydown = (pressed) => { if (pressed.key === "Escape") { close(); event.target.focus?.(); } };
+  root.querySelector(".live").before(menu);
+  // A click by key goes on in the menu.
+  if (event.detail === 0) menu.firstElementChild.focus();
+  document.addEventListener("pointerdown", outside, true);
+}
+
+// Moves the focus once the server has drawn the form anew.
+function focusLater(choose) {
+  const begun = performance.now();
+  let ran = false;
+  const look = () => {
+    const state = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState;
+    ran ||= state === "running";
+    const waited = performance.now() - begun;
+    if (waited > 4000) return;
+    if (state === "running" || (!ran && waited < 350)) { setTimeout(look, 40); return; }
+    const at = document.activeElement;
+    // Who went on to another field meanwhile stays there.
+    if (at && at !== document.body && !at.closest(".st-key-composer, [data-testid=stBidiComponentRegular]")) return;
+    if (document.querySelector("[role=dialog]")) return;
+    choose()?.focus({ preventScroll: true });
+  };
+  setTimeout(look, 40);
+}
+const toThought = () => document.querySelector(".st-key-form textarea");
+const firstEmpty = () => [...document.querySelectorAll(".st-key-form :is(textarea, input[type=text])")].find((field) => !field.value && field.offsetParent);
 
 // A name that no chip offers: text selected inside one sentence can be taken as well, with its place.
 function takeSelection(root, host, act) {
@@ -237,12 +356,16 @@ export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const host = parentElement.querySelector(".notebook");
   const act = (what) => setTriggerValue("act", { ...what, trace: data.trace, nonce: Math.random() });
-  const draw = drawer(data, act);
+  // What is folded stays so while the same trace is drawn again; a run that ends folds.
+  const folds = host.folds?.trace === data.trace && host.folds.folded === data.folded ? host.folds : (host.folds = { trace: data.trace, folded: data.folded, steps: {}, host });
+  const live = parentElement.querySelector(".live");
+  const say = (text) => { live.textContent = text; };
+  const draw = drawer(data, act, folds, (event, pick) => openMenu(data, parentElement, event, pick, act));
   const before = Number(host.dataset.count ?? -1);
   const opened = new Set([...host.querySelectorAll("details[open]")].map((d) => d.closest("li")?.id + d.querySelector("summary")?.textContent));
   const list = el("ol", { ariaLabel: "The trace so far" }, data.steps.map((s) => draw.step(s, s.position === data.last)));
   if (data.steps.length) list.start = data.steps[0].position;
-  const content = data.steps.length ? [draw.pager("above"), list, draw.pager("below")] : [el("p", { className: "empty" }, data.hint)];
+  const content = data.steps.length ? [draw.bench(), draw.pager("above"), list, draw.pager("below")] : [el("p", { className: "empty" }, data.hint)];
   host.replaceChildren(...content.filter(Boolean));
   if (data.form) host.prepend(drawMethodForm(data.form, data, act, draw.toStep));
   if (data.conclusion) host.prepend(draw.conclusion(data.conclusion));
@@ -253,8 +376,17 @@ export default function (component) {
   for (const d of host.querySelectorAll("details")) d.open = opened.has(d.closest("li")?.id + d.querySelector("summary")?.textContent);
   host.dataset.count = data.count;
   host.style.position = "relative";
-  if (data.editable && before >= 0 && data.count > before) {
-    host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  if (before >= 0 && data.count > before) {
+    const latest = data.steps.find((s) => s.position === data.last);
+    if (latest) say(`Step ${latest.position}: ${latest.tool_title ?? "thought"}. ${latest.error ? "Error: " : ""}${latest.result}`);
+    if (data.editable) {
+      host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
+      focusLater(toThought);
+    }
+  }
+  if (data.copied && host.dataset.copied !== data.copied.nonce) {
+    host.dataset.copied = data.copied.nonce;
+    copyText(data.copied.text, say);
   }
 
   // A link leads to a step: it is shown once, and stays marked.
@@ -271,18 +403,19 @@ export default function (component) {
   host.onmouseup = release;
   host.onkeyup = release;
 
-  // Plain digits rate the last step; never while a text field has the focus.
-  const toThought = () => document.querySelector(".st-key-composer textarea")?.focus();
+  // Plain digits rate the last step, but never while a text field has the focus; with Alt and Shift they always do.
   const digit = (event) => {
-    if (data.editable && event.altKey && event.code === "KeyT") { event.preventDefault(); toThought(); return; }
-    if (!data.editable || event.ctrlKey || event.altKey || event.metaKey || !/^[1-5]$/.test(event.key)) return;
+    if (data.editable && event.altKey && event.code === "KeyT") { event.preventDefault(); toThought()?.focus(); return; }
+    if (data.editable && event.altKey && !event.shiftKey && /^Digit\d$/.test(event.code)) focusLater(firstEmpty);
+    const rates = event.altKey && event.shiftKey ? event.code.match(/^Digit([1-5])$/)?.[1] : !event.altKey && event.key.match(/^[1-5]$/)?.[0];
+    if (!data.editable || event.ctrlKey || event.metaKey || !rates) return;
     const at = event.composedPath()[0];
-    if (at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]") || document.querySelector("[role=dialog]")) return;
+    if (document.querySelector("[role=dialog]") || (!event.altKey && at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]"))) return;
     const last = data.steps.find((s) => s.position === data.last);
     if (last?.state !== "done") return;
     event.preventDefault();
-    act({ kind: "rate", step: last.position, rating: Number(event.key) });
-    setTimeout(toThought, 0);
+    act({ kind: "rate", step: last.position, rating: Number(rates) });
+    toThought()?.focus();
   };
   // The function runs again with every new data, without a clean-up between.
   host.release?.();

@@ -17,7 +17,7 @@ from app.widgets.autosave import DraftPage
 from app.widgets.queue import OpenedTrace
 from db import projects, recording, traces, users
 from db.database import Database
-from db.drafts import Draft
+from db.models import Draft
 from db.recording import find_draft
 from db.types import utc_now
 from runs.services import Services

@@ -1,10 +1,15 @@
 """The pages of a long trace: which one is drawn, and what leads from one to another."""
 
+import json
+
 import pytest
 from uuid_utils.compat import uuid7
 
+from app.cli.traces import format_trace_json, format_trace_markdown
 from app.widgets.notebook import STEPS_PER_PAGE, NotebookPosition, page_of_step
-from db.models import Step
+from db.models import Project, Question, Step, Trace
+from db.trace_record import TraceRecord
+from fewshot_library.formats.showhow import record_from_json, record_to_json
 
 TRACE = uuid7()
 
@@ -66,3 +71,35 @@ def test_a_step_that_is_asked_for_again_is_shown_again() -> None:
 def test_fewer_steps_than_the_chosen_page_needs_show_the_last_page() -> None:
     looked_at = NotebookPosition(page=5)
     assert choose(looked_at, 70) == 1
+
+
+def test_a_search_shows_the_next_match_and_then_the_first_again() -> None:
+    matching = [
+        Step(
+            trace_id=TRACE, position=position, thought=f"Quay {position}", observation="A Lighthouse." * (position > 60)
+        )
+        for position in range(1, 63)
+    ]
+    looked_at = NotebookPosition()
+    shown = []
+    for _ in range(3):
+        assert looked_at.apply({"kind": "search", "text": "lighthouse"}, matching)
+        shown.append((looked_at.step, looked_at.page))
+    assert shown == [(61, 1), (62, 1), (61, 1)]
+    looked_at.apply({"kind": "search", "text": "windmill"}, matching)
+    assert looked_at.step == 61
+
+
+def test_a_copied_trace_can_be_read_back_and_by_people() -> None:
+    project = Project(name="Harbours", world="harbour")
+    question = Question(project_id=project.id, position=1, text="Who built it?", gold_answers=[])
+    trace = Trace(question_id=question.id, id=TRACE, final_answer="Ada")
+    step = Step(
+        trace_id=TRACE, position=1, thought="Look.", tool="read", arguments={"title": "Quay"}, observation="Two\nlines"
+    )
+    record = TraceRecord(project, question, trace, [step])
+    assert record_to_json(record_from_json(json.loads(format_trace_json(record)))) == record_to_json(record)
+    written = format_trace_markdown(record)
+    assert written.splitlines()[0] == "# Who built it?"
+    assert '`read(title="Quay")`\n\n> Two\n> lines\n' in written
+    assert written.endswith("## Answer\n\nAda\n")

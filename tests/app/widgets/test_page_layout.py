@@ -1,10 +1,14 @@
-"""What a session keeps of pages that it shows no more."""
+"""What a session keeps of pages that it shows no more, and how times are written."""
 
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from app.widgets.page_layout import format_when
 from db import projects, recording, users
 from db.database import Database
 from tests.browser.server import copy_prepared_home
@@ -49,3 +53,14 @@ def test_a_session_that_opens_many_traces_holds_the_records_of_few(tmp_path: Pat
     counts = [int(line) for line in done.stdout.splitlines()]
     assert len(counts) == 12
     assert counts[-1] <= counts[2], counts
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(1, "just now"), (90, "1 min ago"), (3_700, "1 h ago"), (86_000, "23 h ago")]
+)
+def test_a_recent_time_is_relative(seconds: int, words: str):
+    assert format_when(datetime.now(UTC) - timedelta(seconds=seconds)) == words
+
+
+def test_an_older_time_has_its_date():
+    assert format_when(datetime(2020, 3, 1, 12, 30, tzinfo=UTC)) == "01 Mar 2020 12:30"

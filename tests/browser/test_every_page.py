@@ -1,0 +1,108 @@
+"""What holds on every page: no serious accessibility violation, one primary act, a header, both themes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from app.pages.main import PAGES
+from tests.browser.conftest import CONFIRM_NAME
+from tests.browser.server import Showhow
+from tests.browser.settled import settle
+
+VIEWS = {
+    "project": ("questions", "settings"),
+    "library": ("overview", "choose"),
+    "worlds": ("look", "query", "questions"),
+    "tools": ("offered",),
+}
+"""Views that are checked besides the one with which a page opens."""
+ADDRESSES = [
+    f"/{'' if entry is PAGES[0] else entry.name}{f'?view={view}' if view else ''}"
+    for entry in PAGES
+    for view in ("", *VIEWS.get(entry.name, ()))
+]
+SOLID_BUTTONS = """
+() => [...document.querySelectorAll('[data-testid=stMain] button[kind=primary]')]
+  .filter(button => button.offsetParent && !button.hasAttribute('aria-pressed')).length
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
+    showhow = Showhow(tmp_path_factory.mktemp("pages"))
+    showhow.appoint("ada")
+    showhow.start()
+    yield showhow
+    showhow.stop()
+
+
+def visit(page: Page, home: Showhow, address: str) -> None:
+    page.goto(f"{home.url}{address}{'&' if '?' in address else '?'}you=ada")
+    page.wait_for_selector(".st-key-product_header")
+    page.wait_for_load_state("networkidle")
+    settle(page)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_can_be_read_in_the_theme_of_the_system_and_by_a_screen_reader(
+    browser: Browser, home: Showhow, theme: str
+):
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    context.add_init_script(CONFIRM_NAME)
+    page = context.new_page()
+    failures: list[str] = []
+    page.on("response", lambda response: failures.append(response.url) if response.status >= 400 else None)
+    page.on("console", lambda message: failures.append(message.text) if message.type == "error" else None)
+    for address in ADDRESSES:
+        visit(page, home, address)
+        violations = [
+            (address, violation["id"], violation["nodes"][0]["html"])
+            for violation in Axe().run(page).response["violations"]
+            if violation["impact"] in ("serious", "critical") or violation["id"] == "heading-order"
+        ]
+        assert violations == []
+        assert page.locator("h1").count() == 1, address
+        assert page.evaluate(SOLID_BUTTONS) <= 1, address
+        assert page.title().endswith(" · Showhow"), address
+    assert failures == []
+    brightness = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
+    assert (brightness == "rgb(255, 255, 255)") == (theme == "light")
+    context.close()
+
+
+def test_pages_fit_into_narrow_windows(browser: Browser, home: Showhow):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    context.add_init_script(CONFIRM_NAME)
+    page = context.new_page()
+    for address in ADDRESSES:
+        visit(page, home, address)
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth"), address
+    visit(page, home, "/")
+    # The composer docks at the bottom, with its act in view.
+    box = page.locator(".st-key-run button").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 844
+    context.close()
+
+
+def test_the_project_stays_chosen_on_the_way_through_the_pages(page: Page, home: Showhow, tmp_path: Path):
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text('{"question": "What lies behind :material/home: the hill?"}\n', encoding="utf-8")
+    home.run("questions", "import", str(questions), "--project", "Second", "--world", "default")
+    visit(page, home, "/")
+    page.get_by_label("Current project").click()
+    page.get_by_role("option", name="Second").click()
+    question = page.locator("h1")
+    expect(question).to_have_text("What lies behind :material/home: the hill?")
+    page.get_by_role("link", name="Review").click()
+    expect(page.locator("h1")).to_have_text("Review")
+    expect(page.get_by_role("link", name="Review")).to_have_attribute("aria-current", "page")
+    page.get_by_role("link", name="Annotate").click()
+    expect(question).to_have_text("What lies behind :material/home: the hill?")
+    # The header of the page leaves room for the first step.
+    top = page.locator(".st-key-bench").bounding_box()
+    assert top is not None
+    assert top["y"] <= 120
