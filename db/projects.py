@@ -167,19 +167,21 @@ def get_project(session: Session, name: str) -> Project:
     return project
 
 
-def asked_questions_project(world: str, asked_in: Project | None = None) -> Project:
+def asked_questions_project(session: Session, world: str, asked_in: Project | None = None) -> Project:
     """The project, not stored yet, of questions that people ask of a world, or with the tools and task of a project.
 
-    Annotators are not given them.
+    Annotators are not given them. That of a world keeps the settings that it was given before.
     """
-    if asked_in is None:
-        return Project(name=f"Asked of {world}", world=world)
+    name = f"Asked of {world}" if asked_in is None else f"Asked in {asked_in.name}"
+    source = find_project(session, name) if asked_in is None else asked_in
+    if source is None:
+        return Project(name=name, world=world)
     return Project(
-        name=f"Asked in {asked_in.name}",
-        world=asked_in.world,
-        tools=list(asked_in.tools),
-        instruction=asked_in.instruction,
-        answer_format=dict(asked_in.answer_format),
+        name=name,
+        world=world if asked_in is None else asked_in.world,
+        tools=list(source.tools),
+        instruction=source.instruction,
+        answer_format=dict(source.answer_format),
     )
 
 

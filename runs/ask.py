@@ -182,7 +182,7 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
     request.run_config.make_reasoner()
     with services.database.read() as session:
         asked_in = None if request.project is None else projects.get_project(session, request.project)
-    asked = projects.asked_questions_project(request.world, asked_in)
+        asked = projects.asked_questions_project(session, request.world, asked_in)
     read_world_metadata(services.settings.worlds_folder, asked.world)
     run = _build_ask_run(services, request.run_config, asked, request.limits)
     question = FreeQuestion(" ".join(request.question.split()) if asked_in is None else request.question.strip())
