@@ -90,7 +90,9 @@ def test_pages_fit_into_narrow_windows(browser: Browser, home: Showhow):
 
 def test_the_project_stays_chosen_on_the_way_through_the_pages(page: Page, home: Showhow, tmp_path: Path):
     questions = tmp_path / "questions.jsonl"
-    questions.write_text('{"question": "What lies behind :material/home: the hill?"}\n', encoding="utf-8")
+    questions.write_text(
+        '{"question": "What lies behind :material/home: the hill?", "answer": "a town"}\n', encoding="utf-8"
+    )
     home.run("questions", "import", str(questions), "--project", "Second", "--world", "default")
     visit(page, home, "/")
     page.get_by_label("Current project").click()
