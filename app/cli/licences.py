@@ -1,6 +1,8 @@
 """`showhow licences`: the licences of everything that is installed beside Showhow, from the packages' own metadata."""
 
+from collections.abc import Sequence
 from importlib.metadata import Distribution, PackageMetadata, distributions
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -35,14 +37,17 @@ def licences(
 def list_package_licences() -> list[PackageLicence]:
     """List every installed package except Showhow, by name."""
     installed = {package.metadata["Name"].casefold(): package for package in distributions()}
-    return [
-        PackageLicence(package.metadata["Name"], package.version, _licence_name(package.metadata), _list_files(package))
-        for name, package in sorted(installed.items())
-        if name != OWN_NAME
-    ]
+    return [_describe_package(package) for name, package in sorted(installed.items()) if name != OWN_NAME]
 
 
-def _licence_name(metadata: PackageMetadata) -> str:
+def _describe_package(package: Distribution) -> PackageLicence:
+    files = _list_files(package)
+    licence = _licence_name(package.metadata) or _licence_title(files) or UNKNOWN
+    return PackageLicence(package.metadata["Name"], package.version, licence, files)
+
+
+def _licence_name(metadata: PackageMetadata) -> str | None:
+    """The licence that the metadata name; None if they name none."""
     if expressions := metadata.get_all("License-Expression"):
         return str(expressions[0])
     classifiers = [
@@ -54,7 +59,16 @@ def _licence_name(metadata: PackageMetadata) -> str:
         return ", ".join(classifiers)
     # The field may be the whole text of the licence, whose first line is its title.
     lines = "\n".join(metadata.get_all("License") or []).strip().splitlines()
-    return lines[0].strip()[:_MAX_CHARACTERS] if lines else UNKNOWN
+    return lines[0].strip()[:_MAX_CHARACTERS] if lines else None
+
+
+def _licence_title(files: Sequence[str]) -> str | None:
+    """The first line with text of the first file."""
+    for file in files[:1]:
+        for line in Path(file).read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.strip():
+                return line.strip()[:_MAX_CHARACTERS]
+    return None
 
 
 def _list_files(package: Distribution) -> list[str]:
