@@ -1,5 +1,6 @@
 """What the tests of every room may ask for."""
 
+import gc
 import os
 import shutil
 import signal
@@ -44,6 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ[PREPARED] = tempfile.mkdtemp(prefix="showhow-tests-")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Exclude the collected tests and their imports from garbage collection, which some libraries run at each call."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
