@@ -91,7 +91,7 @@ def show_tour(database: Database, person: User) -> str | None:
         with st.container(key="tour", horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**New here?** Five short steps show how it works.", width="content")
             st.button("Start the tour", key="tour_start", on_click=start_tour)
-            st.button("No, thanks", key="tour_skip", on_click=end_tour, type="tertiary")
+            st.button("No, thanks", key="decline_tour", on_click=end_tour, type="tertiary")
     page = st.session_state.pop("tour_page", None)
     return str(page) if page is not None else None
 
