@@ -177,7 +177,7 @@ def test_demonstrations_are_run_again_and_differences_are_shown_side_by_side(pag
     expect(sizes).to_contain_text(re.compile(r"run again\s*20\s*the same\s*0\s*differ\s*0\s*broken\s*20"))
     rows = ned.rows("Traces that differ")
     assert {row[1] for row in rows} == {"broken"}
-    expect(page.locator("h3").first).to_have_text(rows[0][0])
+    expect(page.get_by_role("heading", name=rows[0][0], exact=True)).to_be_visible()
     expect(page.get_by_text("There is no world").first).to_be_visible()
     assert page.locator(".beside").count() > 1
     ned.click("Open in Annotate")

@@ -67,7 +67,7 @@ def test_a_world_is_generated_while_the_page_is_reloaded(page: Page, home: Showh
     page.reload()
     # The job runs in the server, independently of the page.
     expect(page.get_by_text("townsfolk is ready")).to_be_visible(timeout=60_000)
-    ann.click("Open")
+    page.locator(".st-key-see_townsfolk button").click()
     expect(page.locator("h1")).to_have_text("townsfolk")
     expect(page.locator(".st-key-sizes")).to_contain_text("120")
     about = json.loads(home.run("world", "info", "townsfolk", "--json"))
