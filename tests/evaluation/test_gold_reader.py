@@ -16,7 +16,7 @@ from reasoners.skills.values import AnswerValue, SourcePassage
 from tests.evaluation.test_gold_skills import WORLDS, Ground, make_ground
 
 READING = ("atomr", "pdrr", "geek")
-LEAST_RIGHT = {"everywhere": 0.85, "spread": 0.25, "on the web": 0.2}
+LEAST_RIGHT = {"everywhere": 0.8, "spread": 0.25, "on the web": 0.2}
 """The share of questions that must be answered: where facts are spread, retrieval does not show all of them."""
 
 
