@@ -258,7 +258,7 @@ class TraceCompiler:
         instruments = {origin["step"] for _, origin in self._uses if _is_instrument(origin)}
         for position in self._steps:
             step = self._read[position] = self._read_step(position)
-            if step.ask and position not in instruments:
+            if step.ask and position not in instruments and self._has_values(position):
                 self._read[position] = self._add_look_up(position, step)
         groups = [group for group in self._groups.values() if group.ask or group.observed]
         if not groups:
@@ -275,6 +275,12 @@ class TraceCompiler:
             lookups.append(LookUp(subject, ask, index, form, tuple(group.ways), observed, tuple(group.contexts)))
         slots = tuple(QuestionSlot(start, end, self._question[start:end], r) for start, end, r in spans)
         return replace(self.program, slots=slots, lookups=tuple(lookups), identifiers=tuple(self._identifiers))
+
+    def _has_values(self, position: int) -> bool:
+        """Whether an observation has values, or an empty list of them, or sentences; a query not run has none."""
+        data = self._data[position] or {}
+        lists = list_values(data)
+        return "sentences" in data or (bool(lists) and all(own or not data[path[1:]] for path, own in lists.items()))
 
     def _read_step(self, position: int) -> _TraceStep:
         """What a step asks of whom: constants are its ask, and names and values its subject."""
