@@ -278,8 +278,13 @@ def seed_composer(composer: StepComposer, draft: Draft | None, returned: Returne
 
 
 def _seed_answer_object(composer: StepComposer, answer: str | None) -> None:
-    """Fill the fields of an answer that is a JSON object."""
-    values = json.loads(answer) if composer.answer_parameters and answer else {}
+    """Fill the fields of an answer that is a JSON object; one from before the schema may be none."""
+    try:
+        values = json.loads(answer) if composer.answer_parameters and answer else {}
+    except ValueError:
+        return
+    if not isinstance(values, dict):
+        return
     for parameter in composer.answer_parameters:
         if parameter.name in values:
             key = composer.key(value_field_name(parameter))
