@@ -154,9 +154,14 @@ def join_answers(answers: Sequence[str]) -> str:
     return ("; " if has_separator else ", ").join(" ".join(answer.split()) for answer in answers)
 
 
+def strip_code_fence(answer: str) -> str:
+    """The answer without a code fence around it; JSON and everything else stays as it is."""
+    return _CODE_FENCE.sub("", answer.strip()).strip()
+
+
 def strip_answer_markup(answer: str) -> str:
     """The answer without code fences, bold, boxes, quotes and JSON; a JSON list is joined by commas."""
-    text = _CODE_FENCE.sub("", answer.strip()).strip()
+    text = strip_code_fence(answer)
     text = _BOLD.sub(r"\1", _WHOLLY_BOLD.sub(r"\1", text, count=1) if _WHOLLY_BOLD.fullmatch(text) else text)
     text = text.strip("*").strip()
     boxed = _BOXED.fullmatch(text)

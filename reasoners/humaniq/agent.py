@@ -18,7 +18,7 @@ from llm.client import ChatClient
 from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted
 from llm.types import ChatReply, Message
 from llm.usage import Usage
-from reasoners.answers.extraction import extract_answers, final_or_empty, strip_answer_markup
+from reasoners.answers.extraction import extract_answers, final_or_empty, strip_answer_markup, strip_code_fence
 from reasoners.base import (
     Action,
     FinalAnswer,
@@ -297,8 +297,8 @@ class ReActLoop:
     def _check_answer(self, reply: ParsedReply) -> ParsedReply:
         """The reply with an answer of the task's format, or a rejection; QuestionRefused if it says there is none."""
         thought = reply.finish.thought if reply.finish is not None else reply.thought
-        text = strip_answer_markup(reply.final_answer or "")
-        is_found = reply.finish.is_done if reply.finish is not None else bool(final_or_empty(text))
+        text, is_found = self._read_final_answer(reply.final_answer or "")
+        is_found = reply.finish.is_done if reply.finish is not None else is_found
         if not is_found:
             calls = _count_rounds(self._history.steps) + 1
             raise QuestionRefused(f"The model says that it cannot be done: {truncate_thought(thought) or text}", calls)
@@ -307,6 +307,14 @@ class ReActLoop:
         except InvalidAnswer as error:
             return ParsedReply(thought or text, rejection=f"{error} Then give the answer again.")
         return replace(reply, thought=thought, final_answer=answer)
+
+    def _read_final_answer(self, answer: str) -> tuple[str, bool]:
+        """The text after `Final Answer:`, and whether it is an answer; words inside a JSON value never deny one."""
+        if self._task.answer_format.kind == AnswerKind.JSON:
+            text = strip_code_fence(answer)
+            return text, text.strip(' ."').casefold() not in ("", "unknown")
+        text = strip_answer_markup(answer)
+        return text, bool(final_or_empty(text))
 
     def _conclude(self, reply: ParsedReply, usage: Usage) -> ReActResult:
         steps, last_source, sources = self._history.steps, self._history.last_source, self._options.sources

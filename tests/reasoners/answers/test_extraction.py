@@ -3,7 +3,7 @@
 import pytest
 
 from db.recording import TraceAnswers
-from reasoners.answers.extraction import extract_answers, format_final_answer, strip_or_none
+from reasoners.answers.extraction import extract_answers, format_final_answer, strip_code_fence, strip_or_none
 from tests.reasoners.example_traces import record_of
 
 
@@ -111,3 +111,10 @@ def test_a_demonstration_shows_the_answers_of_the_allowed_sources() -> None:
         "Lisbon",
     )
     assert format_final_answer(record_of("Where?", []).trace) is None
+
+
+@pytest.mark.parametrize(
+    "value", ['{"result": "Paris"}', '["a"]', "null", '{"reason": "It does not mention an order"}']
+)
+def test_a_json_answer_loses_its_code_fence_and_nothing_else(value):
+    assert strip_code_fence(f"```json\n{value}\n```") == strip_code_fence(f" {value}\n") == value
