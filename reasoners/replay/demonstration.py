@@ -277,10 +277,9 @@ class TraceCompiler:
         return replace(self.program, slots=slots, lookups=tuple(lookups), identifiers=tuple(self._identifiers))
 
     def _has_values(self, position: int) -> bool:
-        """Whether an observation has values, or an empty list of them, or sentences; a query not run has none."""
+        """Whether an observation may hold values; a query that was written, but not run, holds none."""
         data = self._data[position] or {}
-        lists = list_values(data)
-        return "sentences" in data or (bool(lists) and all(own or not data[path[1:]] for path, own in lists.items()))
+        return "sentences" in data or all(own or not data[path[1:]] for path, own in list_values(data).items())
 
     def _read_step(self, position: int) -> _TraceStep:
         """What a step asks of whom: constants are its ask, and names and values its subject."""

@@ -154,7 +154,10 @@ class ProgramFollower:
         is_single = len(values) == 1 and all(len(own) < 2 for own in shown) and (shown or lookup.is_label)
         if library.spreads_facts and not is_single:
             raise ShapeMismatch(f"the sources hold different facts, and {subject.text} may have other values")
-        if not values and library.no_answer is None:
+        index = self._program.lookups.index(lookup)
+        # Nothing to go on with, for an ask of the demonstration alone, is no answer to a question.
+        is_basis = lookup.word is None and any(other.subject == -1 - index for other in self._program.lookups)
+        if not values and (library.no_answer is None or is_basis):
             raise ShapeMismatch(f"nothing was observed for {asked!r} of {subject.text}")
         if len(values) > 1 and not library.allows_lists and all(len(own) < 2 for _, own in lookup.observed):
             raise ShapeMismatch(
