@@ -149,9 +149,9 @@ def _compare_with_gold(record: TraceRecord) -> str:
     score = score_answer(trace.final_answer or "", gold_answers)
     verdict = f" · {'same set' if score == 1 else 'another set'} (F1 {score:.2f})" if gold_answers else ""
     sources = {"text": trace.answer_text, "graph": trace.answer_graph, "model": trace.answer_model}
-    said = " | ".join(f"{name}: {escape_markdown(answer)}" for name, answer in sources.items() if answer)
+    by_source = " | ".join(f"{name}: {escape_markdown(answer)}" for name, answer in sources.items() if answer)
     answer = escape_markdown(trace.final_answer or "none")
-    return f"Gold answer: **{escape_markdown(gold)}**{verdict}  \nAnswer: **{answer}**" + (f" · {said}" if said else "")
+    return f"Gold answer: **{escape_markdown(gold)}**{verdict}  \nAnswer: **{answer}**" + (f" · {by_source}" if by_source else "")
 
 
 def _show_decision_bar(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
