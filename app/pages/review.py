@@ -143,15 +143,16 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
 
 
 def _compare_with_gold(record: TraceRecord) -> str:
-    """The gold answer, whether the answer is the same set, the answer, and what each source says, as Markdown lines."""
+    """The gold answer and whether the answer is the same set; the answer, and the answer of each source; as Markdown."""
     trace, gold_answers = record.trace, record.question.gold_answers
     gold = ", ".join(answer["text"] for answer in gold_answers) or "unknown"
     score = score_answer(trace.final_answer or "", gold_answers)
     verdict = f" · {'same set' if score == 1 else 'another set'} (F1 {score:.2f})" if gold_answers else ""
     sources = {"text": trace.answer_text, "graph": trace.answer_graph, "model": trace.answer_model}
     by_source = " | ".join(f"{name}: {escape_markdown(answer)}" for name, answer in sources.items() if answer)
-    answer = escape_markdown(trace.final_answer or "none")
-    return f"Gold answer: **{escape_markdown(gold)}**{verdict}  \nAnswer: **{answer}**" + (f" · {by_source}" if by_source else "")
+    answer_line = f"Answer: **{escape_markdown(trace.final_answer or 'none')}**"
+    lines = (f"Gold answer: **{escape_markdown(gold)}**{verdict}", " · ".join(filter(None, (answer_line, by_source))))
+    return "  \n".join(lines)
 
 
 def _show_decision_bar(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
