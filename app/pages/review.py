@@ -143,7 +143,7 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
 
 
 def _compare_with_gold(record: TraceRecord) -> str:
-    """The gold answer and whether the answer is the same set; the answer, and the answer of each source; as Markdown."""
+    """The gold answer, whether the answer is the same set, and the answers as a whole and by source, as Markdown."""
     trace, gold_answers = record.trace, record.question.gold_answers
     gold = ", ".join(answer["text"] for answer in gold_answers) or "unknown"
     score = score_answer(trace.final_answer or "", gold_answers)
