@@ -59,18 +59,19 @@ class OpenedTrace:
         digest = hmac.digest(signing_key(), f"{question_id} {person}".encode(), "sha256")
         return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at)
 
-    def load(self, database: Database, person: User) -> TraceRecord:
-        """Load the trace, or make the record of one that is not begun."""
+    def load(self, database: Database, person: User) -> tuple[TraceRecord, User]:
+        """Load the trace, or make the record of one that is not begun; with the person as stored beside it."""
         with database.read() as session:
             if self.question_id is None or traces.has_trace(session, self.id):
-                return traces.load_trace(session, self.id)
+                # The first draft, which the page posts by itself, may have stored a new person since `person` was read.
+                return traces.load_trace(session, self.id), users.preview_user(session, person.name)
             new_trace = Trace(
                 question_id=self.question_id,
                 author_id=person.id,
                 started_at=self.opened_at or utc_now(),
                 id=self.id,
             )
-            return traces.preview_trace(session, new_trace)
+            return traces.preview_trace(session, new_trace), person
 
     def begin(self, session: Any) -> None:
         """Begin the trace, unless it is begun: register its author, reserve its question and store it."""
@@ -250,7 +251,7 @@ def show_queue_header(database: Database, person: User, opened: OpenedTrace | No
             "`showhow questions import` import your own."
         )
         return
-    record = opened.load(database, person) if opened else None
+    record, person = opened.load(database, person) if opened else (None, person)
     with database.read() as session:
         progress = queue.measure_progress(session, project.id, person.id)
         returned = len(queue.list_returned_traces(session, project.id, person.id))

@@ -177,6 +177,19 @@ def test_nobody_stores_a_draft_of_the_trace_of_another_person(client: TestClient
         assert users.find_user(session, "ben") is None
 
 
+def test_a_first_draft_that_is_posted_while_the_page_loads_makes_its_trace_no_one_elses(
+    client: TestClient, scene: Scene
+):
+    opened = OpenedTrace.of_question(scene.new_question, "ben", utc_now())
+    with scene.database.read() as session:
+        person = users.preview_user(session, "ben")
+    record, same_person = opened.load(scene.database, person)
+    assert record.trace.author_id == same_person.id
+    assert client.post(DraftPage(opened, 1).url, json={"fields": {"thought": "new"}}).status_code == 200
+    record, stored_person = opened.load(scene.database, person)
+    assert record.trace.author_id == stored_person.id
+
+
 def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Scene):
     opened_at = utc_now() - timedelta(minutes=2)
     opened = OpenedTrace.of_question(scene.new_question, "ben", opened_at)
