@@ -12,7 +12,7 @@ from evaluation.metrics import score_answer
 from fewshot_library.formats import read_traces
 from reasoners.provenance import resolve_origin
 from reasoners.replay.agent import ReplayOptions
-from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import build_program
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
 from tools.registry import available_tools

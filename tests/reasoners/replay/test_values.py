@@ -1,23 +1,28 @@
 """Dates, words and values of sentences."""
 
+from datetime import date
+
 import pytest
 
-from reasoners.replay.derivations import ReplayValue, parse_date, read_context, read_values, stem, tokenize
+from reasoners.replay.derivations import ReplayValue, read_context, read_days, read_values, stem, tokenize
 
 
 @pytest.mark.parametrize(
-    ("text", "date"),
+    ("text", "days"),
     [
-        ("1987-01-14T00:00:00Z", (1987, 1, 14)),
-        ("1984-01-01", (1984, 0, 0)),
-        ("14 January 1987", (1987, 1, 14)),
-        ("January 14, 1987", (1987, 1, 14)),
-        ("1987", (1987, 0, 0)),
+        ("1987-01-14T00:00:00Z", ("1987-01-14", "1987-01-14")),
+        ("1984-01-01", ("1984-01-01", "1984-12-31")),
+        ("14 January 1987", ("1987-01-14", "1987-01-14")),
+        ("January 14, 1987", ("1987-01-14", "1987-01-14")),
+        ("February 1988", ("1988-02-01", "1988-02-29")),
+        ("1987", ("1987-01-01", "1987-12-31")),
         ("Hatchet 2", None),
+        ("1987-02-30", None),
     ],
 )
-def test_a_date_has_one_meaning_in_any_notation(text, date):
-    assert parse_date(text) == date
+def test_a_date_in_any_notation_is_the_days_that_it_may_stand_for(text, days):
+    expected = tuple(date.fromisoformat(day).toordinal() for day in days) if days else None
+    assert read_days(text) == expected
 
 
 def test_values_are_compared_by_id_or_by_date_or_by_name():
