@@ -26,7 +26,7 @@ from app.widgets.table import TableCell, show_table
 from db import projects, queue, recording, users
 from db.database import StoreError
 from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_traces, iterate_traces
 from db.users import ADMIN
@@ -222,11 +222,15 @@ def show_settings(services: Services, project: Project, person: User) -> None:
     world = f"over the world {project.world}" if project.world else "without a world"
     st.caption(f"A project {escape_markdown(world)}.")
     identity = project.id.hex
+    if f"instruction_{identity}" not in st.session_state:
+        # What the person has seen: others may save other settings before they save.
+        st.session_state["seen_settings"] = ProjectSettings.of(project)
+    seen: ProjectSettings = st.session_state["seen_settings"]
     left, right = st.columns([1, 1], gap="large")
     with left:
         instruction = st.text_area(
             "Instruction",
-            project.instruction,
+            seen.instruction,
             key=f"instruction_{identity}",
             height=90,
             placeholder=DEFAULT_INSTRUCTION,
@@ -235,47 +239,42 @@ def show_settings(services: Services, project: Project, person: User) -> None:
         overlap = st.number_input(
             "People per question",
             min_value=1,
-            max_value=1_000,
-            value=max(project.overlap, 1),
+            max_value=max(seen.overlap, MAX_OVERLAP),
+            value=max(seen.overlap, 1),
             key=f"overlap_{identity}",
         )
-        answer_format = _choose_answer_format(project)
+        answer_format = _choose_answer_format(seen.answer_format, identity)
     with right:
-        guidelines = st.text_area("Guidelines (Markdown)", project.guidelines, key=f"guidelines_{identity}", height=220)
+        guidelines = st.text_area("Guidelines (Markdown)", seen.guidelines, key=f"guidelines_{identity}", height=220)
         with st.expander("Preview"):
             st.markdown(disarm_images(guidelines) or "This project has no guidelines.")
     if st.button("Save", key="save_project", type="primary", shortcut="Ctrl+Enter"):
         try:
             require_administrator(services, person)
+            parsed_format = AnswerFormat.from_json(answer_format())
+            written = ProjectSettings(instruction.strip(), parsed_format, guidelines, int(overlap))
             with services.database.begin() as session:
-                projects.edit_project(
-                    session,
-                    project.name,
-                    instruction=instruction,
-                    answer_format=AnswerFormat.from_json(answer_format()),
-                    guidelines=guidelines,
-                    overlap=int(overlap),
-                )
+                projects.save_settings(session, project.name, written, seen=seen)
         except (StoreError, ValueError) as error:
             st.error(format_sentence(str(error)))
         else:
+            st.session_state["seen_settings"] = written
             st.toast("Saved.", icon=":material/check:")
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
     choose_tools(services, project)
 
 
-def _choose_answer_format(project: Project) -> Callable[[], dict[str, Any]]:
+def _choose_answer_format(stored: AnswerFormat, identity: str) -> Callable[[], dict[str, Any]]:
     """Draw the choice of the format of answers; the returned function reads it, and raises ValueError for bad JSON."""
-    stored = AnswerFormat.from_json(project.answer_format)
     kinds = list(ANSWER_LABELS)
     kind = st.radio(
-        "Answers", kinds, kinds.index(stored.kind), format_func=ANSWER_LABELS.get, key=f"answers_{project.id.hex}"
+        "Answers", kinds, kinds.index(stored.kind), format_func=ANSWER_LABELS.get, key=f"answers_{identity}"
     )
     if kind != AnswerKind.JSON:
         return lambda: AnswerFormat(kind).to_json()
     written = json.dumps(stored.schema or _EXAMPLE_SCHEMA, ensure_ascii=False, indent=2)
-    schema = st.text_area("JSON Schema", written, key=f"schema_{project.id.hex}", height=200)
+    schema = st.text_area("JSON Schema", written, key=f"schema_{identity}", height=200)
 
     def read() -> dict[str, Any]:
         try:

@@ -148,3 +148,35 @@ def test_a_project_is_created_and_bad_traces_are_refused_before_anything_is_stor
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(bad)
     expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
     assert "chores" in inbox.run("project", "list").casefold()
+
+
+def test_two_people_who_save_different_settings_keep_both(page: Page, inbox: Showhow):
+    inbox.run("project", "create", "Shared", "--tools", "find_plan", "--instruction", "Sort.")
+    other = page.context.new_page()
+    for view in (page, other):
+        open_project(view, inbox, "Shared", "settings")
+    page.get_by_label("Guidelines (Markdown)").fill("Read it twice.")
+    page.get_by_label("Guidelines (Markdown)").press("Control+Enter")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    for instruction in ("Sort the mail.", "Sort all mail."):
+        other.get_by_label("Instruction", exact=True).fill(instruction)
+        other.get_by_label("Instruction", exact=True).press("Control+Enter")
+        settle(other)
+    other.reload()
+    settle(other)
+    expect(other.get_by_label("Instruction", exact=True)).to_have_value("Sort all mail.")
+    expect(other.get_by_label("Guidelines (Markdown)")).to_have_value("Read it twice.")
+    page.get_by_label("Instruction", exact=True).fill("Throw it away.")
+    page.get_by_label("Instruction", exact=True).press("Control+Enter")
+    expect(page.get_by_text("Somebody else has changed the instruction of the project")).to_be_visible()
+    assert "Sort all mail." in inbox.run("project", "show", "Shared")
+
+
+def test_the_last_tool_of_a_project_without_a_world_stays(page: Page, inbox: Showhow):
+    inbox.run("project", "create", "Tool", "--tools", "find_plan")
+    open_project(page, inbox, "Tool", "settings")
+    page.get_by_role("button", name="Remove find_plan").click()
+    expect(page.get_by_text("has no world, so it needs tools of its own")).to_be_visible()
+    settle(page)
+    expect(page.get_by_role("button", name="Remove find_plan")).to_be_visible()
+    assert "tools find_plan" in inbox.run("project", "show", "Tool")
