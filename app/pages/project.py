@@ -6,9 +6,9 @@ Files of questions and traces are imported and exported here, with what cannot b
 import json
 import shlex
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from typing import Any
-from uuid import UUID
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -23,8 +23,9 @@ from app.widgets.page_layout import choose_view, disarm_images, escape_markdown,
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
-from db import projects, queue, recording, users
+from db import projects, queue
 from db.database import StoreError
+from db.merge import MergePreview, merge_trace
 from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
 from db.trace_record import TRACE_STATUSES
@@ -199,19 +200,6 @@ def _request_question(question_id: str) -> None:
     st.session_state["open_question"] = question_id
 
 
-def open_question(services: Services, project: Project, question_id: UUID, person: User) -> None:
-    """Open the person's draft of the question on the Annotate page, or begin one."""
-    try:
-        with services.database.begin() as session:
-            author = users.register_user(session, person.name)
-            trace = recording.start_trace(session, question_id, author.id)
-            parameters = {"you": person.name, "project": project.name, "trace": str(trace.id)}
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
-        st.switch_page("annotate/page.py", query_params=parameters)
-
-
 def show_settings(services: Services, project: Project, person: User) -> None:
     """Draw what the project asks for; every part is saved by its own button."""
     if ADMIN not in person.roles:
@@ -312,19 +300,13 @@ def _show_trace_import(services: Services, person: User) -> None:
 
 def _read_traces(services: Services, upload: UploadedFile, *, store: bool) -> TraceImportReport | None:
     """Merge the traces of the upload into the store, or only try to; shows an error and returns None if that fails."""
+    database = services.database
     try:
-        with (
-            st.spinner("Reading the traces …"),
-            stored_upload(services, upload, TRACE_EXTENSIONS) as file,
-            services.database.begin() as session,
-        ):
-            attempt = session.begin_nested()
-            report = import_traces(session, file)
-            if store:
-                attempt.commit()
-            else:
-                attempt.rollback()
-            return report
+        with st.spinner("Reading the traces …"), stored_upload(services, upload, TRACE_EXTENSIONS) as file:
+            if not store:
+                return import_traces(MergePreview(database).merge, file)
+            with database.begin() as session:
+                return import_traces(partial(merge_trace, session), file)
     except (FormatError, StoreError, WorldError) as error:
         st.error(format_sentence(str(error)))
         return None
@@ -375,4 +357,5 @@ else:
     else:
         show_overview(services, project)
 if (question_id := st.session_state.pop("open_question", None)) is not None and project is not None:
-    open_question(services, project, UUID(question_id), person)
+    parameters = {"you": person.name, "project": project.name, "question": question_id}
+    st.switch_page("annotate/page.py", query_params=parameters)
