@@ -86,7 +86,7 @@ def record_answer(page: Page, inbox: Showhow) -> None:
     annotator = Annotator(page, inbox.url, "lead", "Mail")
     annotator.open(address)
     annotator.show("Triage that message.")
-    assert json.loads(inbox.run("traces", "list", "--json")) == [], "looking begins nothing"
+    assert json.loads(inbox.run("traces", "list", "--project", "Mail", "--json")) == [], "looking begins nothing"
     guest = Annotator(page.context.new_page(), inbox.url, "guest", "Mail")
     guest.open(address.replace("you=lead", "you=guest"))
     guest.show("Triage that message.")
