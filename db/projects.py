@@ -1,7 +1,7 @@
 """Projects with the format of their answers, their questions, and who has reserved or completed each question."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -22,6 +22,8 @@ from db.types import dump_json, load_json, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
+MAX_OVERLAP = 1_000
+"""The maximum number of people who answer each question."""
 COMPLETED_STATUSES = ("submitted", "approved")
 """The statuses of traces that count as a person's answer."""
 FULL_TEXT_COLUMNS = (Question.text, Question.details["attachments"])
@@ -172,14 +174,54 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     overlap: int | None = None,
 ) -> Project:
     """Change the fields of a project that are given; its traces stay as they are."""
-    if overlap is not None and overlap < 1:
-        raise Conflict(f"{overlap} people cannot answer each question; the overlap is 1 or more")
+    if overlap is not None and not 1 <= overlap <= MAX_OVERLAP:
+        raise Conflict(f"{overlap:,} people cannot answer each question; the overlap is 1 to {MAX_OVERLAP:,}")
     project = get_project(session, name)
     project.instruction = project.instruction if instruction is None else instruction.strip()
     project.answer_format = project.answer_format if answer_format is None else answer_format.to_json()
     project.guidelines = project.guidelines if guidelines is None else guidelines
     project.overlap = project.overlap if overlap is None else overlap
     return project
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What an administrator sets for a project."""
+
+    instruction: str
+    answer_format: AnswerFormat
+    guidelines: str
+    overlap: int
+
+    @classmethod
+    def of(cls, project: Project) -> "ProjectSettings":
+        """The settings that the project has."""
+        answer_format = AnswerFormat.from_json(project.answer_format)
+        return cls(project.instruction, answer_format, project.guidelines, project.overlap)
+
+
+def save_settings(session: Session, name: str, written: ProjectSettings, *, seen: ProjectSettings) -> Project:
+    """Store the settings that differ from those that their editor has seen; Conflict if one was changed meanwhile."""
+    project = get_project(session, name)
+    # The lock serializes editors, so that each sees what the one before has stored.
+    session.refresh(project, with_for_update=True)
+    stored = ProjectSettings.of(project)
+    edited = {
+        setting.name: getattr(written, setting.name)
+        for setting in fields(written)
+        if getattr(written, setting.name) != getattr(seen, setting.name)
+    }
+    changed = [
+        setting.replace("_", " ")
+        for setting, value in edited.items()
+        if getattr(stored, setting) not in (getattr(seen, setting), value)
+    ]
+    if changed:
+        raise Conflict(
+            f"somebody else has changed the {' and the '.join(changed)} of the project {name!r} since you opened this "
+            "page, so nothing is saved; copy what you typed, then reload the page and enter it again"
+        )
+    return edit_project(session, name, **edited)
 
 
 def get_project(session: Session, name: str) -> Project:
@@ -258,8 +300,7 @@ def create_project(  # noqa: PLR0913 - each is a field of the project
         raise Conflict("a project needs a name")
     if find_project(session, name) is not None:
         raise Conflict(f"there is a project {name!r} already; choose another name")
-    if not world and not tools:
-        raise Conflict(f"the project {name!r} has no world, so it needs tools of its own; name them, or name a world")
+    _check_tools(name, world, tools)
     project = Project(
         name=name,
         world=world,
@@ -273,11 +314,15 @@ def create_project(  # noqa: PLR0913 - each is a field of the project
     return project
 
 
+def _check_tools(name: str, world: str, tools: Sequence[str]) -> None:
+    if not world and not tools:
+        raise Conflict(f"the project {name!r} has no world, so it needs tools of its own; name at least one")
+
+
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
-    """Set the tools that the project offers; an empty list means all built-in tools."""
-    project = find_project(session, name)
-    if project is None:
-        raise RowNotFound(f"there is no project {name!r}")
+    """Set the tools that the project offers; no tools means all built-in tools, which need a world."""
+    project = get_project(session, name)
+    _check_tools(name, project.world, tools)
     project.tools = list(tools)
     return project
 

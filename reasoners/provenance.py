@@ -26,9 +26,10 @@ VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "literal", 
 MIN_PART_CHARS = 2
 MONTHS = tuple("January February March April May June July August September October November December".split())
 _MONTH = f"(?:{'|'.join(MONTHS)})"
+_YEAR = r"(?:\d{1,4} BCE?|\d{3,4})"
 DATE_PATTERN = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{3,4}}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{3,4}}"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{3,4}}|{_MONTH} \d{{1,2}}|\d{{4}}-\d\d-\d\d)\b"
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? {_YEAR}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? {_YEAR}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} {_YEAR}|{_MONTH} \d{{1,2}}|\d{{4}}-\d\d-\d\d)\b"
 )
 """A date as sentences write it. A date is one value; its month alone is none."""
 

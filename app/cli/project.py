@@ -12,7 +12,7 @@ from app.services import services
 from db import projects
 from db.database import Conflict
 from db.models import Project
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind
 from db.types import load_json
 from evaluation.value_format import format_count
 from tools.registry import ToolRegistry
@@ -81,7 +81,9 @@ def edit(  # noqa: PLR0913 - every option of the verb is one parameter
     instruction: InstructionOption = None,
     answer: AnswerOption = None,
     guidelines: GuidelinesOption = None,
-    overlap: Annotated[int | None, typer.Option(min=1, help="How many people answer each question.")] = None,
+    overlap: Annotated[
+        int | None, typer.Option(min=1, max=MAX_OVERLAP, help="How many people answer each question.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a project's instruction, answer format, guidelines or overlap; its traces stay as they are."""

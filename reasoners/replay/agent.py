@@ -95,7 +95,7 @@ class ReplayReasoner:
         key = (task.context.world.name, *map(_identify, task.demonstrations))
         library = _recall(_LIBRARIES, key, lambda: ReplayLibrary(task.demonstrations))
         own = library.own.get(normalize_name(task.question))
-        if own is not None:
+        if own is not None and not self._options.demonstration:
             return (yield from _repeat(own, task))
         return (yield from self._follow(library, task))
 
@@ -125,13 +125,18 @@ class ReplayReasoner:
         raise refusal
 
     def _correct(self, programs: Sequence[Program]) -> tuple[list[Alignment], Mismatches] | None:
-        """The alignment that a person has corrected; None without one."""
-        texts = tuple(self._options.slots)
-        if not self._options.demonstration:
+        """The alignment that a person has corrected; None without one, QuestionRefused if it cannot be followed."""
+        texts, chosen = tuple(self._options.slots), self._options.demonstration
+        if not chosen:
             return None
-        chosen = [program for program in programs if str(program.id) == self._options.demonstration]
-        fitting = [Alignment(program, texts, 1.0) for program in chosen if len(program.slots) == len(texts)]
-        return (fitting[:1], []) if fitting else None
+        program = next((program for program in programs if str(program.id) == chosen), None)
+        if program is None:
+            raise QuestionRefused(f"{REFUSAL}: the chosen one, {chosen}, is not in this library or cannot be followed.")
+        if len(program.slots) != len(texts):
+            raise QuestionRefused(
+                f"{REFUSAL}: {program.question!r} has {len(program.slots)} slots, and {len(texts)} texts are given."
+            )
+        return [Alignment(program, texts, 1.0)], []
 
 
 def _repeat(program: Program, task: Task) -> ReasonerGenerator:

@@ -38,24 +38,49 @@ FUNCTION_WORDS = (STOP_WORDS | {"than", "there", "doe"}) - DECISIVE_WORDS
 """Words that may differ between two questions with the same meaning; decisive words are no content either."""
 Words = list[tuple[str, int, int]]
 _WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*(?:['’][^\W_]+)?")
-_ISO_DATE = re.compile(r"(\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
+_ISO_DATE = re.compile(r"(-\d{4,}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
+_BEFORE_CHRIST = re.compile(r"(?P<day>(?:.*\D)?)(?P<year>[1-9]\d{0,3}) ?b\.? ?c\.?(?: ?e\.?)?", re.IGNORECASE)
+_LEAP_YEAR = "2000"
+_DAYS_OF_CYCLE = 146_097
 _NAME = compile_name_pattern("of|the|de|von|van", numbers=False)
 _FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
 
 
 @lru_cache(maxsize=100_000)
 def read_days(text: str) -> tuple[int, int] | None:
-    """The first and the last day that a date may stand for, as ordinals; None for any other text."""
-    match = _ISO_DATE.fullmatch(normalize_quantities(text.strip())) if re.search(r"\d", text) else None
+    """The first and the last day that a date may stand for, as ordinals; None for any other text, such as 31 June.
+
+    Years are those of ISO 8601 and XML Schema: 0 is 1 BC, -43 is 44 BC. The ordinals of days before the year 1 are not
+    positive.
+    """
+    match = _ISO_DATE.fullmatch(_normalize_date(text)) if re.search(r"\d", text) else None
     year, month, day = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    if not year and not month:
+        return None
     if (month, day) == (1, 1):
         # A date that is known to the year only is stored as its first day.
         month = day = 0
+    # The calendar repeats after 400 years; `date` has the years from 1 on.
+    cycles = (year - 1) // 400
+    year, shift = year - 400 * cycles, cycles * _DAYS_OF_CYCLE
     try:
         last = day or calendar.monthrange(year, month or 12)[1]
-        return date(year, month or 1, day or 1).toordinal(), date(year, month or 12, last).toordinal()
+        first_day, last_day = date(year, month or 1, day or 1), date(year, month or 12, last)
     except ValueError:
         return None
+    return first_day.toordinal() + shift, last_day.toordinal() + shift
+
+
+def _normalize_date(text: str) -> str:
+    """The text with a date as ISO 8601 writes it: 15 March 44 BC as -0043-03-15, and 44 BC as the first day of -43."""
+    match = _BEFORE_CHRIST.fullmatch(text.strip())
+    if match is None:
+        return normalize_quantities(text.strip())
+    # Days and months are read as those of a year of the common era.
+    day = normalize_quantities(f"{match['day']}{_LEAP_YEAR}")
+    year = 1 - int(match["year"])
+    rest = "-01-01" if day == _LEAP_YEAR else day.removeprefix(_LEAP_YEAR)
+    return f"{year:0{5 if year else 4}}{rest}" if day.startswith(_LEAP_YEAR) else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,16 @@ class ReplayCalls:
         self._results: dict[str, Mapping[str, Any] | str] = {}
         for step in task.prior_steps:
             self._data[step.position] = step.data
-            if step.tool and (step.data is not None or step.error):
+            if step.tool and (step.data is not None or step.error or step.observation is not None):
                 key = call_key(step.tool, step.arguments)
                 occurrence = next(n for n in count() if f"{key}{n}" not in self._results)
-                self._results[f"{key}{occurrence}"] = step.data or str(step.error)
+                self._results[f"{key}{occurrence}"] = step.data or step.error or {}
 
     def call(self, thought: str, tool: str, arguments: dict[str, Any], occurrence: int = 0) -> ReplayMoves:
-        """Call a tool and return its data, or that of an equal call with this number; ShapeMismatch if it fails."""
+        """Call a tool and return its data, or that of an equal call with this number; ShapeMismatch if it fails.
+
+        An observation without data has empty data.
+        """
         key = f"{call_key(tool, arguments)}{occurrence}"
         if key not in self._results:
             if tool not in self._tools:
@@ -61,7 +64,8 @@ class ReplayCalls:
             outcome = yield Action(thought, tool, arguments, origins)
             observation = outcome.observation if outcome else None
             self._data[len(self._data) + 1] = observation.data if observation else None
-            self._results[key] = observation.data if observation else str((outcome and outcome.error) or "no data")
+            error = str((outcome and outcome.error) or "no data")
+            self._results[key] = (observation.data or {}) if observation else error
         result = self._results[key]
         if isinstance(result, str):
             raise ShapeMismatch(result.rstrip("."))

@@ -1,9 +1,12 @@
 """Projects, people and questions."""
 
+from dataclasses import replace
+
 import pytest
 
 from db import projects, users
 from db.database import Conflict, RowNotFound
+from db.projects import MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
 
 
 def test_a_question_is_added_once_and_positions_continue(database, sample_question):
@@ -136,3 +139,44 @@ def test_project_names_are_unique(database):
             projects.get_or_create_project(session, "p", world="v")
         with pytest.raises(RowNotFound, match="name its world"):
             projects.get_or_create_project(session, "q")
+
+
+def test_editors_who_saw_the_same_settings_keep_each_others_changes(database):
+    with database.begin() as session:
+        seen = ProjectSettings.of(projects.create_project(session, "p", "w", guidelines="Read."))
+        projects.edit_project(session, "p", instruction="Look.")
+        projects.save_settings(session, "p", replace(seen, overlap=3), seen=seen)
+        projects.save_settings(session, "p", replace(seen, answer_format=AnswerFormat(AnswerKind.NONE)), seen=seen)
+    with database.read() as session:
+        stored = ProjectSettings.of(projects.get_project(session, "p"))
+    assert stored == ProjectSettings("Look.", AnswerFormat(AnswerKind.NONE), "Read.", 3)
+
+
+def test_a_setting_that_somebody_else_changed_meanwhile_is_not_overwritten(database):
+    with database.begin() as session:
+        seen = ProjectSettings.of(projects.create_project(session, "p", "w", guidelines="Read."))
+        projects.save_settings(session, "p", replace(seen, guidelines="Read twice."), seen=seen)
+        projects.save_settings(session, "p", replace(seen, guidelines="Read twice."), seen=seen)
+    with pytest.raises(Conflict, match="changed the guidelines of the project 'p'"), database.begin() as session:
+        projects.save_settings(session, "p", replace(seen, guidelines="Skim.", overlap=2), seen=seen)
+    with database.read() as session:
+        assert ProjectSettings.of(projects.get_project(session, "p")) == replace(seen, guidelines="Read twice.")
+
+
+def test_an_overlap_is_one_to_its_maximum(database):
+    with database.begin() as session:
+        projects.create_project(session, "p", "w")
+        assert projects.edit_project(session, "p", overlap=MAX_OVERLAP).overlap == MAX_OVERLAP
+        for overlap in (0, MAX_OVERLAP + 1):
+            with pytest.raises(Conflict, match="the overlap is 1 to 1,000"):
+                projects.edit_project(session, "p", overlap=overlap)
+
+
+def test_a_project_without_a_world_keeps_its_tools(database):
+    with database.begin() as session:
+        projects.create_project(session, "chores", "", tools=["sweep"])
+        projects.create_project(session, "towns", "w", tools=["read"])
+        assert projects.set_tools(session, "towns", []).tools == []
+        with pytest.raises(Conflict, match="no world, so it needs tools of its own"):
+            projects.set_tools(session, "chores", [])
+        assert projects.get_project(session, "chores").tools == ["sweep"]
