@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.models import Project, Question, Run, Step, Trace, User
-from db.projects import find_project, update_completed_count
+from db.projects import find_equal_question, find_project, update_completed_count
 from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -23,7 +23,7 @@ ModelType = TypeVar("ModelType", bound=Base)
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
     """Add the trace with all its rows; a trace that is stored already is compared and not changed.
 
-    Projects and people are matched by name, questions by id, or by text within their project.
+    Projects and people are matched by name, questions by id, or by text and attachments within their project.
     """
     if session.get(Trace, record.trace.id) is not None:
         return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
@@ -71,9 +71,7 @@ def _merge_user(session: Session, key: UUID, name: str) -> UUID:
 
 
 def _merge_question(session: Session, question: Question, project: Project) -> Question:
-    existing = session.get(Question, question.id) or session.scalar(
-        select(Question).where(Question.project_id == project.id, Question.text == question.text).limit(1)
-    )
+    existing = session.get(Question, question.id) or find_equal_question(session, project.id, question)
     if existing is not None:
         return existing
     occupant = session.scalar(
@@ -102,7 +100,7 @@ def is_same_trace(here: TraceRecord, there: TraceRecord) -> bool:
         edits = [field_values(edit) | {"editor_id": _person_name(people, edit.editor_id)} for edit in record.edits]
         judgements = [field_values(row) | {"judge_id": _person_name(people, row.judge_id)} for row in record.judgements]
         trace = field_values(record.trace) | {"question_id": None, "author_id": record.author}
-        return [record.question.text, trace, edits, judgements]
+        return [record.question.full_text, trace, edits, judgements]
 
     def steps(record: TraceRecord, other: TraceRecord) -> list[dict[str, Any]]:
         kinds = {step.id: step.error_kind for step in (*other.steps, *other.removed)}

@@ -12,18 +12,20 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 from referencing import Registry
 from referencing.exceptions import Unresolvable
-from sqlalchemy import Select, func, insert, select
+from sqlalchemy import ColumnElement, Select, func, insert, select
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Project, Question, Run, Trace
+from db.models import Assignment, Project, Question, Run, Trace, join_attachments
 from db.types import dump_json, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
 COMPLETED_STATUSES = ("submitted", "approved")
 """The statuses of traces that count as a person's answer."""
+FULL_TEXT_COLUMNS = (Question.text, Question.details["attachments"])
+"""The arguments of `join_attachments` for the text of a question with its attachments."""
 DEFAULT_INSTRUCTION = "Answer the question by asking the sources with the tools."
 
 
@@ -274,14 +276,14 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
-    """Append the questions to the project, except those whose source id and text it already has."""
-    key_query = select(Question.source_id, Question.text).where(Question.project_id == project_id)
-    stored_keys = {(source_id, text) for source_id, text in session.execute(key_query)}
+    """Append the questions to the project, except those whose source id, text and attachments it already has."""
+    key_query = select(Question.source_id, *FULL_TEXT_COLUMNS).where(Question.project_id == project_id)
+    stored_keys = {(source_id, join_attachments(*texts)) for source_id, *texts in session.execute(key_query)}
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []
     added = existing = 0
     for record in records:
-        key = (record.source_id, record.text)
+        key = (record.source_id, _full_text(record))
         if key in stored_keys:
             existing += 1
             continue
@@ -299,20 +301,34 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
 
 def has_questions(session: Session, project_id: UUID, records: Sequence[QuestionSource]) -> bool:
     """Whether the project has exactly these questions, with these gold answers."""
-    rows = select(Question.source_id, Question.text, Question.gold_answers).where(Question.project_id == project_id)
-    stored = {(source_id, text): gold for source_id, text, gold in session.execute(rows)}
-    return stored == {(record.source_id, record.text): list(record.gold_answers) for record in records}
+    columns = select(Question.source_id, Question.gold_answers, *FULL_TEXT_COLUMNS)
+    rows = session.execute(columns.where(Question.project_id == project_id))
+    stored = {(source_id, join_attachments(*texts)): gold for source_id, gold, *texts in rows}
+    return stored == {(record.source_id, _full_text(record)): list(record.gold_answers) for record in records}
 
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
-    """Find the project's question with the record's source id and text; RowNotFound if there is none."""
-    matching = select(Question).where(Question.project_id == project_id, Question.text == record.text)
-    question = session.scalar(
-        matching.where(Question.source_id == record.source_id).order_by(Question.position).limit(1)
-    )
+    """Find the project's question with the record's source id, text and attachments; RowNotFound if there is none."""
+    question = find_equal_question(session, project_id, record, Question.source_id == record.source_id)
     if question is None:
         raise RowNotFound("the project has no such question; add it first")
     return question
+
+
+def find_equal_question(
+    session: Session, project_id: UUID, record: QuestionSource, *conditions: ColumnElement[bool]
+) -> Question | None:
+    """Find the first question of the project with the record's text and attachments for which the conditions hold."""
+    rows = select(Question.id, *FULL_TEXT_COLUMNS).where(Question.project_id == project_id, *conditions)
+    rows = rows.where(Question.text == record.text).order_by(Question.position)
+    full_text = _full_text(record)
+    equal = (key for key, *texts in session.execute(rows) if join_attachments(*texts) == full_text)
+    question_id = next(equal, None)
+    return None if question_id is None else session.get_one(Question, question_id)
+
+
+def _full_text(record: QuestionSource) -> str:
+    return join_attachments(record.text, record.details.get("attachments"))
 
 
 def _question_row(record: QuestionSource, project_id: UUID, position: int) -> dict[str, Any]:
@@ -340,10 +356,9 @@ def list_questions(session: Session, project_id: UUID, *, limit: int = 100, afte
 
 
 def list_question_texts(session: Session, project_id: UUID) -> list[str]:
-    """List the texts of the project's questions in order."""
-    return list(
-        session.scalars(select(Question.text).where(Question.project_id == project_id).order_by(Question.position))
-    )
+    """List the texts of the project's questions, with their attachments, in order."""
+    rows = select(*FULL_TEXT_COLUMNS).where(Question.project_id == project_id).order_by(Question.position)
+    return [join_attachments(*texts) for texts in session.execute(rows)]
 
 
 def count_questions(session: Session, project_id: UUID) -> int:

@@ -359,7 +359,7 @@ class _LogImporter:
         try:
             known = find_matching_question(self._session, self._project.id, question)
         except RowNotFound:
-            question.id = uuid5(self._project.id, f"{question.source_id} {question.text}")
+            question.id = uuid5(self._project.id, f"{question.source_id} {question.full_text}")
             question.project_id = self._project.id
             known = None
         if known is None:

@@ -77,6 +77,17 @@ def test_an_equal_question_is_matched_by_text_and_another_one_gets_a_new_positio
         assert [(q.position, q.text) for q in projects.list_questions(session, project.id)][3:] == [(4, "z?")]
 
 
+def test_a_task_is_matched_by_its_text_and_its_attachments(scene, elsewhere, sample_question):
+    record = recorded(scene)
+    record.question.details = {"attachments": {"mail": "B"}}
+    tasks = [sample_question(record.question.text, details={"attachments": {"mail": mail}}) for mail in "AB"]
+    with elsewhere.begin() as session:
+        project = projects.create_project(session, "harbours", "harbour")
+        projects.add_questions(session, project.id, tasks)
+        assert merge_trace(session, record) == "added"
+        assert [q.completed for q in projects.list_questions(session, project.id)] == [0, 1]
+
+
 def test_a_trace_that_differs_is_not_changed(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:

@@ -25,6 +25,21 @@ def test_a_question_is_added_once_and_positions_continue(database, sample_questi
     ]
 
 
+def test_tasks_without_ids_that_differ_only_in_their_attachments_are_different_questions(database, sample_question):
+    mails = [sample_question("Triage it.", details={"attachments": {"mail": mail}}) for mail in ("A é", {"b": [1.0]})]
+    with database.begin() as session:
+        project = projects.create_project(session, "mails", "harbour")
+        assert projects.add_questions(session, project.id, [*mails, mails[0]]).added == 2
+        assert projects.add_questions(session, project.id, mails).existing == 2
+        assert projects.has_questions(session, project.id, mails)
+        assert not projects.has_questions(session, project.id, [mails[0], sample_question("Triage it.")])
+        stored = [projects.find_matching_question(session, project.id, mail) for mail in mails]
+        assert [question.position for question in stored] == [1, 2]
+        assert projects.list_question_texts(session, project.id) == [question.full_text for question in stored]
+        with pytest.raises(RowNotFound):
+            projects.find_matching_question(session, project.id, sample_question("Triage it."))
+
+
 def test_questions_are_listed_by_page(scene):
     with scene.database.read() as session:
         assert [q.position for q in projects.list_questions(session, scene.project.id, limit=2)] == [1, 2]
