@@ -1,6 +1,5 @@
 """`showhow project ...`: projects, and the tools that each of them offers."""
 
-import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +10,10 @@ from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import services
 from db import projects
+from db.database import Conflict
 from db.models import Project
 from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.types import load_json
 from evaluation.value_format import format_count
 from tools.registry import ToolRegistry
 from worlds.importers.files import open_regular_file
@@ -103,12 +104,15 @@ def _parse_answer_format(answer: str | None) -> AnswerFormat:
     if answer is None or answer in (AnswerKind.TEXT, AnswerKind.NONE):
         return AnswerFormat(AnswerKind(answer or AnswerKind.TEXT))
     try:
-        schema = json.loads(_read_file(Path(answer)))
+        schema = load_json(_read_file(Path(answer)))
     except ValueError as error:
         raise CommandError(f"{answer} has no JSON Schema: {error}") from error
     if not isinstance(schema, dict):
         raise CommandError(f"{answer} has no JSON Schema: it is not an object")
-    return AnswerFormat.from_json({"kind": AnswerKind.JSON, "schema": schema})
+    try:
+        return AnswerFormat.from_json({"kind": AnswerKind.JSON, "schema": schema})
+    except Conflict as error:
+        raise CommandError(f"{answer}: {error}") from error
 
 
 def _read_file(file: Path) -> str:

@@ -29,6 +29,7 @@ from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_traces, iterate_traces
+from db.types import load_json
 from db.users import ADMIN
 from evaluation.value_format import format_seconds
 from fewshot_library.formats.format import FormatError
@@ -279,7 +280,7 @@ def _choose_answer_format(project: Project) -> Callable[[], dict[str, Any]]:
 
     def read() -> dict[str, Any]:
         try:
-            parsed = json.loads(schema)
+            parsed = load_json(schema)
         except ValueError as error:
             raise ValueError(f"the schema is not JSON: {error}") from error
         if not isinstance(parsed, dict):
