@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -138,7 +139,10 @@ def test_a_body_over_the_limit_is_refused_without_reading_it_all(client: TestCli
         return {"type": "http.request", "body": chunk or b"", "more_body": chunk is not None}
 
     chunks = body()
-    assert asyncio.run(autosave._read_body(Request({"type": "http", "headers": []}, receive))) is None
+    request = Request({"type": "http", "headers": []}, receive)
+    # In a thread of its own, since Playwright's event loop runs in that of the browser tests.
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(lambda: asyncio.run(autosave._read_body(request))).result() is None
     assert len(read_chunks) == 5
     reply = client.post(scene.page(1).url, content=b"x" * (autosave.MAX_DRAFT_BYTES + 1))
     assert reply.status_code == 413
