@@ -60,7 +60,7 @@ class OpenedTrace:
         return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at)
 
     def load(self, database: Database, person: User) -> tuple[TraceRecord, User]:
-        """Load the trace, or make the record of one that is not begun; with the person as stored beside it."""
+        """Load the trace, or make the record of one that is not begun, and the person as stored at that moment."""
         with database.read() as session:
             if self.question_id is None or traces.has_trace(session, self.id):
                 # The first draft, which the page posts by itself, may have stored a new person since `person` was read.
