@@ -64,12 +64,12 @@ export default function (component) {
   if (data.saved_at) say(`Saved ${at(data.saved_at)}`);
   timer = setTimeout(post, PAUSE);
 
-  status.release = () => {
+  // A clean-up can come after the next run, whose listeners it must not remove.
+  return status.release = () => {
     clearTimeout(timer);
     clearInterval(tick);
     for (const kind of kinds) document.removeEventListener(kind, typed);
     document.removeEventListener("visibilitychange", leave);
     window.removeEventListener("pagehide", gone);
   };
-  return () => status.release();
 }

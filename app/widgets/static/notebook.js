@@ -420,6 +420,6 @@ export default function (component) {
   // The function runs again with every new data, without a clean-up between.
   host.release?.();
   document.addEventListener("keydown", digit);
-  host.release = () => document.removeEventListener("keydown", digit);
-  return () => host.release();
+  // A clean-up can come after the next run, whose listener it must not remove.
+  return host.release = () => document.removeEventListener("keydown", digit);
 }
