@@ -120,10 +120,12 @@ def add_attempts(session: Session, run: Run, questions: Sequence[Question], repe
 
 
 def hash_questions(questions: Iterable[Question]) -> str:
-    """SHA-256 of the texts and gold answers of questions in order: runs with equal hashes asked the same."""
+    """SHA-256 of the full texts and gold answers of questions in order: runs with equal hashes asked the same."""
     digest = hashlib.sha256()
     for question in questions:
-        digest.update(json.dumps([question.text, question.gold_answers], sort_keys=True, ensure_ascii=False).encode())
+        digest.update(
+            json.dumps([question.full_text, question.gold_answers], sort_keys=True, ensure_ascii=False).encode()
+        )
     return digest.hexdigest()
 
 

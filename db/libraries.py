@@ -9,7 +9,8 @@ from sqlalchemy import ForeignKey, func, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
-from db.models import SPAN_SKILL, Judgement, Library, Project, Question, Step, Trace, User
+from db.models import SPAN_SKILL, Judgement, Library, Project, Question, Step, Trace, User, join_attachments
+from db.projects import FULL_TEXT_COLUMNS
 from db.serialization import insert_rows
 from db.types import Base
 from db.users import ADMIN, REVIEWER, require_role
@@ -67,6 +68,13 @@ class Demonstration(NamedTuple):
     """The mean rating of its steps."""
     skills: frozenset[str] = frozenset()
     """The names of the skills that its steps called: a reasoner's plan, for instance."""
+    attachments: Any = None
+    """Those of the question: texts and JSON values by name; None if it has none."""
+
+    @property
+    def full_text(self) -> str:
+        """The question with its attachments."""
+        return join_attachments(self.question, self.attachments)
 
 
 class LibraryVersion(NamedTuple):
@@ -228,9 +236,9 @@ def load_skill_steps(session: Session, library_id: UUID, skill: str) -> dict[UUI
 
 
 def list_split_questions(session: Session, split: str) -> list[tuple[UUID, str]]:
-    """List the id and text of each question of the split."""
-    rows = session.execute(select(Question.id, Question.text).where(Question.split == split).order_by(Question.id))
-    return [(row.id, row.text) for row in rows]
+    """List the id of each question of the split, and its text with its attachments."""
+    rows = select(Question.id, *FULL_TEXT_COLUMNS).where(Question.split == split).order_by(Question.id)
+    return [(question_id, join_attachments(*texts)) for question_id, *texts in session.execute(rows)]
 
 
 def _select_demonstrations() -> Any:
@@ -246,6 +254,7 @@ def _select_demonstrations() -> Any:
             Trace.reasoner,
             User.name,
             Trace.final_answer,
+            Question.details["attachments"],
         )
         .join(Question, Question.id == Trace.question_id)
         .join(Project, Project.id == Question.project_id)
@@ -306,7 +315,7 @@ def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[
             rating=_mean_or_none(ratings.get(demonstration.trace_id, ())),
             skills=frozenset(skills.get(demonstration.trace_id, ())),
         )
-        for demonstration in (Demonstration(*row) for row in session.execute(chosen))
+        for demonstration in (Demonstration(*row[:-1])._replace(attachments=row[-1]) for row in session.execute(chosen))
     ]
     if not order:
         return demonstrations

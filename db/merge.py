@@ -3,14 +3,17 @@
 The model calls of a trace are not merged; they stay in the database in which they were made.
 """
 
+import json
+from hashlib import sha256
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.database import Database
 from db.models import Project, Question, Run, Step, Trace, User
-from db.projects import find_project, update_completed_count
+from db.projects import find_equal_question, find_project, update_completed_count
 from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -23,7 +26,7 @@ ModelType = TypeVar("ModelType", bound=Base)
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
     """Add the trace with all its rows; a trace that is stored already is compared and not changed.
 
-    Projects and people are matched by name, questions by id, or by text within their project.
+    Projects and people are matched by name, questions by id, or by text and attachments within their project.
     """
     if session.get(Trace, record.trace.id) is not None:
         return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
@@ -71,9 +74,7 @@ def _merge_user(session: Session, key: UUID, name: str) -> UUID:
 
 
 def _merge_question(session: Session, question: Question, project: Project) -> Question:
-    existing = session.get(Question, question.id) or session.scalar(
-        select(Question).where(Question.project_id == project.id, Question.text == question.text).limit(1)
-    )
+    existing = session.get(Question, question.id) or find_equal_question(session, project.id, question)
     if existing is not None:
         return existing
     occupant = session.scalar(
@@ -97,13 +98,6 @@ def is_same_trace(here: TraceRecord, there: TraceRecord) -> bool:
     An error without a kind, as earlier versions recorded it, equals the same error with one.
     """
 
-    def content(record: TraceRecord) -> list[Any]:
-        people = record.people
-        edits = [field_values(edit) | {"editor_id": _person_name(people, edit.editor_id)} for edit in record.edits]
-        judgements = [field_values(row) | {"judge_id": _person_name(people, row.judge_id)} for row in record.judgements]
-        trace = field_values(record.trace) | {"question_id": None, "author_id": record.author}
-        return [record.question.text, trace, edits, judgements]
-
     def steps(record: TraceRecord, other: TraceRecord) -> list[dict[str, Any]]:
         kinds = {step.id: step.error_kind for step in (*other.steps, *other.removed)}
         return [
@@ -111,7 +105,47 @@ def is_same_trace(here: TraceRecord, there: TraceRecord) -> bool:
             for step in (*record.steps, *record.removed)
         ]
 
-    return content(here) == content(there) and steps(here, there) == steps(there, here)
+    return _content(here) == _content(there) and steps(here, there) == steps(there, here)
+
+
+def _content(record: TraceRecord) -> list[Any]:
+    """What is compared beside the steps."""
+    people = record.people
+    edits = [field_values(edit) | {"editor_id": _person_name(people, edit.editor_id)} for edit in record.edits]
+    judgements = [field_values(row) | {"judge_id": _person_name(people, row.judge_id)} for row in record.judgements]
+    trace = field_values(record.trace) | {"question_id": None, "author_id": record.author}
+    return [record.question.full_text, trace, edits, judgements]
+
+
+class MergePreview:
+    """What merging the traces of a file, one after the other, would make of each; nothing of it is stored.
+
+    No transaction is open between two traces, so that others can write while a long file is read.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Digests in place of records, of which a file may have more than the memory holds.
+        self._added: dict[UUID, bytes] = {}
+
+    def merge(self, record: TraceRecord) -> MergeOutcome:
+        """Merge the trace and undo it; StoreError if it cannot be stored."""
+        digest = _digest(record)
+        if record.trace.id in self._added:
+            return "same" if self._added[record.trace.id] == digest else "differs"
+        with self._database.begin() as session:
+            attempt = session.begin_nested()
+            outcome = merge_trace(session, record)
+            attempt.rollback()
+        if outcome == "added":
+            self._added[record.trace.id] = digest
+        return outcome
+
+
+def _digest(record: TraceRecord) -> bytes:
+    """Equal for the records of the same trace, whatever the kinds of its errors are."""
+    steps = [field_values(step) | {"error_kind": None} for step in (*record.steps, *record.removed)]
+    return sha256(json.dumps([_content(record), steps], sort_keys=True, default=str).encode(errors="replace")).digest()
 
 
 def _person_name(people: dict[UUID, str], key: UUID | None) -> str | None:

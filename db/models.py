@@ -109,12 +109,15 @@ class Question(Base):
     @property
     def full_text(self) -> str:
         """The text with its attachments below it, each under its name, as people and agents read it."""
-        attached = (f"{name}:\n{_format_value(value)}" for name, value in self.attachments.items())
-        return "\n\n".join([self.text, *attached])
+        return join_attachments(self.text, self.attachments)
 
 
-def _format_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+def join_attachments(text: str, attachments: Any) -> str:
+    """The text with its attachments; the text alone for anything but an object of them."""
+    parts = [text]
+    for name, value in attachments.items() if isinstance(attachments, dict) else ():
+        parts.append(f"{name}:\n{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)}")
+    return "\n\n".join(parts)
 
 
 class Run(Base):

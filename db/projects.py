@@ -1,10 +1,10 @@
 """Projects with the format of their answers, their questions, and who has reserved or completed each question."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -12,22 +12,26 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 from referencing import Registry
 from referencing.exceptions import Unresolvable
-from sqlalchemy import Select, func, insert, select
+from sqlalchemy import ColumnElement, Select, func, insert, select
 from sqlalchemy.orm import Session
 from uuid_utils.compat import uuid7
 
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Project, Question, Run, Trace
-from db.types import dump_json, utc_now
+from db.models import Assignment, Project, Question, Run, Trace, join_attachments
+from db.types import dump_json, load_json, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
+MAX_OVERLAP = 1_000
+"""The maximum number of people who answer each question."""
 COMPLETED_STATUSES = ("submitted", "approved")
 """The statuses of traces that count as a person's answer."""
+FULL_TEXT_COLUMNS = (Question.text, Question.details["attachments"])
+"""The arguments of `join_attachments` for the text of a question with its attachments."""
 DEFAULT_INSTRUCTION = "Answer the question by asking the sources with the tools."
 
 
-class InvalidAnswer(Conflict):
+class InvalidAnswer(Conflict, ValueError):
     """An answer is missing or does not have the project's format; the message says why and what to do."""
 
 
@@ -49,25 +53,25 @@ class AnswerFormat:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "AnswerFormat":
-        """Read the format that a project stores; Conflict if its schema is no JSON Schema."""
-        kind = AnswerKind(stored.get("kind", AnswerKind.TEXT))
-        answer_format = cls(kind, dict(stored.get("schema", {})))
-        answer_format._check_schema()
-        return answer_format
+        """Read the format that a project stores; Conflict if its kind is unknown, or its schema no JSON Schema."""
+        kind, schema = stored.get("kind", AnswerKind.TEXT), stored.get("schema", {})
+        if kind not in list(AnswerKind):
+            raise Conflict(f"the answer kind {kind!r} is none of {', '.join(AnswerKind)}; choose one of them")
+        if not isinstance(schema, dict):
+            raise Conflict("the answer schema is not a JSON object; correct it")
+        try:
+            _check_schema(dump_json(schema))
+        except ValueError as error:
+            raise Conflict(f"the answer schema cannot be stored ({error}); correct it") from error
+        except RecursionError as error:
+            raise Conflict("the answer schema is nested too deeply; flatten it") from error
+        return cls(AnswerKind(kind), dict(schema))
 
     def to_json(self) -> dict[str, Any]:
         """The format as a project stores it: {} for free text."""
         if self.kind == AnswerKind.TEXT:
             return {}
         return {"kind": str(self.kind)} | ({"schema": self.schema} if self.kind == AnswerKind.JSON else {})
-
-    def _check_schema(self) -> None:
-        try:
-            Draft202012Validator.check_schema(self.schema)
-        except SchemaError as error:
-            raise Conflict(f"the answer schema is not a JSON Schema: {error.message[:300]}; correct it") from error
-        if any(not reference.startswith("#") for reference in _list_references(self.schema)):
-            raise Conflict("the answer schema refers to another document, which is never fetched; copy what it needs")
 
     def normalize(self, text: str) -> str:
         """The answer as it is stored; InvalidAnswer if it does not have this format."""
@@ -80,18 +84,39 @@ class AnswerFormat:
 
     def _parse_value(self, text: str) -> Any:
         try:
-            value = json.loads(text)
+            value = load_json(text)
         except ValueError as error:
             raise InvalidAnswer(f"The answer is not JSON: {error}. Write one JSON value.") from error
         try:
             violation = best_match(Draft202012Validator(self.schema, registry=Registry()).iter_errors(value))
         except Unresolvable as error:
             raise InvalidAnswer(f"The answer schema of the project refers to {error}, which it lacks.") from error
+        except RecursionError as error:
+            raise InvalidAnswer(
+                "The answer is nested too deeply to be checked, or the answer schema of the project refers to itself "
+                "without end; flatten the answer, or correct the schema."
+            ) from error
+        except OverflowError as error:
+            raise InvalidAnswer(
+                "The answer has a number that is too large for its schema; write a smaller one."
+            ) from error
         if violation is not None:
             raise InvalidAnswer(
                 f"The answer does not fit the schema at {violation.json_path}: {violation.message[:300]}."
             )
         return value
+
+
+@lru_cache(maxsize=64)
+def _check_schema(schema_text: str) -> None:
+    # Cached, since all traces of an imported file may have the same project.
+    schema = load_json(schema_text)
+    try:
+        Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    except SchemaError as error:
+        raise Conflict(f"the answer schema is not a JSON Schema: {error.message[:300]}; correct it") from error
+    if any(not reference.startswith("#") for reference in _list_references(schema)):
+        raise Conflict("the answer schema refers to another document, which is never fetched; copy what it needs")
 
 
 def _list_references(schema: Any) -> Iterator[str]:
@@ -149,14 +174,54 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     overlap: int | None = None,
 ) -> Project:
     """Change the fields of a project that are given; its traces stay as they are."""
-    if overlap is not None and overlap < 1:
-        raise Conflict(f"{overlap} people cannot answer each question; the overlap is 1 or more")
+    if overlap is not None and not 1 <= overlap <= MAX_OVERLAP:
+        raise Conflict(f"{overlap:,} people cannot answer each question; the overlap is 1 to {MAX_OVERLAP:,}")
     project = get_project(session, name)
     project.instruction = project.instruction if instruction is None else instruction.strip()
     project.answer_format = project.answer_format if answer_format is None else answer_format.to_json()
     project.guidelines = project.guidelines if guidelines is None else guidelines
     project.overlap = project.overlap if overlap is None else overlap
     return project
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSettings:
+    """What an administrator sets for a project."""
+
+    instruction: str
+    answer_format: AnswerFormat
+    guidelines: str
+    overlap: int
+
+    @classmethod
+    def of(cls, project: Project) -> "ProjectSettings":
+        """The settings that the project has."""
+        answer_format = AnswerFormat.from_json(project.answer_format)
+        return cls(project.instruction, answer_format, project.guidelines, project.overlap)
+
+
+def save_settings(session: Session, name: str, written: ProjectSettings, *, seen: ProjectSettings) -> Project:
+    """Store the settings that differ from those that their editor has seen; Conflict if one was changed meanwhile."""
+    project = get_project(session, name)
+    # The lock serializes editors, so that each sees what the one before has stored.
+    session.refresh(project, with_for_update=True)
+    stored = ProjectSettings.of(project)
+    edited = {
+        setting.name: getattr(written, setting.name)
+        for setting in fields(written)
+        if getattr(written, setting.name) != getattr(seen, setting.name)
+    }
+    changed = [
+        setting.replace("_", " ")
+        for setting, value in edited.items()
+        if getattr(stored, setting) not in (getattr(seen, setting), value)
+    ]
+    if changed:
+        raise Conflict(
+            f"somebody else has changed the {' and the '.join(changed)} of the project {name!r} since you opened this "
+            "page, so nothing is saved; copy what you typed, then reload the page and enter it again"
+        )
+    return edit_project(session, name, **edited)
 
 
 def get_project(session: Session, name: str) -> Project:
@@ -235,8 +300,7 @@ def create_project(  # noqa: PLR0913 - each is a field of the project
         raise Conflict("a project needs a name")
     if find_project(session, name) is not None:
         raise Conflict(f"there is a project {name!r} already; choose another name")
-    if not world and not tools:
-        raise Conflict(f"the project {name!r} has no world, so it needs tools of its own; name them, or name a world")
+    _check_tools(name, world, tools)
     project = Project(
         name=name,
         world=world,
@@ -250,11 +314,15 @@ def create_project(  # noqa: PLR0913 - each is a field of the project
     return project
 
 
+def _check_tools(name: str, world: str, tools: Sequence[str]) -> None:
+    if not world and not tools:
+        raise Conflict(f"the project {name!r} has no world, so it needs tools of its own; name at least one")
+
+
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
-    """Set the tools that the project offers; an empty list means all built-in tools."""
-    project = find_project(session, name)
-    if project is None:
-        raise RowNotFound(f"there is no project {name!r}")
+    """Set the tools that the project offers; no tools means all built-in tools, which need a world."""
+    project = get_project(session, name)
+    _check_tools(name, project.world, tools)
     project.tools = list(tools)
     return project
 
@@ -274,14 +342,14 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
-    """Append the questions to the project, except those whose source id and text it already has."""
-    key_query = select(Question.source_id, Question.text).where(Question.project_id == project_id)
-    stored_keys = {(source_id, text) for source_id, text in session.execute(key_query)}
+    """Append the questions to the project, except those whose source id, text and attachments it already has."""
+    key_query = select(Question.source_id, *FULL_TEXT_COLUMNS).where(Question.project_id == project_id)
+    stored_keys = {(source_id, join_attachments(*texts)) for source_id, *texts in session.execute(key_query)}
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []
     added = existing = 0
     for record in records:
-        key = (record.source_id, record.text)
+        key = (record.source_id, _full_text(record))
         if key in stored_keys:
             existing += 1
             continue
@@ -299,20 +367,34 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
 
 def has_questions(session: Session, project_id: UUID, records: Sequence[QuestionSource]) -> bool:
     """Whether the project has exactly these questions, with these gold answers."""
-    rows = select(Question.source_id, Question.text, Question.gold_answers).where(Question.project_id == project_id)
-    stored = {(source_id, text): gold for source_id, text, gold in session.execute(rows)}
-    return stored == {(record.source_id, record.text): list(record.gold_answers) for record in records}
+    columns = select(Question.source_id, Question.gold_answers, *FULL_TEXT_COLUMNS)
+    rows = session.execute(columns.where(Question.project_id == project_id))
+    stored = {(source_id, join_attachments(*texts)): gold for source_id, gold, *texts in rows}
+    return stored == {(record.source_id, _full_text(record)): list(record.gold_answers) for record in records}
 
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
-    """Find the project's question with the record's source id and text; RowNotFound if there is none."""
-    matching = select(Question).where(Question.project_id == project_id, Question.text == record.text)
-    question = session.scalar(
-        matching.where(Question.source_id == record.source_id).order_by(Question.position).limit(1)
-    )
+    """Find the project's question with the record's source id, text and attachments; RowNotFound if there is none."""
+    question = find_equal_question(session, project_id, record, Question.source_id == record.source_id)
     if question is None:
         raise RowNotFound("the project has no such question; add it first")
     return question
+
+
+def find_equal_question(
+    session: Session, project_id: UUID, record: QuestionSource, *conditions: ColumnElement[bool]
+) -> Question | None:
+    """Find the first question of the project with the record's text and attachments for which the conditions hold."""
+    rows = select(Question.id, *FULL_TEXT_COLUMNS).where(Question.project_id == project_id, *conditions)
+    rows = rows.where(Question.text == record.text).order_by(Question.position)
+    full_text = _full_text(record)
+    equal = (key for key, *texts in session.execute(rows) if join_attachments(*texts) == full_text)
+    question_id = next(equal, None)
+    return None if question_id is None else session.get_one(Question, question_id)
+
+
+def _full_text(record: QuestionSource) -> str:
+    return join_attachments(record.text, record.details.get("attachments"))
 
 
 def _question_row(record: QuestionSource, project_id: UUID, position: int) -> dict[str, Any]:
@@ -340,10 +422,9 @@ def list_questions(session: Session, project_id: UUID, *, limit: int = 100, afte
 
 
 def list_question_texts(session: Session, project_id: UUID) -> list[str]:
-    """List the texts of the project's questions in order."""
-    return list(
-        session.scalars(select(Question.text).where(Question.project_id == project_id).order_by(Question.position))
-    )
+    """List the texts of the project's questions, with their attachments, in order."""
+    rows = select(*FULL_TEXT_COLUMNS).where(Question.project_id == project_id).order_by(Question.position)
+    return [join_attachments(*texts) for texts in session.execute(rows)]
 
 
 def count_questions(session: Session, project_id: UUID) -> int:

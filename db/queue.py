@@ -155,6 +155,14 @@ def begin_question(
     return start_trace(session, question_id, user_id, trace_id=trace_id, opened_at=opened_at)
 
 
+def find_own_trace(session: Session, question_id: UUID, user_id: UUID) -> Trace | None:
+    """Find the person's draft of the question, else their latest trace of it."""
+    own = select(Trace).where(Trace.question_id == question_id, Trace.author_id == user_id)
+    return find_own_draft(session, question_id, user_id) or session.scalar(
+        own.order_by(Trace.started_at.desc(), Trace.id.desc()).limit(1)
+    )
+
+
 def _find_reserved_question(session: Session, project: Project, user_id: UUID) -> Question | None:
     """Find the first question that the person has reserved but not begun, unless others have completed it."""
     # By key only: with a condition on the project, SQLite would scan all of its questions.

@@ -7,7 +7,9 @@ from types import NoneType
 from typing import Any
 from uuid import UUID
 
+from db.database import Conflict
 from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
+from db.projects import AnswerFormat
 from db.trace_configuration import TraceConfiguration
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
@@ -49,6 +51,10 @@ class TraceRecord:
         """Yield the inconsistencies of an imported record, one clause each."""
         all_steps = [*self.steps, *self.removed]
         yield from self._find_invalid_values(all_steps)
+        try:
+            AnswerFormat.from_json(self.project.answer_format)
+        except Conflict as error:
+            yield f"the project's answer_format: {error}"
         if self.question.project_id != self.project.id or self.trace.question_id != self.question.id:
             yield "the trace, its question and its project do not belong together"
         parts: list[Step | Edit | Judgement] = [*all_steps, *self.edits, *self.judgements]

@@ -73,6 +73,19 @@ def dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
+def load_json(text: str) -> Any:
+    """Parse one JSON value; ValueError for text that is none, and for a value that cannot be stored, such as 1e999."""
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise UnstorableValue(_TOO_DEEP) from error
+    check_storable_json(value)
+    return value
+
+
+_TOO_DEEP = "the data is nested too deeply to be stored; flatten it"
+
+
 def check_storable_text(value: str) -> None:
     """Raise UnstorableValue if the text is too long, or has a NUL or an unpaired surrogate."""
     if len(value) > MAX_TEXT_CHARACTERS:
@@ -91,7 +104,7 @@ def check_storable_json(value: Any) -> None:
     try:
         length = _measure_storable_json(value)
     except RecursionError as error:
-        raise UnstorableValue("the data is nested too deeply to be stored; flatten it") from error
+        raise UnstorableValue(_TOO_DEEP) from error
     if length > MAX_JSON_CHARACTERS:
         raise UnstorableValue(
             f"the data has {length:,} characters, and at most {MAX_JSON_CHARACTERS:,} can be stored; shorten it"

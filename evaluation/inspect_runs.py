@@ -21,7 +21,7 @@ from db.comparisons import IMPORTED_RUN_NAME, ScoredAttempt
 from db.database import Conflict, Database, RowNotFound
 from db.merge import merge_trace
 from db.models import UNFINISHED_ENDINGS, Attempt, Project, Question, Run
-from db.projects import find_matching_question, find_project
+from db.projects import AnswerFormat, AnswerKind, find_matching_question, find_project
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.trace_record import TraceRecord
 from db.traces import load_trace
@@ -267,6 +267,7 @@ class _LogImporter:
         self._project = project
         self._run: Run | None = None
         self._report = LogImportReport(UUID(int=0), project.name)
+        self._asks_no_answers = AnswerFormat.from_json(project.answer_format).kind == AnswerKind.NONE
         self.has_gold = True
         """Whether all imported questions have gold answers."""
 
@@ -359,7 +360,7 @@ class _LogImporter:
         try:
             known = find_matching_question(self._session, self._project.id, question)
         except RowNotFound:
-            question.id = uuid5(self._project.id, f"{question.source_id} {question.text}")
+            question.id = uuid5(self._project.id, f"{question.source_id} {question.full_text}")
             question.project_id = self._project.id
             known = None
         if known is None:
@@ -375,10 +376,12 @@ class _LogImporter:
         trace = record.trace
         ending = own.get("ending")
         if ending is None:
-            is_limited = bool(stored.get("limit"))
-            ending = "limit" if is_limited else "failed" if trace.status == "failed" else "answered"
-        if ending != "answered" or not trace.final_answer:
-            ending = "failed" if ending == "answered" else ending
+            is_failed = bool(stored.get("error")) if self._asks_no_answers else trace.status == "failed"
+            ending = "limit" if stored.get("limit") else "failed" if is_failed else "answered"
+        if ending == "answered":
+            # A run that was asked for no answer has the empty one.
+            trace.final_answer = trace.final_answer or ""
+        else:
             trace.final_answer = trace.final_thought = None
         reason = None if ending == "answered" else "the sample of the log has no answer"
         trace.ending, trace.failure = ending, own.get("failure") or stored.get("error") or reason

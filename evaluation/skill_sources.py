@@ -288,7 +288,7 @@ class StoredSource:
         with services.database.read() as session:
             records = [load_trace(session, trace_id) for trace_id in self.traces]
         return lambda question: StoredResponder(
-            [step for record in records if record.question.text == question.text for step in record.steps]
+            [step for record in records if record.question.full_text == question.full_text for step in record.steps]
         )
 
 

@@ -40,7 +40,7 @@ class Leak:
     """The similarity of the two questions; 1 if they are the same question."""
 
     def __str__(self) -> str:
-        same = self.tested == self.demonstration.question
+        same = self.tested == self.demonstration.full_text
         which = "is a question" if same else f"is near ({self.cosine:.3f}) the question {self.tested!r}"
         return f"{self.demonstration.question!r} {which} of a test split"
 
@@ -53,12 +53,13 @@ def find_leaks(
 ) -> list[Leak]:
     """Find the demonstrations whose question is a test question, by id or text, or a near duplicate of one.
 
-    `tested` holds the id and text of each test question; `near` is the least cosine of a near duplicate.
+    `tested` holds the id of each test question, and its text with its attachments; `near` is the least cosine of a near
+    duplicate.
     """
     ids, texts = dict(tested), {_normalize_question(text): text for _, text in tested}
     leaks: dict[UUID, Leak] = {}
     for demonstration in demonstrations:
-        same_question = ids.get(demonstration.question_id) or texts.get(_normalize_question(demonstration.question))
+        same_question = ids.get(demonstration.question_id) or texts.get(_normalize_question(demonstration.full_text))
         if same_question is not None:
             leaks[demonstration.trace_id] = Leak(demonstration, same_question, 1.0)
     rest = [demonstration for demonstration in demonstrations if demonstration.trace_id not in leaks]
@@ -71,7 +72,7 @@ def find_leaks(
 def _find_near_duplicates(
     demonstrations: Sequence[Demonstration], tested: list[str], encode: TextEncoding, near: float
 ) -> list[Leak]:
-    embeddings = encode([demonstration.question for demonstration in demonstrations])
+    embeddings = encode([demonstration.full_text for demonstration in demonstrations])
     closest, closest_index = np.full(len(demonstrations), -1.0), np.zeros(len(demonstrations), np.int64)
     for start in range(0, len(tested), _ENCODING_BATCH_SIZE):
         cosines = embeddings @ encode(tested[start : start + _ENCODING_BATCH_SIZE]).T
@@ -186,8 +187,11 @@ class LoadedLibrary:
 
     @classmethod
     def load(cls, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path) -> "LoadedLibrary":
-        """Encode the questions, or read their embeddings from the cache; diversity is that of the tools called."""
-        texts = [demonstration.question for demonstration in demonstrations]
+        """Encode the questions with their attachments, or read their embeddings from the cache.
+
+        Diversity is that of the tools called.
+        """
+        texts = [demonstration.full_text for demonstration in demonstrations]
         rows = load_or_encode(cache_file, encoder.name, texts, encoder)
         actions = encode_actions([demonstration.tools for demonstration in demonstrations])
         return cls(demonstrations, encoder, CandidatePool(rows, actions))
@@ -202,7 +206,10 @@ class LoadedLibrary:
     def select(
         self, question: str, config: SelectionConfig, *, leave_out_itself: bool = False
     ) -> SelectedDemonstrations:
-        """Select demonstrations for a question; `leave_out_itself` excludes those of the same question."""
+        """Select demonstrations for a question, given with its attachments.
+
+        `leave_out_itself` excludes those of the same question.
+        """
         return next(self.select_each([question], config, leave_out_itself=leave_out_itself))
 
     def select_each(
@@ -212,11 +219,7 @@ class LoadedLibrary:
         for start in range(0, len(questions), _ENCODING_BATCH_SIZE):
             block = questions[start : start + _ENCODING_BATCH_SIZE]
             for question, row in zip(block, self._encoder(block), strict=True):
-                same_question = (
-                    np.flatnonzero(self.pool.embeddings @ row > SAME_QUESTION_COSINE).tolist()
-                    if leave_out_itself
-                    else []
-                )
+                same_question = self._find_same_question(question, row) if leave_out_itself else []
                 selection = select_demonstrations(
                     self.pool, row, replace(config, left_out=config.left_out | frozenset(same_question))
                 )
@@ -224,6 +227,15 @@ class LoadedLibrary:
                 yield SelectedDemonstrations(
                     question, selection, demonstrations, [self.demonstrations[item] for item in same_question]
                 )
+
+    def _find_same_question(self, question: str, row: npt.NDArray[np.float32]) -> list[int]:
+        # Embeddings of long attachments hardly show in what they differ, so these are compared as texts.
+        return [
+            item
+            for item in np.flatnonzero(self.pool.embeddings @ row > SAME_QUESTION_COSINE).tolist()
+            if not self.demonstrations[item].attachments
+            or _normalize_question(self.demonstrations[item].full_text) == _normalize_question(question)
+        ]
 
     def list_sequences(self) -> list[tuple[tuple[str, ...], IntArray]]:
         """The distinct action sequences in the order of the pool, each with the indexes of its demonstrations."""

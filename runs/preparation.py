@@ -216,7 +216,7 @@ def prepare_task(services: Services, question: Question, project: Project, confi
         return PreparedTask(task, None)
     reference = f"{library_version.name}:{library_version.number}"
     library = services.open_demonstrations(reference, config.entry.planning_skill)
-    selected = library.select(question.text, selection, leave_out_itself=True)
+    selected = library.select(question.full_text, selection, leave_out_itself=True)
     ids = [pick.trace_id for pick in selected.demonstrations if pick.question_id != question.id]
     with services.database.read() as session:
         demonstrations = list(load_traces(session, ids))

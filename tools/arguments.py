@@ -82,11 +82,20 @@ class Parameter:
         """Format a value for a form; `parse` converts it back."""
         if value is None:
             return ""
-        if self.kind == "json" or (self.kind == "list" and any("\n" in str(item) for item in value)):
+        if self.kind == "json":
             return json.dumps(value, ensure_ascii=False)
         if self.kind == "list":
-            return (", " if self.item_kind == "id" else "\n").join(_format_scalar(item) for item in value)
+            # The default of a schema, or an answer from before it, may be a single item.
+            return self._format_items(value if isinstance(value, list) else [value])
         return _format_scalar(value)
+
+    def _format_items(self, items: list[Any]) -> str:
+        text = (", " if self.item_kind == "id" else "\n").join(_format_scalar(item) for item in items)
+        try:
+            is_exact = self._parse_items(text) == items
+        except ValueError:
+            is_exact = False
+        return text if is_exact else json.dumps(items, ensure_ascii=False)
 
 
 def _format_scalar(value: Any) -> str:
@@ -128,6 +137,8 @@ def _parse_json(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"invalid JSON: {error.msg.lower()} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
 
 
 def _parse_json_or_text(text: str) -> Any:
@@ -178,7 +189,8 @@ def _classify_schema(schema: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:
     if "const" in schema:
         return "choice", (schema["const"],)
     if isinstance(schema.get("enum"), list):
-        return "choice", tuple(value for value in schema["enum"] if value is not None)
+        choices = tuple(value for value in schema["enum"] if value is not None)
+        return "choice" if choices else "json", choices
     types = schema.get("type")
     names = [name for name in types if name != "null"] if isinstance(types, list) else [types]
     return (KIND_BY_JSON_TYPE.get(str(names[0]), "json") if len(names) == 1 else "json"), ()

@@ -1,6 +1,5 @@
 """`showhow project ...`: projects, and the tools that each of them offers."""
 
-import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +10,10 @@ from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import services
 from db import projects
+from db.database import Conflict
 from db.models import Project
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind
+from db.types import load_json
 from evaluation.value_format import format_count
 from tools.registry import ToolRegistry
 from worlds.importers.files import open_regular_file
@@ -80,7 +81,9 @@ def edit(  # noqa: PLR0913 - every option of the verb is one parameter
     instruction: InstructionOption = None,
     answer: AnswerOption = None,
     guidelines: GuidelinesOption = None,
-    overlap: Annotated[int | None, typer.Option(min=1, help="How many people answer each question.")] = None,
+    overlap: Annotated[
+        int | None, typer.Option(min=1, max=MAX_OVERLAP, help="How many people answer each question.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a project's instruction, answer format, guidelines or overlap; its traces stay as they are."""
@@ -103,12 +106,15 @@ def _parse_answer_format(answer: str | None) -> AnswerFormat:
     if answer is None or answer in (AnswerKind.TEXT, AnswerKind.NONE):
         return AnswerFormat(AnswerKind(answer or AnswerKind.TEXT))
     try:
-        schema = json.loads(_read_file(Path(answer)))
+        schema = load_json(_read_file(Path(answer)))
     except ValueError as error:
         raise CommandError(f"{answer} has no JSON Schema: {error}") from error
     if not isinstance(schema, dict):
         raise CommandError(f"{answer} has no JSON Schema: it is not an object")
-    return AnswerFormat.from_json({"kind": AnswerKind.JSON, "schema": schema})
+    try:
+        return AnswerFormat.from_json({"kind": AnswerKind.JSON, "schema": schema})
+    except Conflict as error:
+        raise CommandError(f"{answer}: {error}") from error
 
 
 def _read_file(file: Path) -> str:

@@ -120,7 +120,7 @@ def import_file(
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
     try:
         with services().database.begin() as session:
-            report = import_traces(session, file, format_name)
+            report = import_traces(partial(merge_trace, session), file, format_name)
     except (FormatError, StoreError) as error:
         raise CommandError(f"{error}; no trace was imported") from error
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
@@ -170,12 +170,14 @@ class TraceImportReport:
         yield from (f"note: {remark.place}: {remark.text}" for remark in self.remarks)
 
 
-def import_traces(session: Any, file: Path, format_name: str = "auto") -> TraceImportReport:
-    """Merge all traces of the file into the store; FormatError and StoreError name the record that cannot be stored."""
+def import_traces(
+    merge: Callable[[TraceRecord], MergeOutcome], file: Path, format_name: str = "auto"
+) -> TraceImportReport:
+    """Merge each trace of the file; FormatError and StoreError name the record that cannot be stored."""
     report = TraceImportReport()
     for record in read_traces(file, format_name):
         try:
-            report.add(record, partial(merge_trace, session))
+            report.add(record, merge)
         except StoreError as error:
             raise StoreError(f"{file}, record {report.read_count + 1}: {error}") from error
     return report

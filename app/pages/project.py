@@ -6,9 +6,9 @@ Files of questions and traces are imported and exported here, with what cannot b
 import json
 import shlex
 from collections.abc import Callable
+from functools import partial
 from importlib.resources import files
 from typing import Any
-from uuid import UUID
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -23,12 +23,14 @@ from app.widgets.page_layout import choose_view, disarm_images, escape_markdown,
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
-from db import projects, queue, recording, users
+from db import projects, queue
 from db.database import StoreError
+from db.merge import MergePreview, merge_trace
 from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_traces, iterate_traces
+from db.types import load_json
 from db.users import ADMIN
 from evaluation.value_format import format_seconds
 from fewshot_library.formats.format import FormatError
@@ -199,19 +201,6 @@ def _request_question(question_id: str) -> None:
     st.session_state["open_question"] = question_id
 
 
-def open_question(services: Services, project: Project, question_id: UUID, person: User) -> None:
-    """Open the person's draft of the question on the Annotate page, or begin one."""
-    try:
-        with services.database.begin() as session:
-            author = users.register_user(session, person.name)
-            trace = recording.start_trace(session, question_id, author.id)
-            parameters = {"you": person.name, "project": project.name, "trace": str(trace.id)}
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
-        st.switch_page("annotate/page.py", query_params=parameters)
-
-
 def show_settings(services: Services, project: Project, person: User) -> None:
     """Draw what the project asks for; every part is saved by its own button."""
     if ADMIN not in person.roles:
@@ -222,11 +211,15 @@ def show_settings(services: Services, project: Project, person: User) -> None:
     world = f"over the world {project.world}" if project.world else "without a world"
     st.caption(f"A project {escape_markdown(world)}.")
     identity = project.id.hex
+    if f"instruction_{identity}" not in st.session_state:
+        # What the person has seen: others may save other settings before they save.
+        st.session_state["seen_settings"] = ProjectSettings.of(project)
+    seen: ProjectSettings = st.session_state["seen_settings"]
     left, right = st.columns([1, 1], gap="large")
     with left:
         instruction = st.text_area(
             "Instruction",
-            project.instruction,
+            seen.instruction,
             key=f"instruction_{identity}",
             height=90,
             placeholder=DEFAULT_INSTRUCTION,
@@ -235,51 +228,46 @@ def show_settings(services: Services, project: Project, person: User) -> None:
         overlap = st.number_input(
             "People per question",
             min_value=1,
-            max_value=1_000,
-            value=max(project.overlap, 1),
+            max_value=max(seen.overlap, MAX_OVERLAP),
+            value=max(seen.overlap, 1),
             key=f"overlap_{identity}",
         )
-        answer_format = _choose_answer_format(project)
+        answer_format = _choose_answer_format(seen.answer_format, identity)
     with right:
-        guidelines = st.text_area("Guidelines (Markdown)", project.guidelines, key=f"guidelines_{identity}", height=220)
+        guidelines = st.text_area("Guidelines (Markdown)", seen.guidelines, key=f"guidelines_{identity}", height=220)
         with st.expander("Preview"):
             st.markdown(disarm_images(guidelines) or "This project has no guidelines.")
     if st.button("Save", key="save_project", type="primary", shortcut="Ctrl+Enter"):
         try:
             require_administrator(services, person)
+            parsed_format = AnswerFormat.from_json(answer_format())
+            written = ProjectSettings(instruction.strip(), parsed_format, guidelines, int(overlap))
             with services.database.begin() as session:
-                projects.edit_project(
-                    session,
-                    project.name,
-                    instruction=instruction,
-                    answer_format=AnswerFormat.from_json(answer_format()),
-                    guidelines=guidelines,
-                    overlap=int(overlap),
-                )
+                projects.save_settings(session, project.name, written, seen=seen)
         except (StoreError, ValueError) as error:
             st.error(format_sentence(str(error)))
         else:
+            st.session_state["seen_settings"] = written
             st.toast("Saved.", icon=":material/check:")
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
     choose_tools(services, project)
 
 
-def _choose_answer_format(project: Project) -> Callable[[], dict[str, Any]]:
+def _choose_answer_format(stored: AnswerFormat, identity: str) -> Callable[[], dict[str, Any]]:
     """Draw the choice of the format of answers; the returned function reads it, and raises ValueError for bad JSON."""
-    stored = AnswerFormat.from_json(project.answer_format)
     kinds = list(ANSWER_LABELS)
     kind = st.radio(
-        "Answers", kinds, kinds.index(stored.kind), format_func=ANSWER_LABELS.get, key=f"answers_{project.id.hex}"
+        "Answers", kinds, kinds.index(stored.kind), format_func=ANSWER_LABELS.get, key=f"answers_{identity}"
     )
     if kind != AnswerKind.JSON:
         return lambda: AnswerFormat(kind).to_json()
     written = json.dumps(stored.schema or _EXAMPLE_SCHEMA, ensure_ascii=False, indent=2)
-    schema = st.text_area("JSON Schema", written, key=f"schema_{project.id.hex}", height=200)
+    schema = st.text_area("JSON Schema", written, key=f"schema_{identity}", height=200)
 
     def read() -> dict[str, Any]:
         try:
-            parsed = json.loads(schema)
+            parsed = load_json(schema)
         except ValueError as error:
             raise ValueError(f"the schema is not JSON: {error}") from error
         if not isinstance(parsed, dict):
@@ -313,19 +301,13 @@ def _show_trace_import(services: Services, person: User) -> None:
 
 def _read_traces(services: Services, upload: UploadedFile, *, store: bool) -> TraceImportReport | None:
     """Merge the traces of the upload into the store, or only try to; shows an error and returns None if that fails."""
+    database = services.database
     try:
-        with (
-            st.spinner("Reading the traces …"),
-            stored_upload(services, upload, TRACE_EXTENSIONS) as file,
-            services.database.begin() as session,
-        ):
-            attempt = session.begin_nested()
-            report = import_traces(session, file)
-            if store:
-                attempt.commit()
-            else:
-                attempt.rollback()
-            return report
+        with st.spinner("Reading the traces …"), stored_upload(services, upload, TRACE_EXTENSIONS) as file:
+            if not store:
+                return import_traces(MergePreview(database).merge, file)
+            with database.begin() as session:
+                return import_traces(partial(merge_trace, session), file)
     except (FormatError, StoreError, WorldError) as error:
         st.error(format_sentence(str(error)))
         return None
@@ -376,4 +358,5 @@ else:
     else:
         show_overview(services, project)
 if (question_id := st.session_state.pop("open_question", None)) is not None and project is not None:
-    open_question(services, project, UUID(question_id), person)
+    parameters = {"you": person.name, "project": project.name, "question": question_id}
+    st.switch_page("annotate/page.py", query_params=parameters)

@@ -52,6 +52,7 @@ class DraftPage:
             "person": opened.person,
             "question": str(opened.question_id or ""),
             "opened_at": opened.opened_at.isoformat() if opened.opened_at else "",
+            "chosen": "yes" if opened.is_chosen else "",
         }
 
     @property
@@ -69,6 +70,7 @@ class DraftPage:
                 query.get("person", ""),
                 UUID(query["question"]) if query.get("question") else None,
                 datetime.fromisoformat(query["opened_at"]) if query.get("opened_at") else None,
+                is_chosen=bool(query.get("chosen")),
             )
             page = cls(opened, int(query.get("page", "")))
         except ValueError:

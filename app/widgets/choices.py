@@ -237,6 +237,7 @@ def choose_tools(services: Services, project: Project) -> None:
                 set_tools(session, project.name, chosen)
         except StoreError as error:
             st.session_state["notice"] = str(error)
+            st.session_state[key] = list(project.tools)
 
     st.multiselect(
         "Tools",
@@ -246,7 +247,8 @@ def choose_tools(services: Services, project: Project) -> None:
         on_change=save,
         format_func=lambda name: name if name in tools else f"{name} (not available)",
         placeholder="All built-in tools",
-        help="The tools offered to annotators and agents, in this order. If none is selected, all built-in tools.",
+        help="The tools offered to annotators and agents, in this order. "
+        + ("If none is selected, all built-in tools." if project.world else "At least one, as there is no world."),
     )
     st.caption(
         f"External tools (LangChain, functions, MCP servers) are declared in "

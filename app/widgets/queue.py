@@ -26,6 +26,7 @@ from app.widgets.page_layout import (
     show_shortcuts_button,
 )
 from app.widgets.person import show_user_menu
+from app.widgets.url_state import clear_url_parameters
 from db import projects, queue, recording, traces, users
 from db.database import Conflict, Database, RowNotFound, StoreError
 from db.models import Project, Question, Trace, User
@@ -52,12 +53,16 @@ class OpenedTrace:
     person: str
     question_id: UUID | None = None
     opened_at: datetime | None = None
+    is_chosen: bool = False
+    """Whether the person chose the question, which may then be done or reserved by others."""
 
     @classmethod
-    def of_question(cls, question_id: UUID, person: str, opened_at: datetime) -> "OpenedTrace":
+    def of_question(
+        cls, question_id: UUID, person: str, opened_at: datetime, *, is_chosen: bool = False
+    ) -> "OpenedTrace":
         """The trace that the person will begin; its id is the same in all tabs, so that they notice each other."""
         digest = hmac.digest(signing_key(), f"{question_id} {person}".encode(), "sha256")
-        return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at)
+        return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at, is_chosen)
 
     def load(self, database: Database, person: User) -> tuple[TraceRecord, User]:
         """Load the trace, or make the record of one that is not begun, and the person as stored at that moment."""
@@ -78,7 +83,8 @@ class OpenedTrace:
         if self.question_id is None or traces.has_trace(session, self.id):
             return
         author = users.register_user(session, self.person)
-        trace = queue.begin_question(session, self.question_id, author.id, trace_id=self.id, opened_at=self.opened_at)
+        begin = recording.start_trace if self.is_chosen else queue.begin_question
+        trace = begin(session, self.question_id, author.id, trace_id=self.id, opened_at=self.opened_at)
         if trace.id != self.id:
             raise Conflict(
                 "you have begun this question in another tab; what you typed is still on this page. Continue in the "
@@ -180,11 +186,11 @@ def _choose_project(database: Database) -> None:
 
 def _change_project() -> None:
     st.query_params["project"] = st.session_state["project_name"]
-    st.query_params.pop("trace", None)
+    clear_url_parameters("trace", "question")
 
 
 def current_trace(services: Services, person: User) -> OpenedTrace | None:
-    """The trace in the link, else the next one in the person's queue; None if the queue is empty."""
+    """The trace or question in the link, else the next one in the person's queue; None if the queue is empty."""
     reference = st.query_params.get("trace", "")
     if reference:
         try:
@@ -194,12 +200,38 @@ def current_trace(services: Services, person: User) -> OpenedTrace | None:
         except (ValueError, RowNotFound):
             st.session_state["notice"] = "The trace in the link does not exist. This is the next one in your queue."
         else:
+            clear_url_parameters("question")
             return OpenedTrace(trace_id, person.name)
+    if reference := st.query_params.get("question", ""):
+        try:
+            return _open_chosen_question(services.database, UUID(reference), person)
+        except (ValueError, RowNotFound):
+            st.session_state["notice"] = "The question in the link does not exist. This is the next one in your queue."
+            clear_url_parameters("question")
     project = current_project(services.database)
     opened = _next_trace(services, project, person) if project is not None else None
     if opened is not None and opened.question_id is None:
         st.query_params["trace"] = str(opened.id)
     return opened
+
+
+def _open_chosen_question(database: Database, question_id: UUID, person: User) -> OpenedTrace:
+    """The person's trace of the question, or one that is not begun; RowNotFound if there is no such question."""
+    with database.read() as session:
+        trace = queue.find_own_trace(session, question_id, person.id)
+    if trace is not None:
+        st.query_params["trace"] = str(trace.id)
+        clear_url_parameters("question")
+        return OpenedTrace(trace.id, person.name)
+    opened = OpenedTrace.of_question(question_id, person.name, _opening_time(question_id), is_chosen=True)
+    opened.load(database, person)
+    return opened
+
+
+def _opening_time(question_id: UUID) -> datetime:
+    """When this session first showed the question."""
+    opened_at: datetime = st.session_state.setdefault(f"opened_at_{question_id.hex}", utc_now())
+    return opened_at
 
 
 def _next_trace(services: Services, project: Project, person: User) -> OpenedTrace | None:
@@ -217,8 +249,7 @@ def _next_trace(services: Services, project: Project, person: User) -> OpenedTra
     question = _next_question(services.database, project, person)
     if question is None:
         return None
-    opened_at = st.session_state.setdefault(f"opened_at_{question.id.hex}", utc_now())
-    return OpenedTrace.of_question(question.id, person.name, opened_at)
+    return OpenedTrace.of_question(question.id, person.name, _opening_time(question.id))
 
 
 def _next_question(database: Database, project: Project, person: User) -> Question | None:
@@ -238,7 +269,7 @@ def open_next_question(postpone: UUID | None = None) -> None:
     """Open the next trace of the queue; a postponed trace stays under My work until the next visit."""
     if postpone is not None:
         st.session_state.setdefault("postponed", set()).add(postpone)
-    st.query_params.pop("trace", None)
+    clear_url_parameters("trace", "question")
     st.rerun()
 
 
@@ -334,7 +365,7 @@ def _skip_question(database: Database, question_id: UUID, person: User) -> None:
     except StoreError as error:
         st.session_state["skip_problem"] = str(error)
     else:
-        st.query_params.pop("trace", None)
+        clear_url_parameters("trace", "question")
         st.session_state["is_skipped"] = True
 
 

@@ -6,7 +6,6 @@ MIN_OBSERVATION_TOKENS, those of the last demonstration first, then demonstratio
 run's own steps get the rest of the window (run_state.py). If a prompt is too long even so, PromptTooLong is raised.
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from db.models import Step
 from db.projects import AnswerFormat, AnswerKind
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from db.types import load_json
 from fewshot_library.formats.chat import step_outcome_text
 from llm.prompts import PromptTemplates
 from llm.types import ChatReply, Message, ToolSpec
@@ -35,6 +35,8 @@ from reasoners.prompting.run_state import (
 from tools.tool import EncodeFunction, Tool
 
 render_prompt = PromptTemplates("reasoners.prompting")
+_DONE = "done"
+"""What is written as the final answer where none is asked for, as the prompt says (prompts/react.jinja)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,16 @@ def build_example(record: TraceRecord, tools: Collection[str] | None, sources: s
     """
     steps = tuple(step for step in record.steps if tools is None or step.tool is None or step.tool in tools)
     final_answer = format_final_answer(record.trace, sources)
+    if final_answer is not None and _answer_kind(record) == AnswerKind.NONE:
+        final_answer = _DONE
     finish = _finish_arguments(record, steps, sources) if final_answer is not None else None
     return PromptExample(record.question.full_text, steps, record.trace.final_thought or "", final_answer, finish)
 
 
 def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) -> dict[str, Any]:
-    trace = record.trace
-    answer_kind = AnswerFormat.from_json(record.project.answer_format).kind
+    trace, answer_kind = record.trace, _answer_kind(record)
     if answer_kind != AnswerKind.TEXT:
-        value = {"value": json.loads(trace.final_answer or "null")} if answer_kind == AnswerKind.JSON else {}
+        value = {"value": _parse_value(trace.final_answer or "null")} if answer_kind == AnswerKind.JSON else {}
         return {"thought": trace.final_thought or "", **value, "found": True}
     stored = TraceConfiguration.from_json(trace.configuration)
     # An answer that was edited since has another list and other evidence.
@@ -86,6 +89,18 @@ def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) 
         "found": True,
         "steps": [position for position in cited if position in shown_positions],
     }
+
+
+def _answer_kind(record: TraceRecord) -> AnswerKind:
+    return AnswerFormat.from_json(record.project.answer_format).kind
+
+
+def _parse_value(answer: str) -> Any:
+    try:
+        return load_json(answer)
+    except ValueError:
+        # The answer is from before the project asked for JSON.
+        return answer
 
 
 def split_listed_answers(text: str, record: TraceRecord) -> list[str]:

@@ -129,6 +129,7 @@ def _declare_tool(tool: Tool) -> ToolDeclaration:
 
 def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str, Any]:
     """The arguments of finish; without `sources` there are no answers by source."""
+    value_schema, definitions = _embed_schema(answer_format.schema, "#/properties/value")
     texts = {"type": "array", "items": {"type": "string"}}
     source_answers = {
         "text_says": {"description": "the answers that articles or web pages gave; [] if they gave none", **texts},
@@ -144,7 +145,7 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
             **allowed,
         },
         # One that cannot be found needs no value, so that it is not required.
-        AnswerKind.JSON: {"value": answer_format.schema},
+        AnswerKind.JSON: {"value": value_schema},
         AnswerKind.NONE: {},
     }
     done = "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
@@ -163,7 +164,46 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
         "properties": properties,
         "required": [name for name in properties if name not in ("steps", "value")],
         "additionalProperties": False,
+        **definitions,
     }
+
+
+_DEFINITIONS = ("$defs", "definitions")
+_SCHEMAS_BY_NAME = {*_DEFINITIONS, "properties", "patternProperties", "dependentSchemas"}
+_VALUES = {"const", "enum", "default", "examples"}
+"""The keywords whose parts are values of any kind, not schemas."""
+
+
+def _embed_schema(schema: Mapping[str, Any], place: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema as part of another one at this place, and its definitions, which stand at the root of that one."""
+    embedded = _move_references({name: part for name, part in schema.items() if name not in ("$id", "$schema")}, place)
+    definitions = {name: embedded.pop(name) for name in _DEFINITIONS if name in embedded}
+    return embedded, definitions
+
+
+def _move_references(schema: Any, place: str) -> Any:
+    if isinstance(schema, list):
+        return [_move_references(part, place) for part in schema]
+    # References in a part with an identity of its own are relative to that part.
+    if not isinstance(schema, Mapping) or "$id" in schema:
+        return schema
+    return {keyword: _move_keyword(keyword, part, place) for keyword, part in schema.items()}
+
+
+def _move_keyword(keyword: str, part: Any, place: str) -> Any:
+    if keyword in _VALUES:
+        return part
+    if keyword == "$ref":
+        return _move_reference(part, place)
+    if keyword in _SCHEMAS_BY_NAME:
+        return {name: _move_references(schema, place) for name, schema in part.items()}
+    return _move_references(part, place)
+
+
+def _move_reference(reference: str, place: str) -> str:
+    is_definition = reference.startswith(tuple(f"#/{name}/" for name in _DEFINITIONS))
+    is_place = reference == "#" or reference.startswith("#/")
+    return place + reference[1:] if is_place and not is_definition else reference
 
 
 def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FREE_TEXT) -> Finish:

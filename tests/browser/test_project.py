@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -79,9 +81,16 @@ def record_answer(page: Page, inbox: Showhow) -> None:
     """Open a task from the list, take a step and submit an answer in the form of the schema."""
     open_project(page, inbox, "Mail", "questions")
     page.get_by_role("button", name="Triage that message.").click()
-    page.wait_for_url("**trace=**")
+    page.wait_for_url("**question=**")
+    address = f"{inbox.url}/?{urlsplit(page.url).query}"
     annotator = Annotator(page, inbox.url, "lead", "Mail")
+    annotator.open(address)
     annotator.show("Triage that message.")
+    assert json.loads(inbox.run("traces", "list", "--project", "Mail", "--json")) == [], "looking begins nothing"
+    guest = Annotator(page.context.new_page(), inbox.url, "guest", "Mail")
+    guest.open(address.replace("you=lead", "you=guest"))
+    guest.show("Triage that message.")
+    guest.page.close()
     expect(page.get_by_text("Say who takes the message.")).to_be_visible()
     annotator.thought.fill("Who wrote it?")
     annotator.fill("Address", "x@y.example")
@@ -121,6 +130,18 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     (row,) = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert json.loads(row["trace"]["final_answer"]) == {"urgency": "low", "team": "accounts"}
     assert row["project"]["instruction"] == "Say who takes the message."
+    copied = tmp_path / "copied.jsonl"
+    row["trace"]["id"] = str(UUID(int=1))
+    row |= {"steps": [], "edits": [], "judgements": []}
+    copied.write_text(f"{file.read_text(encoding='utf-8')}{json.dumps(row)}\n", encoding="utf-8")
+    open_project(page, inbox, "Mail", "overview")
+    page.keyboard.press("Alt+i")
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(copied)
+    expect(page.get_by_text("1 new, 1 already stored, 0 differ, 0 refused")).to_be_visible()
+    assert UUID(int=1).hex not in inbox.run("traces", "list", "--json").replace("-", "")
+    page.get_by_role("button", name="Import 1 trace").click()
+    expect(page.get_by_text("1 trace added.")).to_be_visible()
+    assert UUID(int=1).hex in inbox.run("traces", "list", "--json").replace("-", "")
 
 
 def test_a_project_is_created_and_bad_traces_are_refused_before_anything_is_stored(page: Page, inbox: Showhow):
@@ -148,3 +169,35 @@ def test_a_project_is_created_and_bad_traces_are_refused_before_anything_is_stor
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(bad)
     expect(page.get_by_role("dialog").get_by_role("alert")).to_be_visible()
     assert "chores" in inbox.run("project", "list").casefold()
+
+
+def test_two_people_who_save_different_settings_keep_both(page: Page, inbox: Showhow):
+    inbox.run("project", "create", "Shared", "--tools", "find_plan", "--instruction", "Sort.")
+    other = page.context.new_page()
+    for view in (page, other):
+        open_project(view, inbox, "Shared", "settings")
+    page.get_by_label("Guidelines (Markdown)").fill("Read it twice.")
+    page.get_by_label("Guidelines (Markdown)").press("Control+Enter")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    for instruction in ("Sort the mail.", "Sort all mail."):
+        other.get_by_label("Instruction", exact=True).fill(instruction)
+        other.get_by_label("Instruction", exact=True).press("Control+Enter")
+        settle(other)
+    other.reload()
+    settle(other)
+    expect(other.get_by_label("Instruction", exact=True)).to_have_value("Sort all mail.")
+    expect(other.get_by_label("Guidelines (Markdown)")).to_have_value("Read it twice.")
+    page.get_by_label("Instruction", exact=True).fill("Throw it away.")
+    page.get_by_label("Instruction", exact=True).press("Control+Enter")
+    expect(page.get_by_text("Somebody else has changed the instruction of the project")).to_be_visible()
+    assert "Sort all mail." in inbox.run("project", "show", "Shared")
+
+
+def test_the_last_tool_of_a_project_without_a_world_stays(page: Page, inbox: Showhow):
+    inbox.run("project", "create", "Tool", "--tools", "find_plan")
+    open_project(page, inbox, "Tool", "settings")
+    page.get_by_role("button", name="Remove find_plan").click()
+    expect(page.get_by_text("has no world, so it needs tools of its own")).to_be_visible()
+    settle(page)
+    expect(page.get_by_role("button", name="Remove find_plan")).to_be_visible()
+    assert "tools find_plan" in inbox.run("project", "show", "Tool")

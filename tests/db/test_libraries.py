@@ -147,6 +147,20 @@ def test_the_questions_of_a_split_are_listed(scene, three):
         assert list_split_questions(session, "dev") == []
 
 
+def test_demonstrations_and_questions_of_a_split_have_their_attachments(scene, three):
+    with scene.database.begin() as session:
+        for question in scene.questions:
+            session.get_one(Question, question.id).details = {"attachments": {"plan": [question.position, "é"]}}
+    with scene.database.read() as session:
+        assert list_split_questions(session, "test") == [
+            (scene.questions[2].id, session.get_one(Question, scene.questions[2].id).full_text)
+        ]
+        candidates = list_candidates(session, DemonstrationFilter())
+        texts = {session.get_one(Question, row.question_id).full_text for row in candidates}
+        assert {row.full_text for row in candidates} == texts
+        assert {row.attachments["plan"][1] for row in list_demonstrations(session, DemonstrationFilter())} == {"é"}
+
+
 def test_words_of_the_question_match_in_any_case_and_order(scene, three):
     with scene.database.read() as session:
         first = session.get_one(Question, scene.questions[0].id).text

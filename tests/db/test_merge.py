@@ -2,15 +2,17 @@
 
 import copy
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from db import projects, queue, recording, review, traces, users
 from db.database import Database, StoreError
-from db.merge import merge_trace
+from db.merge import MergePreview, merge_trace
 from db.models import Question
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.schema import upgrade
+from db.trace_record import TraceRecord
 
 
 @pytest.fixture
@@ -39,6 +41,15 @@ def recorded(scene: Any) -> Any:
         review.approve_trace(session, trace.id, by=scene.ben.id, comment="good")
     with scene.database.read() as session:
         return traces.load_trace(session, trace.id)
+
+
+def copy_as(trace_id: UUID, record: TraceRecord) -> TraceRecord:
+    """Another trace with the same steps, which would be in two traces."""
+    copied = copy.deepcopy(record)
+    copied.trace.id = trace_id
+    for part in (*copied.steps, *copied.removed, *copied.edits, *copied.judgements):
+        part.trace_id = trace_id
+    return copied
 
 
 def test_a_trace_is_merged_completely_and_a_second_merge_changes_nothing(scene, elsewhere):
@@ -77,6 +88,17 @@ def test_an_equal_question_is_matched_by_text_and_another_one_gets_a_new_positio
         assert [(q.position, q.text) for q in projects.list_questions(session, project.id)][3:] == [(4, "z?")]
 
 
+def test_a_task_is_matched_by_its_text_and_its_attachments(scene, elsewhere, sample_question):
+    record = recorded(scene)
+    record.question.details = {"attachments": {"mail": "B"}}
+    tasks = [sample_question(record.question.text, details={"attachments": {"mail": mail}}) for mail in "AB"]
+    with elsewhere.begin() as session:
+        project = projects.create_project(session, "harbours", "harbour")
+        projects.add_questions(session, project.id, tasks)
+        assert merge_trace(session, record) == "added"
+        assert [q.completed for q in projects.list_questions(session, project.id)] == [0, 1]
+
+
 def test_a_trace_that_differs_is_not_changed(scene, elsewhere):
     record = recorded(scene)
     with elsewhere.begin() as session:
@@ -93,10 +115,7 @@ def test_a_trace_with_steps_of_another_trace_is_not_merged_at_all(scene, elsewhe
     record = recorded(scene)
     with elsewhere.begin() as session:
         merge_trace(session, record)
-    stolen = copy.deepcopy(record)
-    stolen.trace.id = scene.ben.id
-    for part in (*stolen.steps, *stolen.removed, *stolen.edits, *stolen.judgements):
-        part.trace_id = stolen.trace.id
+    stolen = copy_as(scene.ben.id, record)
     with pytest.raises(StoreError, match="contradicts the stored data"), elsewhere.begin() as session:
         merge_trace(session, stolen)
     with elsewhere.read() as session:
@@ -111,3 +130,35 @@ def test_a_merged_trace_counts_for_the_queue(scene):
         listed = traces.list_trace_summaries(session, status="approved", project="harbours")
         assert [row.id for row in listed] == [record.trace.id]
         assert [r.trace.id for r in traces.iterate_traces(session, status="draft")] == [record.trace.parent_id]
+
+
+def test_a_preview_tells_what_a_merge_does_while_others_write_between_its_traces(scene, elsewhere):
+    record = recorded(scene)
+    changed = copy.deepcopy(record)
+    changed.trace.final_answer = "Ben"
+    with scene.database.read() as session:
+        parent = traces.load_trace(session, record.trace.parent_id)
+    arriving = [parent, record, record, changed]
+    with elsewhere.begin() as session:
+        assert merge_trace(session, parent) == "added"
+    writer, preview, outcomes = Database(elsewhere.url), MergePreview(elsewhere), []
+    for number, arrived in enumerate(arriving):
+        outcomes.append(preview.merge(arrived))
+        with writer.begin() as session:
+            users.register_user(session, f"visitor {number}")
+    writer.close()
+    with elsewhere.read() as session:
+        assert not traces.has_trace(session, record.trace.id)
+        assert len(users.list_users(session)) == len(parent.people) + len(arriving)
+    with elsewhere.begin() as session:
+        assert outcomes == [merge_trace(session, arrived) for arrived in arriving]
+    assert outcomes == ["same", "added", "same", "differs"]
+
+
+def test_a_preview_refuses_what_a_merge_refuses(scene, elsewhere):
+    record = recorded(scene)
+    with elsewhere.begin() as session:
+        merge_trace(session, record)
+    stolen = copy_as(scene.ben.id, record)
+    with pytest.raises(StoreError, match="contradicts the stored data"):
+        MergePreview(elsewhere).merge(stolen)

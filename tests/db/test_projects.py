@@ -1,9 +1,12 @@
 """Projects, people and questions."""
 
+from dataclasses import replace
+
 import pytest
 
 from db import projects, users
 from db.database import Conflict, RowNotFound
+from db.projects import MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
 
 
 def test_a_question_is_added_once_and_positions_continue(database, sample_question):
@@ -23,6 +26,21 @@ def test_a_question_is_added_once_and_positions_continue(database, sample_questi
         (3, "b?", "3"),
         (4, "c?", None),
     ]
+
+
+def test_tasks_without_ids_that_differ_only_in_their_attachments_are_different_questions(database, sample_question):
+    mails = [sample_question("Triage it.", details={"attachments": {"mail": mail}}) for mail in ("A é", {"b": [1.0]})]
+    with database.begin() as session:
+        project = projects.create_project(session, "mails", "harbour")
+        assert projects.add_questions(session, project.id, [*mails, mails[0]]).added == 2
+        assert projects.add_questions(session, project.id, mails).existing == 2
+        assert projects.has_questions(session, project.id, mails)
+        assert not projects.has_questions(session, project.id, [mails[0], sample_question("Triage it.")])
+        stored = [projects.find_matching_question(session, project.id, mail) for mail in mails]
+        assert [question.position for question in stored] == [1, 2]
+        assert projects.list_question_texts(session, project.id) == [question.full_text for question in stored]
+        with pytest.raises(RowNotFound):
+            projects.find_matching_question(session, project.id, sample_question("Triage it."))
 
 
 def test_questions_are_listed_by_page(scene):
@@ -51,6 +69,61 @@ def test_every_field_of_a_question_is_stored(database, sample_question):
     )
 
 
+LIST = {"$ref": "#/$defs/list", "$defs": {"list": {"type": "array", "items": {"$ref": "#/$defs/list"}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "reason"),
+    [
+        ({"$ref": "#"}, "1", "refers to itself without end"),
+        ({"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#"}]}}}, "{}", "refers to itself"),
+        ({}, "NaN", "the number nan, which JSON cannot represent"),
+        ({}, '{"a": [-Infinity]}', "the number -inf"),
+        ({"type": "number"}, "1e999", "the number inf"),
+        (LIST, "[" * 500 + "]" * 500, "nested too deeply"),
+        ({}, "[" * 990 + "]" * 990, "nested too deeply"),
+        ({}, "[" * 100_000, "nested too deeply"),
+        ({}, "9" * 5_000, "Exceeds the limit"),
+        ({"multipleOf": 0.5}, "1" + "0" * 400, "too large"),
+        ({}, '"\\ud800"', r"U\+D800"),
+    ],
+)
+def test_an_answer_that_cannot_be_checked_or_stored_is_refused_in_a_sentence(schema, text, reason):
+    answers = projects.AnswerFormat.from_json({"kind": "json", "schema": schema})
+    with pytest.raises(ValueError, match=reason) as refusal:
+        answers.normalize(text)
+    assert isinstance(refusal.value, projects.InvalidAnswer)
+
+
+def test_an_answer_of_a_recursive_schema_is_stored():
+    assert projects.AnswerFormat.from_json({"kind": "json", "schema": LIST}).normalize("[[],\n[[ ]]]") == "[[], [[]]]"
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        ({"kind": "essay"}, "the answer kind 'essay' is none of text, json, none"),
+        ({"kind": ["json"]}, "is none of"),
+        ({"kind": "json", "schema": [1]}, "not a JSON object"),
+        ({"kind": "json", "schema": {"type": "txt"}}, "'txt' is not valid"),
+        ({"kind": "json", "schema": {"pattern": "["}}, "is not a 'regex'"),
+        ({"kind": "json", "schema": {"default": float("inf")}}, "cannot be stored"),
+        ({"kind": "json", "schema": {"$ref": "other.json"}}, "refers to another document"),
+    ],
+)
+def test_an_answer_format_of_an_unknown_kind_or_without_a_schema_is_refused(stored, reason):
+    with pytest.raises(Conflict, match=reason):
+        projects.AnswerFormat.from_json(stored)
+
+
+def test_an_answer_schema_that_is_nested_too_deeply_is_refused():
+    schema = {}
+    for _ in range(2_000):
+        schema = {"items": schema}
+    with pytest.raises(Conflict, match="the answer schema is nested too deeply; flatten it"):
+        projects.AnswerFormat.from_json({"kind": "json", "schema": schema})
+
+
 def test_project_names_are_unique(database):
     with database.begin() as session:
         made = projects.create_project(session, "p", "w")
@@ -66,3 +139,44 @@ def test_project_names_are_unique(database):
             projects.get_or_create_project(session, "p", world="v")
         with pytest.raises(RowNotFound, match="name its world"):
             projects.get_or_create_project(session, "q")
+
+
+def test_editors_who_saw_the_same_settings_keep_each_others_changes(database):
+    with database.begin() as session:
+        seen = ProjectSettings.of(projects.create_project(session, "p", "w", guidelines="Read."))
+        projects.edit_project(session, "p", instruction="Look.")
+        projects.save_settings(session, "p", replace(seen, overlap=3), seen=seen)
+        projects.save_settings(session, "p", replace(seen, answer_format=AnswerFormat(AnswerKind.NONE)), seen=seen)
+    with database.read() as session:
+        stored = ProjectSettings.of(projects.get_project(session, "p"))
+    assert stored == ProjectSettings("Look.", AnswerFormat(AnswerKind.NONE), "Read.", 3)
+
+
+def test_a_setting_that_somebody_else_changed_meanwhile_is_not_overwritten(database):
+    with database.begin() as session:
+        seen = ProjectSettings.of(projects.create_project(session, "p", "w", guidelines="Read."))
+        projects.save_settings(session, "p", replace(seen, guidelines="Read twice."), seen=seen)
+        projects.save_settings(session, "p", replace(seen, guidelines="Read twice."), seen=seen)
+    with pytest.raises(Conflict, match="changed the guidelines of the project 'p'"), database.begin() as session:
+        projects.save_settings(session, "p", replace(seen, guidelines="Skim.", overlap=2), seen=seen)
+    with database.read() as session:
+        assert ProjectSettings.of(projects.get_project(session, "p")) == replace(seen, guidelines="Read twice.")
+
+
+def test_an_overlap_is_one_to_its_maximum(database):
+    with database.begin() as session:
+        projects.create_project(session, "p", "w")
+        assert projects.edit_project(session, "p", overlap=MAX_OVERLAP).overlap == MAX_OVERLAP
+        for overlap in (0, MAX_OVERLAP + 1):
+            with pytest.raises(Conflict, match="the overlap is 1 to 1,000"):
+                projects.edit_project(session, "p", overlap=overlap)
+
+
+def test_a_project_without_a_world_keeps_its_tools(database):
+    with database.begin() as session:
+        projects.create_project(session, "chores", "", tools=["sweep"])
+        projects.create_project(session, "towns", "w", tools=["read"])
+        assert projects.set_tools(session, "towns", []).tools == []
+        with pytest.raises(Conflict, match="no world, so it needs tools of its own"):
+            projects.set_tools(session, "chores", [])
+        assert projects.get_project(session, "chores").tools == ["sweep"]

@@ -15,7 +15,7 @@ from db import attempts, comparisons
 from db.comparisons import IMPORTED_RUN_NAME
 from db.database import Conflict, Database, RowNotFound
 from db.models import Run
-from db.projects import create_project
+from db.projects import AnswerFormat, AnswerKind, create_project
 from db.schema import upgrade
 from db.traces import load_trace
 from evaluation.comparison import compare_runs
@@ -118,6 +118,45 @@ def test_a_run_that_is_exported_and_imported_elsewhere_is_the_same(services: Ser
         imported = session.get_one(Run, report.run_id)
     assert (imported.name, imported.reasoner, imported.model) == (IMPORTED_RUN_NAME, "replay", "openai:gpt")
     assert (imported.options, imported.world, imported.world_hash) == ({"k": 3}, "made", "w1")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_a_run_that_was_asked_for_no_answers_is_the_same_after_export_and_import(
+    services: Services, tmp_path: Path, suffix: str
+):
+    made = make_questions(services.database, 3)
+    outcomes: dict[tuple[UUID, int], dict[str, Any]] = {
+        (question.id, 1): {"ending": ending, "answer": answer}
+        for question, ending, answer in zip(
+            made.questions, ("answered", "failed", "limit"), ("", None, None), strict=True
+        )
+    }
+    run = made.add_run(made.questions, outcomes)
+    write(services.database, run.id, tmp_path / f"run{suffix}")
+    with services.database.begin() as session:
+        create_project(session, "Elsewhere", "made", answer_format=AnswerFormat(AnswerKind.NONE))
+    report = import_inspect_log(services, tmp_path / f"run{suffix}", "Elsewhere")
+    before, after = answers_of(services.database, run.id), answers_of(services.database, report.run_id)
+    assert [row[:-1] for row in after] == [row[:-1] for row in before]
+    assert [row[5:8] for row in after] == [
+        ("answered", "", None),
+        ("failed", None, "it cannot"),
+        ("limit", None, "it cannot"),
+    ]
+
+
+def test_a_sample_of_a_project_without_answers_failed_only_with_an_error(services: Services, tmp_path: Path):
+    def change(log: dict[str, Any]) -> None:
+        log["samples"] = log["samples"][:2]
+        for sample in log["samples"]:
+            sample["output"] = {}
+        log["samples"][1]["error"] = {"message": "broken", "traceback": "", "traceback_ansi": ""}
+
+    with services.database.begin() as session:
+        create_project(session, "Theirs", "made", answer_format=AnswerFormat(AnswerKind.NONE))
+    report = import_inspect_log(services, changed_log(tmp_path, change), "Theirs")
+    endings = [row[5:8] for row in answers_of(services.database, report.run_id)]
+    assert sorted(endings, key=lambda row: row[0]) == [("answered", "", None), ("failed", None, "broken")]
 
 
 def test_an_imported_log_is_compared_with_the_run_that_it_was(services: Services, tmp_path: Path):

@@ -154,6 +154,12 @@ BROKEN = {
     "at most 4,194,304 can be stored": lambda told: json.dumps(
         {**told, "project": {**told["project"], "name": "x" * 50_000_000}}
     ),
+    "the project's answer_format: the answer kind 'essay' is none of": lambda told: json.dumps(
+        {**told, "project": {**told["project"], "answer_format": {"kind": "essay"}}}
+    ),
+    "the project's answer_format: the answer schema is not a JSON Schema: 'txt'": lambda told: json.dumps(
+        {**told, "project": {**told["project"], "answer_format": {"kind": "json", "schema": {"type": "txt"}}}}
+    ),
     "U+0000": lambda told: json.dumps({**told, "project": {**told["project"], "name": "nul \x00"}}),
 }
 

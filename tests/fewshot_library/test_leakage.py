@@ -30,6 +30,15 @@ def test_leaks_are_found_by_id_by_text_and_by_similarity(demonstrations, split_q
     assert {leak.cosine for leak in leaks if leak.demonstration is not alaska} == {1.0}
 
 
+def test_tasks_with_equal_texts_leak_only_with_equal_attachments(demonstrations, encoder):
+    mails = ["Our invoice was paid twice.", "The login page shows an error."]
+    task = demonstrations[0]._replace(question="Triage it.", attachments={"mail": mails[0]})
+    other = task._replace(trace_id=uuid4(), attachments={"mail": mails[1]})
+    assert find_leaks([task], [(uuid4(), other.full_text)], encoder) == []
+    (leak,) = find_leaks([task, other], [(uuid4(), other.full_text)], encoder)
+    assert (leak.demonstration, str(leak)) == (other, "'Triage it.' is a question of a test split")
+
+
 def test_no_demonstrations_or_no_test_questions_have_no_leaks(demonstrations, split_questions, encoder):
     assert find_leaks(demonstrations, [], encoder) == find_leaks([], split_questions, encoder) == []
 

@@ -32,6 +32,21 @@ def test_a_question_of_the_library_selects_its_own_demonstration_unless_it_is_ex
         assert demonstration not in others.demonstrations
 
 
+@pytest.mark.parametrize("words", [1, 400])
+def test_a_task_leaves_out_the_demonstrations_with_its_text_and_its_attachments(
+    demonstrations, encoder, tmp_path, words
+):
+    # The encoder does not see the end of a long text.
+    tasks = [
+        demonstrations[index]._replace(question="Compare it. " * words, attachments={"bill": {"town": town}})
+        for index, town in enumerate(("Lund", "Oslo"))
+    ]
+    library = LoadedLibrary.load([*tasks, *demonstrations[2:]], encoder, tmp_path / "1.npz")
+    for task, other in (tasks, reversed(tasks)):
+        selected = library.select(task.full_text, SelectionConfig(mode="relevance", k=1), leave_out_itself=True)
+        assert (selected.excluded, selected.demonstrations) == ([task], [other])
+
+
 def test_embeddings_are_cached_until_the_model_or_a_text_changes_or_the_file_is_damaged(tmp_path, encoder):
     calls = []
 

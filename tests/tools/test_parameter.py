@@ -94,7 +94,7 @@ VALUES = {
     "yes/no": st.booleans(),
     "choice": st.sampled_from(["a", "b c", 3, 4.5]),
     "json": st.recursive(st.none() | st.integers() | st.text(), st.lists) | st.dictionaries(st.text(), st.integers()),
-    "list": st.lists(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1)),
+    "list": st.lists(st.text() | st.sampled_from(["[a", "a\nb", " a", ""]), min_size=1) | st.just([]),
 }
 
 
@@ -119,6 +119,7 @@ def test_a_formatted_value_is_parsed_back_with_its_type(data: st.DataObject, kin
         ("yes/no", "perhaps", "neither yes nor no"),
         ("choice", "c", "'c' is none of a, b"),
         ("json", '{"a": }', "invalid JSON: expecting value at line 1, column 7"),
+        ("json", "[" * 100_000, "nested too deeply"),
     ],
 )
 def test_the_error_of_a_text_that_cannot_be_parsed_says_why(kind: str, text: str, message: str) -> None:

@@ -3,9 +3,8 @@
 Fields hold text until the step is run; `parse_arguments` converts it to typed values.
 """
 
-import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from db.models import Draft
 from db.projects import AnswerFormat, AnswerKind
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
-from db.types import dump_json
+from db.types import dump_json, load_json
 from tools.arguments import Parameter, parse_parameters
 from tools.tool import SourceKind, Tool
 
@@ -225,9 +224,14 @@ class StepComposer:
 
     @property
     def answer_parameters(self) -> tuple[Parameter, ...]:
-        """The fields of an answer that is a JSON object, as its schema describes them; () for other answers."""
+        """The fields of an answer that is a JSON object, as its schema describes them.
+
+        () for other answers, and for an object that may need parts without a field.
+        """
         schema = self.answer_format.schema
-        return parse_parameters(schema) if schema.get("type") == "object" else ()
+        if schema.get("type") != "object" or _names_other_parts(schema, schema.get("properties", {}).keys()):
+            return ()
+        return parse_parameters(schema)
 
     @property
     def answer_fields(self) -> dict[str, tuple[str, str]]:
@@ -260,6 +264,22 @@ class StepComposer:
         st.session_state[f"slot_{self.scope}"] = st.session_state.get(f"slot_{self.scope}", 0) + 1
 
 
+def _names_other_parts(schema: Any, names: Collection[str]) -> bool:
+    """Whether the schema of an object asks for parts of other names, or may do so by a reference."""
+    if not isinstance(schema, Mapping):
+        return False
+    named = [*schema.get("properties", ()), *schema.get("required", ())]
+    named += [name for needed in schema.get("dependentRequired", {}).values() for name in needed]
+    parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, ())]
+    parts += [schema.get("then"), schema.get("else"), *schema.get("dependentSchemas", {}).values()]
+    return (
+        "$ref" in schema
+        or not set(named) <= set(names)
+        or schema.get("minProperties", 0) > len(names)
+        or any(_names_other_parts(part, names) for part in parts)
+    )
+
+
 def seed_composer(composer: StepComposer, draft: Draft | None, returned: ReturnedWork | None) -> None:
     """Fill the empty form from the draft of this step, the answers of returned work, and the previous step."""
     if composer.key("tool") in st.session_state:
@@ -280,7 +300,7 @@ def seed_composer(composer: StepComposer, draft: Draft | None, returned: Returne
 def _seed_answer_object(composer: StepComposer, answer: str | None) -> None:
     """Fill the fields of an answer that is a JSON object; one from before the schema may be none."""
     try:
-        values = json.loads(answer) if composer.answer_parameters and answer else {}
+        values = load_json(answer) if composer.answer_parameters and answer else {}
     except ValueError:
         return
     if not isinstance(values, dict):

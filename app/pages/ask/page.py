@@ -84,7 +84,7 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
         return
     with st.spinner("Selecting them again …"):
         library = services.open_demonstrations(config.library, config.entry.planning_skill)
-        selection = library.select(record.question.text, config.selection_config(), leave_out_itself=True)
+        selection = library.select(record.question.full_text, config.selection_config(), leave_out_itself=True)
     followed = stored.followed_demonstrations
     explains_all = config.entry.explains_all_demonstrations
     explained = [
@@ -277,11 +277,11 @@ def find_examples(database: Database, world: str, library: str | None) -> list[s
             for question in projects.list_questions(session, project.id, limit=SCAN_LIMIT)
         ]
     patterns = {_question_pattern(demonstration) for demonstration in demonstrations}
-    demonstrated = {demonstration.question for demonstration in demonstrations}
+    demonstrated = {demonstration.full_text for demonstration in demonstrations}
     examples: dict[str | None, str] = {}
     for question in questions:
         is_match = (question.kind, *_first_words(question.text)) in patterns
-        if is_match and question.gold_answers and question.text not in demonstrated:
+        if is_match and question.gold_answers and question.full_text not in demonstrated:
             examples.setdefault(question.kind, question.text)
     return sorted(examples.values(), key=len)[:EXAMPLE_COUNT]
 

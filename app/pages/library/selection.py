@@ -200,7 +200,7 @@ def _show_examples(library: SelectedLibrary) -> None:
                 key=f"example_{demonstration.trace_id.hex}",
                 type="tertiary",
                 on_click=_fill_question,
-                args=(demonstration.question,),
+                args=(demonstration.full_text,),
             )
 
 

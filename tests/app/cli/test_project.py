@@ -60,6 +60,17 @@ def test_a_project_offers_the_chosen_tools_and_reports_unavailable_ones(home: Pa
     assert json.loads(showhow(home, "project", "tools", "P", "--all", "--json").stdout)["tools"] == []
 
 
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [("{", "has no JSON Schema"), ("[]", "it is not an object"), ('{"type": "txt"}', "is not a JSON Schema: 'txt'")],
+)
+def test_a_file_without_a_schema_of_answers_is_refused_by_its_name(home: Path, schema: str, reason: str) -> None:
+    (home / "answers.json").write_text(schema)
+    refused = showhow(home, "project", "edit", "P", "--answer", "answers.json", fails=True)
+    assert "answers.json" in refused.stderr
+    assert reason in refused.stderr
+
+
 def test_every_tool_is_listed_with_its_status_and_can_be_called(home: Path) -> None:
     states = json.loads(showhow(home, "tools", "list", "--json").stdout)
     by_name = {state["name"]: state for state in states}

@@ -213,3 +213,7 @@ def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Sce
     assert "somebody else has begun it" in reply.json()["error"]
     with scene.database.read() as session:
         assert users.find_user(session, "cleo") is None
+    # Who chose the question may answer it beside the others.
+    chosen = OpenedTrace.of_question(scene.new_question, "cleo", opened_at, is_chosen=True)
+    assert client.post(DraftPage(chosen, 2).url, json={}).status_code == 200
+    assert stored_draft(scene, chosen.id) is not None

@@ -176,6 +176,34 @@ def test_early_observations_are_whole_in_an_ordinary_window() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [('{"born":  1931}', {"born": 1931}), ("in 1931", "in 1931"), ("NaN", "NaN"), ("[" * 5_000, "[" * 5_000)],
+)
+def test_an_answer_from_before_the_schema_of_answers_is_shown_as_a_text(
+    form: PromptFormat, answer: str, value: object
+) -> None:
+    record = record_of("When?", [("Look.", "wikisearch", {"query": "Ada"}, "1931", None)], final_answer=answer)
+    record.project.answer_format = {"kind": "json", "schema": {"type": "object"}}
+    messages = prompting(form, [record], AgentOptions(context_tokens=100_000)).build_messages([])
+    finished = [call.arguments["value"] for message in messages for call in message.calls if call.name == "finish"]
+    assert finished == [value] if form.name == ChatFormat.name else f"Final Answer: {answer}" in shown(messages)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_a_demonstration_without_an_answer_ends_as_a_run_without_an_answer_is_to_end(form: PromptFormat) -> None:
+    record = record_of("Book it.", [("Look.", "wikisearch", {"query": "Ada"}, "1931", None)], final_answer="")
+    record.project.answer_format = {"kind": "none"}
+    messages = prompting(form, [record], AgentOptions()).build_messages([])
+    finished = [dict(call.arguments) for message in messages for call in message.calls if call.name == "finish"]
+    if form.name == ChatFormat.name:
+        assert finished == [{"thought": "", "found": True}]
+    else:
+        assert "\nFinal Answer: done\n" in shown(messages)
+        assert not shown(messages).rstrip().endswith("Final Answer:")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("context_tokens", [4_096, 8_192, 16_384, 32_768])
 def test_three_published_demonstrations_fit_the_context_window(
     published: Path, meaning: SentenceEncoder, form: PromptFormat, context_tokens: int

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from referencing import Registry
 
+from db.projects import AnswerFormat
 from db.recording import TraceAnswers
 from reasoners.prompting.builder import build_example
 from reasoners.prompting.tool_declarations import (
@@ -61,6 +64,49 @@ def test_finish_asks_for_the_answers_of_the_allowed_sources(sources: str, says: 
     finish = declare_tools([], sources)[-1]
     assert list(finish.schema["properties"]) == ["thought", "answers", *says, "found", "steps"]
     assert finish.schema["required"] == ["thought", "answers", *says, "found"]
+
+
+NODE = {
+    "type": "object",
+    "properties": {"name": {"$ref": "#/$defs/name"}, "const": {"$ref": "#"}},
+    "required": ["name"],
+}
+NAME = {"type": "string", "maxLength": 5}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**NODE, "$defs": {"name": NAME}},
+        {**NODE, "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:x", "$defs": {"name": NAME}},
+        {"$ref": "#/$defs/node", "$defs": {"name": NAME, "node": {**NODE, "additionalProperties": {"$ref": "#"}}}},
+        {
+            **{"type": "object", "definitions": {"name": {**NAME, "$anchor": "short"}}, "required": ["name"]},
+            "properties": {
+                "name": {"$ref": "#short"},
+                "const": {"required": ["name"], "properties": NODE["properties"]},
+            },
+            "$defs": {"name": {"$ref": "#/properties/name"}},
+        },
+        {
+            **NODE,
+            "default": {"$ref": "#"},
+            "$defs": {"name": {"$id": "urn:name", "$ref": "#/$defs/a", "$defs": {"a": NAME}}},
+        },
+    ],
+)
+def test_the_declaration_of_finish_is_a_schema_whose_value_has_the_schema_of_the_answers(
+    schema: dict[str, Any],
+) -> None:
+    answers = AnswerFormat.from_json({"kind": "json", "schema": schema})
+    declared = declare_tools([], "both", answers)[-1].schema
+    Draft202012Validator.check_schema(declared)
+    assert declared["properties"]["value"].get("default") == schema.get("default")
+    validator = Draft202012Validator(declared, registry=Registry())
+    for value in ({"name": "a"}, {"name": "a", "const": {"name": "bc"}}, {"const": {}}, {"name": "a", "const": {}}):
+        for changed in (value, {**value, "name": "too long"}, {**value, "const": {"name": "too long"}}):
+            fits = Draft202012Validator(schema, registry=Registry()).is_valid(changed)
+            assert validator.is_valid({"thought": "So.", "found": True, "value": changed}) == fits
 
 
 @pytest.mark.parametrize(

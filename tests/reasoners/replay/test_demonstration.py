@@ -5,9 +5,8 @@ from itertools import pairwise
 import pytest
 
 from db.trace_record import TraceRecord
-from reasoners.provenance import TYPED_ORIGIN
-from reasoners.replay.compiler import build_program
-from reasoners.replay.demonstration import ID, NAME, list_subprograms, resolve_part, split_argument
+from reasoners.provenance import TYPED_ORIGIN, resolve_origin, split_argument
+from reasoners.replay.demonstration import ID, NAME, WORD, build_program
 from tests.fixtures.real_world import RealWorld
 from tests.fixtures.town import Town
 
@@ -23,7 +22,10 @@ def test_the_parts_of_each_argument_give_the_argument_again(shown: list[TraceRec
         for step in record.steps:
             for name, value in step.arguments.items():
                 parts = split_argument(value, step.origins.get(name, TYPED_ORIGIN))
-                text = "".join(resolve_part(part, record.question.text, data) for part in parts)
+                text = "".join(
+                    part if origin["from"] == "typed" else resolve_origin(origin, record.question.text, data)
+                    for part, origin in parts
+                )
                 whole = "".join(value) if isinstance(value, list) else str(value)
                 assert text.casefold() == whole.strip().casefold()
 
@@ -53,12 +55,10 @@ def test_no_ask_holds_a_name_of_the_question(shown: list[TraceRecord]) -> None:
         assert not [name for name in names for lookup in program.lookups if name in lookup.ask]
 
 
-def test_a_question_that_was_asked_of_a_tool_is_a_demonstration_of_its_own(town: Town) -> None:
-    asked = [own for record in town.gold for own in list_subprograms(build_program(record))]
-    assert asked
-    for program in asked:
-        (lookup,) = program.lookups
-        (subject, values), *_ = lookup.observed
-        assert lookup.fill(program.texts).replace(NAME, subject.text) == program.question
-        assert values == tuple(lookup.values)
-        assert ID not in program.question
+def test_an_ask_filled_with_its_own_slots_is_what_the_demonstration_asked(shown: list[TraceRecord]) -> None:
+    asked = {str(value).casefold() for record in shown for step in record.steps for value in step.arguments.values()}
+    for program in (program for program in map(build_program, shown) if program.problem is None):
+        for lookup in (lookup for lookup in program.lookups if NAME in lookup.ask and ID not in lookup.ask):
+            fillings = [lookup.fill(program.texts).replace(NAME, subject.text) for subject, _ in lookup.observed]
+            assert WORD not in "".join(fillings)
+            assert any(filling.casefold() in asked for filling in fillings), program.question

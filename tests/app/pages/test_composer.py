@@ -1,0 +1,90 @@
+"""The form of an answer that is an object: every required part can be filled in, whatever its schema is."""
+
+import json
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from db.projects import AnswerFormat
+
+# Drawn as the Annotate page draws it, over the answer format that the test puts into the session.
+SCRIPT = """
+import streamlit as st
+
+from app.pages.annotate.composer import StepComposer, show_answer_form
+from db.models import Project, Question, Trace
+from db.trace_record import TraceRecord
+from tools.registry import BUILT_IN_TOOLS
+
+if "record" not in st.session_state:
+    project = Project(name="p", world="w", answer_format=st.session_state["format"])
+    question = Question(project_id=project.id, position=1, text="Do it.")
+    st.session_state["record"] = TraceRecord(project, question, Trace(question_id=question.id), [])
+composer = StepComposer(st.session_state["record"], tuple(BUILT_IN_TOOLS.values()))
+show_answer_form(composer)
+try:
+    st.session_state["answer"] = composer.answer()
+except ValueError as error:
+    st.session_state["answer"] = str(error)
+"""
+TEXT, ADDRESS = {"type": "string"}, {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]}
+AS_JSON = "Answer as JSON"
+
+
+def draw_form(schema: dict[str, Any]) -> AppTest:
+    page = AppTest.from_string(SCRIPT, default_timeout=60)
+    page.session_state["format"] = AnswerFormat.from_json({"kind": "json", "schema": schema}).to_json()
+    return page.run()
+
+
+@pytest.mark.parametrize(
+    ("schema", "fields"),
+    [
+        ({"properties": {"a": ADDRESS}, "required": ["a"]}, {"A": '{"town": "Lund"}'}),
+        ({"properties": {"a": {"$ref": "#/$defs/t"}}, "required": ["a"], "$defs": {"t": TEXT}}, {"A": "Lund"}),
+        ({"properties": {"a": {"type": "array", "items": ADDRESS}}, "required": ["a"]}, {"A": '[{"town": "Lund"}]'}),
+        ({"properties": {"a": TEXT, "b": TEXT}, "required": ["a"]}, {"A": "Lund", "B (optional)": "Oslo"}),
+        ({"properties": {"a": {"enum": [None]}}, "required": ["a"]}, {"A": "null"}),
+        ({"properties": {"a": TEXT}, "anyOf": [{"required": ["a"]}], "required": ["a"]}, {"A": "Lund"}),
+        ({"properties": {"a": TEXT}, "required": ["a", "b"]}, {AS_JSON: '{"a": "x", "b": 1}'}),
+        ({"properties": {"a": TEXT}, "minProperties": 2}, {AS_JSON: '{"a": "x", "b": 1}'}),
+        ({"properties": {"a": TEXT}, "allOf": [{"required": ["b"]}]}, {AS_JSON: '{"a": "x", "b": 1}'}),
+        (
+            {"properties": {"a": TEXT}, "if": {"required": ["a"]}, "then": {"properties": {"b": TEXT}}},
+            {AS_JSON: '{"a": "x", "b": "y"}'},
+        ),
+        ({"properties": {"a": TEXT}, "dependentRequired": {"a": ["b"]}}, {AS_JSON: '{"a": "x", "b": 1}'}),
+        ({"properties": {"a": TEXT}, "$ref": "#/$defs/a", "$defs": {"a": ADDRESS}}, {AS_JSON: '{"town": "y"}'}),
+        ({"additionalProperties": TEXT, "required": ["b"]}, {AS_JSON: '{"b": "y"}'}),
+    ],
+)  # fmt: skip
+def test_each_part_that_an_answer_may_need_has_a_field_or_the_answer_is_written_as_json(
+    schema: dict[str, Any], fields: dict[str, str]
+) -> None:
+    schema = {"type": "object", **schema}
+    page = draw_form(schema)
+    for field in [*page.text_area, *page.text_input]:
+        if field.label in fields:
+            field.set_value(fields[field.label])
+    page.run()
+    assert not page.exception
+    assert {field.label for field in [*page.text_area, *page.text_input]} == {*fields, "Final thought"}
+    answer = AnswerFormat.from_json({"kind": "json", "schema": schema}).normalize(page.session_state["answer"])
+    assert set(schema.get("required", ())) <= json.loads(answer).keys()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ({"type": "array", "items": {"type": "string"}, "default": ["a b", "[c]"]}, ["a b", "[c]"]),
+        ({"type": "array", "items": {"type": "integer"}, "default": 3}, [3]),
+        ({"type": "array", "default": "abc"}, ["abc"]),
+        ({"type": "array", "items": ADDRESS, "default": [{"town": "Lund"}]}, [{"town": "Lund"}]),
+        ({"type": "array", "items": {"enum": ["a", "b"]}, "default": ["b"]}, ["b"]),
+    ],
+)
+def test_a_list_begins_with_its_default(part: dict[str, Any], value: list[Any]) -> None:
+    page = draw_form({"type": "object", "properties": {"a": part}, "required": ["a"]})
+    assert not page.exception
+    assert json.loads(page.session_state["answer"]) == {"a": value}
