@@ -2,24 +2,24 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
 from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.provenance import TYPED_ORIGIN, BrokenOrigin, Origin, resolve_origin, split_argument
-from reasoners.replay.alignment import (
-    Alignment,
-    Calibration,
-    Mismatches,
-    QuestionAligner,
+from reasoners.provenance import TYPED_ORIGIN, BrokenOrigin, Origin
+from reasoners.replay.alignment import Alignment, Calibration, Mismatches, QuestionAligner
+from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import (
+    Program,
     WorldWords,
+    list_subprograms,
     mask_question,
+    resolve_part,
+    split_argument,
 )
-from reasoners.replay.demonstration import Program, build_program
-from reasoners.replay.derivations import NONE, UndecidedAnswer
+from reasoners.replay.derivations import UndecidedAnswer
 from reasoners.replay.follower import LibraryIndex, ProgramFollower, ReplayCalls, ShapeMismatch, call_key
 from tools.tool import EncodeFunction
 from worlds.text_normalization import normalize_name
@@ -45,18 +45,20 @@ class ReplayLibrary:
     """Demonstrations, compiled; they are aligned and calibrated together when the first new question is asked."""
 
     def __init__(self, records: Sequence[TraceRecord]) -> None:
-        self.all = [_recall(_PROGRAMS, _identify(record), partial(build_program, record)) for record in records]
+        self.all = [_compile(record) for record in records]
         self.own = {normalize_name(program.question): program for program in reversed(self.all)}
         self._opened: tuple[QuestionAligner, Calibration, LibraryIndex] | None = None
 
     def open(self, world: WorldWords, encode: EncodeFunction) -> tuple[QuestionAligner, Calibration, LibraryIndex]:
-        """The programs that can be followed; QuestionRefused if there is none."""
+        """The programs that can be followed with those of their sub-questions; QuestionRefused if there is none."""
         if self._opened is None:
             usable = [program for program in self.all if program.problem is None]
-            aligner = QuestionAligner([program for program in usable if program.derivation != NONE], encode)
-            if not aligner.programs:
+            if not usable:
                 raise QuestionRefused(f"{REFUSAL}: {self.all[0].problem} ({self.all[0].question!r}).")
-            index = LibraryIndex(usable, spreads_facts=world.spreads_facts())
+            asked = {own.question: own for program in usable for own in list_subprograms(program)}
+            programs = [*usable, *(own for question, own in asked.items() if normalize_name(question) not in self.own)]
+            aligner = QuestionAligner(programs, encode)
+            index = LibraryIndex(programs, spreads_facts=world.spreads_facts())
             self._opened = aligner, Calibration.leave_one_out(aligner, world), index
         return self._opened
 
@@ -69,6 +71,10 @@ _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
 
 def _identify(record: TraceRecord) -> tuple[Any, ...]:
     return record.trace.id, record.trace.version, record.trace.final_answer
+
+
+def _compile(record: TraceRecord) -> Program:
+    return _recall(_PROGRAMS, _identify(record), lambda: build_program(record))
 
 
 def _recall(cache: OrderedDict[tuple[Any, ...], Cached], key: tuple[Any, ...], make: Callable[[], Cached]) -> Cached:
@@ -95,22 +101,24 @@ class ReplayReasoner:
         key = (task.context.world.name, *map(_identify, task.demonstrations))
         library = _recall(_LIBRARIES, key, lambda: ReplayLibrary(task.demonstrations))
         own = library.own.get(normalize_name(task.question))
-        if own is not None and not self._options.demonstration:
+        if own is not None:
             return (yield from _repeat(own, task))
         return (yield from self._follow(library, task))
 
     def _follow(self, library: ReplayLibrary, task: Task) -> ReasonerGenerator:
         world = WorldWords(task.context.world, task.context.encode)
         aligner, calibration, index = library.open(world, task.context.encode)
-        question = mask_question(task.question, world, aligner.vocabulary)
-        alignments, mismatches = self._correct(aligner.programs) or aligner.align_all(question, world)
+        alignments, mismatches = self._correct(index.programs) or _align(aligner, task.question, world)
         threshold = self._options.threshold or calibration.threshold
         calls, failures = ReplayCalls(task), []
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
+            if confidence < threshold:
+                failures.append(
+                    (alignment.program.question, f"the confidence {confidence:.2f} is below {threshold:.2f}")
+                )
+                continue
             try:
-                if confidence < threshold:
-                    raise ShapeMismatch(f"the confidence {confidence:.2f} is below {threshold:.2f}")  # noqa: TRY301
                 answer = yield from ProgramFollower(calls, alignment, index, world).follow()
             except (ShapeMismatch, UndecidedAnswer) as mismatch:
                 failures.append((alignment.program.question, str(mismatch)))
@@ -118,25 +126,36 @@ class ReplayReasoner:
             thought = f"As in the demonstration, the answer is: {answer}."
             details = _describe(alignment, confidence, threshold)
             return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-        failures = failures or [(aligner.programs[place].question, reason) for _, place, reason in mismatches[:1]]
+        failures = failures or [(index.programs[place].question, reason) for _, place, reason in mismatches[:1]]
         reasons = "; ".join(f"like {shown!r}: {why}" for shown, why in failures)
         refusal = QuestionRefused(f"{REFUSAL}: {reasons}.")
         refusal.reason = failures[0][1]
         raise refusal
 
     def _correct(self, programs: Sequence[Program]) -> tuple[list[Alignment], Mismatches] | None:
-        """The alignment that a person has corrected; None without one, QuestionRefused if it cannot be followed."""
-        texts, chosen = tuple(self._options.slots), self._options.demonstration
-        if not chosen:
+        """The alignment that a person has corrected; None without one."""
+        texts = tuple(self._options.slots)
+        if not self._options.demonstration:
             return None
-        program = next((program for program in programs if str(program.id) == chosen), None)
-        if program is None:
-            raise QuestionRefused(f"{REFUSAL}: the chosen one, {chosen}, is not in this library or cannot be followed.")
-        if len(program.slots) != len(texts):
-            raise QuestionRefused(
-                f"{REFUSAL}: {program.question!r} has {len(program.slots)} slots, and {len(texts)} texts are given."
-            )
-        return [Alignment(program, texts, 1.0)], []
+        chosen = [program for program in programs if str(program.id) == self._options.demonstration]
+        fitting = [Alignment(program, texts, 1.0) for program in chosen if len(program.slots) == len(texts)]
+        return (fitting[:1], []) if fitting else None
+
+
+def _align(aligner: QuestionAligner, text: str, world: WorldWords) -> tuple[list[Alignment], Mismatches]:
+    """The distinct alignments of a question, with phrases in place of names if need be, best first."""
+    question = mask_question(text, world, aligner.vocabulary)
+    alignments, mismatches = aligner.align_all(question, world)
+    phrases: dict[str, Alignment] = {}
+    while (reduced := aligner.reduce(question)) is not None:
+        names, (question, phrase) = question.mentions, reduced
+        phrases |= {text[slice(*span)]: phrase for span in question.mentions if span not in names}
+        alignments += aligner.align_all(question, world)[0]
+    distinct: dict[Any, Alignment] = {}
+    for alignment in sorted(alignments, key=lambda alignment: -alignment.score):
+        names_here = tuple(alignment.fillers[slot] for slot in alignment.program.names)
+        distinct.setdefault((alignment.key, names_here), replace(alignment, phrases=phrases))
+    return list(distinct.values()), mismatches
 
 
 def _repeat(program: Program, task: Task) -> ReasonerGenerator:
@@ -168,10 +187,7 @@ def _restore(value: Any, origin: Origin, question: str, data: Mapping[int, Any])
     if not isinstance(value, str):
         return value
     try:
-        text = "".join(
-            part if own["from"] == "typed" else resolve_origin(own, question, data)
-            for part, own in split_argument(value, origin)
-        )
+        text = "".join(resolve_part(part, question, data) for part in split_argument(value, origin))
     except BrokenOrigin as error:
         raise QuestionRefused(f"{REFUSAL}: {error}.") from error
     return value if text.casefold() == value.strip().casefold() else text
@@ -188,7 +204,7 @@ def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict
             "slots": slots,
             "similarity": round(alignment.similarity, 4),
             "soft": [list(pair) for pair in alignment.soft_words],
-            "derivation": program.derivation,
+            "derivation": alignment.derivation or program.derivation,
         },
         "confidence": round(confidence, 4),
         "threshold": round(threshold, 4),

@@ -1,179 +1,38 @@
-"""Aligns a question with that of a demonstration: names and relations fill its slots, the other words mean the same.
+"""Aligns a question with that of a demonstration: names fill its slots, and all other words have to mean the same."""
 
-Names, dates and numbers are found by what the world knows; a relation is whatever else stands where the demonstration
-has one, if the tools take it. Confidence is calibrated by leaving one demonstration out.
-"""
-
-import itertools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from reasoners.provenance import DATE_PATTERN
-from reasoners.replay.demonstration import NAME, WORD, Program
+from reasoners.replay.demonstration import MaskedQuestion, Program, Words, WorldWords
 from reasoners.replay.derivations import (
+    ALL,
     DATE,
-    DECISIVE_WORDS,
     FUNCTION_WORDS,
     NUMBER,
+    OPPOSITES,
+    SYMMETRIC,
     ReplayValue,
-    Words,
-    list_stems,
     stem,
     tokenize,
 )
 from tools.tool import EncodeFunction
-from worlds import terms
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText
-from worlds.source import World
-from worlds.text_normalization import normalize_name
 
-MASKS, MENTION = "XYZUVW", "*"
-MAX_NAME_WORDS, MAX_COMPARED_LABELS = 14, 400
-"""The most words of a name; in a graph with more relations, a word names a relation only by its exact label."""
-MIN_RELATION_COSINE, MIN_RELATION_LEAD, MIN_WORD_COSINE = 0.84, 0.15, 0.7
-"""A word names a relation if its cosine with the label is so high, and so much higher than with any other label.
-
-Opposites have the cosine of two words with one meaning as well, so that other conditions hold beside it.
-"""
-PROBED_ARTICLES, MIN_STATED_SHARE, DESCRIBING_SENTENCES = 40, 0.5, 2
-"""The articles compared with the graph, the share of its values that they state; the sentences that say what it is."""
+ARTICLES = frozenset(("the", "a", "an"))
 MAX_COMPARED, MAX_NEIGHBOURS, MAX_CALIBRATED = 200, 8, 1000
 """The most similar demonstrations that a question is aligned with, or one of the calibration, and how many that has."""
-PRIOR_RIGHT, PRIOR_WEIGHT, MAX_WRONG_SHARE = 1.8, 2.0, 0.03
-"""The alignments that a library without any is taken to have had, and the share that may be wrong."""
+MIN_WORD_COSINE = 0.6
+"""The least cosine of two words with one meaning; opposites have it too, so that other conditions hold beside it."""
+PRIOR_RIGHT, PRIOR_WEIGHT = 1.8, 2.0
+"""The alignments that a library without any is taken to have had."""
+MAX_WRONG_SHARE = 0.03
 SOFT_WORD_COST = 0.02
 """What a word that was taken for another one costs of the similarity of two questions."""
-
-
-@lru_cache(maxsize=8)
-def _encode_labels(encode: EncodeFunction, labels: tuple[str, ...]) -> np.ndarray:
-    return encode(labels)
-
-
-class WorldWords:
-    """The names and relations of a world; one that is not embedded is asked only by steps."""
-
-    def __init__(self, world: World, encode: EncodeFunction) -> None:
-        self._text = world.text if isinstance(world.text, EmbeddedText) else None
-        self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
-        self._encode = encode
-        self._labels = {
-            normalize_name(name): relation.label
-            for relation in (self._graph.vocabulary() if self._graph else ())
-            for name in (*relation.aliases, relation.label)
-        }
-
-    def knows(self, name: str, *, exactly: bool = False) -> bool:
-        """Whether an article or an entity has this name, or has it with its marks; relations are no names."""
-        if normalize_name(name) in self._labels:
-            return False
-        is_title = self._text is not None and self._text.has_title(name)
-        if not exactly:
-            return is_title or (self._graph is not None and self._graph.has_name(name))
-        titles = [self._text.article(name).title] if is_title and self._text else []
-        labels = [entity.label for entity in (self._graph.find(name, 1) if self._graph else ())]
-        return name.casefold() in {own.casefold() for own in (*titles, *labels)}
-
-    def find_relation(self, phrase: str) -> str | None:
-        """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
-        exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(list_stems(phrase)))
-        labels = tuple(sorted(set(self._labels.values())))
-        if exact is not None or not 1 < len(labels) <= MAX_COMPARED_LABELS or not phrase.islower():
-            return exact
-        rows = _encode_labels(self._encode, labels)  # type: ignore[arg-type]  # hashed by its identity
-        cosines = rows @ self._encode([phrase])[0]
-        second, best = cosines.argsort()[-2:]
-        is_clear = cosines[best] >= max(MIN_RELATION_COSINE, cosines[second] + MIN_RELATION_LEAD)
-        return labels[best] if is_clear else None
-
-    def spreads_facts(self) -> bool:
-        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
-        stated: list[bool] = []
-        for article in self._text.list_articles(PROBED_ARTICLES) if self._text and self._graph else ():
-            if article.entity is not None and self._graph:
-                query = f"SELECT DISTINCT ?value WHERE {{ {terms.format_node(article.entity)} ?relation ?value }}"
-                cells = [cell for (cell,) in self._graph.query(query).rows if cell is not None]
-                labels = self._graph.entities([cell.value for cell in cells if cell.kind == "entity"])
-                stated += [entity.label.casefold() in article.text.casefold() for entity in labels]
-        return sum(stated) < MIN_STATED_SHARE * len(stated)
-
-    def describes(self, name: str, word: str) -> bool:
-        """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
-        if self._text is None or not self._text.has_title(name):
-            return False
-        return word in list_stems(" ".join(self._text.article(name).sentences[:DESCRIBING_SENTENCES]))
-
-
-@dataclass(frozen=True)
-class MaskedQuestion:
-    """A question whose names, dates and numbers are masked."""
-
-    text: str
-    mentions: tuple[tuple[int, int], ...]
-    """The spans of the names, dates and numbers."""
-
-    @property
-    def fillers(self) -> list[str]:
-        """The texts of the mentions."""
-        return [self.text[start:end] for start, end in self.mentions]
-
-    @cached_property
-    def masked(self) -> str:
-        """The question with letters in place of the mentions."""
-        text = self.text
-        for index, (start, end) in reversed(list(enumerate(self.mentions))):
-            text = text[:start] + MASKS[index % len(MASKS)] + text[end:]
-        return text
-
-    @cached_property
-    def words(self) -> Words:
-        """The stems of the words outside mentions, with their spans; each mention is one word."""
-        tokens = [
-            (stem(word), start, end)
-            for word, start, end in tokenize(self.text)
-            if not any(begin < end and start < stop for begin, stop in self.mentions)
-        ]
-        return sorted([*tokens, *((MENTION, *span) for span in self.mentions)], key=lambda token: token[1])
-
-
-def mask_question(question: str, world: WorldWords, vocabulary: frozenset[str]) -> MaskedQuestion:
-    """Find the mentions: dates, numbers and the longest names that the world knows, whatever their case.
-
-    A single word of the vocabulary, which demonstrations use in their questions, is no name.
-    """
-    spans = [match.span() for match in DATE_PATTERN.finditer(question)]
-    tokens = tokenize(question)
-    for place, (word, start, end) in enumerate(tokens):
-        if not any(first <= start < last for first, last in spans):
-            name_end = _find_name(question, tokens[place:], world, vocabulary) or (end if word.isdecimal() else None)
-            spans += [(start, name_end)] if name_end else []
-    return MaskedQuestion(question, tuple(sorted(spans)))
-
-
-def _find_name(question: str, tokens: Words, world: WorldWords, vocabulary: frozenset[str]) -> int | None:
-    """Where the name ends that begins with the first word; None without a name."""
-    word, start, _ = tokens[0]
-    is_capital = question[start].isupper()
-    # A small word before another one belongs to its noun: male cousins.
-    is_noun = is_capital or len(tokens) == 1 or tokens[1][0] in FUNCTION_WORDS
-    is_word = not is_noun or stem(word) in vocabulary or word in FUNCTION_WORDS | DECISIVE_WORDS
-    for count in range(min(MAX_NAME_WORDS, len(tokens)), 1 if is_word else 0, -1):
-        end = tokens[count - 1][2]
-        text, mark = question[start:end], question[end : end + 1]
-        closes = (mark == ")" and "(" in text) or (mark == '"' and text.count('"') % 2 == 1)
-        if closes or (mark in {"!", "?", "."} and question[end + 1 :].strip()):
-            closes = closes or world.knows(text + mark, exactly=True)
-        if world.knows(question[start : end + closes]):
-            return end + closes
-    # A name that the world does not know, or cannot be asked for without a step.
-    capitals = itertools.takewhile(lambda t: question[t[1]].isupper() or question[t[1]].isdecimal(), tokens)
-    return list(capitals)[-1][2] if start > 0 and is_capital and not is_word else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +44,10 @@ class Alignment:
     similarity: float
     soft_words: tuple[tuple[str, str], ...] = ()
     """Words that were taken for others, which they resemble: movie for film."""
+    derivation: str | None = None
+    """The derivation, if a word turns that of the demonstration round: later for earlier."""
+    phrases: Mapping[str, "Alignment"] = field(default_factory=dict)
+    """The fillers that are no names, but phrases that another demonstration resolves: the mother of X."""
 
     @property
     def score(self) -> float:
@@ -194,7 +57,7 @@ class Alignment:
     @property
     def key(self) -> tuple[Any, ...]:
         """What is asked, apart from names; equal for two alignments with the same look-ups and derivation."""
-        return self.program.signature(self.fillers)
+        return self.program.signature(self.fillers, self.derivation)
 
 
 class Mismatch(Exception):
@@ -208,25 +71,46 @@ class QuestionAligner:
     """Aligns questions with the programs of a library."""
 
     def __init__(self, programs: Sequence[Program], encode: EncodeFunction) -> None:
-        self.programs, self._encode = programs, encode
+        self.programs = programs
+        self._encode = encode
         self.questions = [
             MaskedQuestion(p.question, tuple((p.slots[i].start, p.slots[i].end) for i in p.names)) for p in programs
         ]
-        self._keys = [program.signature([MENTION] * len(program.slots)) for program in programs]
-        self._contents: dict[Any, dict[frozenset[str], set[int]]] = defaultdict(lambda: defaultdict(set))
+        self._keys = [program.signature(["*"] * len(program.slots)) for program in programs]
+        self._contents: dict[tuple[Any, ...], dict[frozenset[str], set[int]]] = defaultdict(lambda: defaultdict(set))
         """The questions by what they ask, and by their words without names and relations."""
         forms: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         self._keys_of_word: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+        self._phrases: dict[tuple[str, ...], Program] = {}
         for index, (program, question, key) in enumerate(zip(programs, self.questions, self._keys, strict=True)):
+            open_words = _open_relations(program, question)
             forms[question.masked, key].append(index)
-            content = frozenset(word for word, _, _ in _list_fixed(program, question))
+            content = frozenset(open_words) - FUNCTION_WORDS - {"?"}
             self._contents[key][content].add(index)
-            for word in content - {MENTION}:
+            for word in content:
                 self._keys_of_word[word].add(key)
+            if program.derivation == ALL and (phrase := _cut_phrase(open_words)):
+                self._phrases.setdefault(phrase, program)
         self._forms = list(forms.values())
         """The questions that differ at most in their names."""
         self.vocabulary = frozenset(self._keys_of_word)
         self._similar_words: dict[str, str | None] = {}
+
+    def reduce(self, question: MaskedQuestion) -> tuple[MaskedQuestion, Alignment] | None:
+        """Put one mention in place of the last phrase that a demonstration resolves; None if there is none."""
+        words = question.words
+        for first in range(len(words) - 1, -1, -1):
+            for phrase, program in self._phrases.items() if words[first][0] in ARTICLES else ():
+                match = _match_phrase(phrase, words[first:])
+                if match is None:
+                    continue
+                relation, name = match
+                start, end = words[first][1], name[1]
+                texts = tuple(question.text[slice(*(relation if s.is_relation else name))] for s in program.slots)
+                mentions = [span for span in question.mentions if not (start <= span[0] and span[1] <= end)]
+                reduced = replace(question, mentions=tuple(sorted([*mentions, (start, end)])))
+                return reduced, Alignment(program, texts, 1.0)
+        return None
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -235,28 +119,24 @@ class QuestionAligner:
 
     @cached_property
     def _word_rows(self) -> tuple[list[str], np.ndarray]:
-        words = sorted(self.vocabulary)
+        words = sorted(self.vocabulary - FUNCTION_WORDS - {"*"})
         return words, self._encode(words)
 
     def align_all(
         self, question: MaskedQuestion, world: WorldWords, left_out: int | None = None
     ) -> tuple[list[Alignment], Mismatches]:
-        """The distinct alignments, best first; and of the other programs the similarity, the index and the mismatch."""
+        """The alignments, best first; and of the other programs the similarity, the index and the mismatch."""
         similarities = self.rows @ self._encode([question.masked])[0]
-        alignments: list[Alignment] = []
-        mismatches = []
-        for place in similarities.argsort()[::-1].tolist()[: MAX_COMPARED if left_out is None else MAX_NEIGHBOURS]:
+        alignments, mismatches = [], []
+        most = MAX_COMPARED if left_out is None else MAX_NEIGHBOURS
+        for place in similarities.argsort()[::-1].tolist()[:most]:
             similarity = float(similarities[place])
             for index in [index for index in self._forms[place] if index != left_out][:1]:
                 try:
                     alignments.append(self._align(question, index, similarity, world, left_out))
                 except Mismatch as mismatch:
                     mismatches.append((similarity, index, str(mismatch)))
-        alignments.sort(key=lambda alignment: -alignment.score)
-        distinct: dict[Any, Alignment] = {}
-        for alignment in alignments:
-            distinct.setdefault((alignment.key, *(alignment.fillers[i] for i in alignment.program.names)), alignment)
-        return list(distinct.values()), mismatches
+        return sorted(alignments, key=lambda a: -a.score), mismatches
 
     def _align(
         self, question: MaskedQuestion, index: int, similarity: float, world: WorldWords, left_out: int | None
@@ -272,33 +152,60 @@ class QuestionAligner:
             if len(kinds) > 1 and kinds & {DATE, NUMBER} and kinds != {DATE, NUMBER}:
                 raise Mismatch(f"{text} is of another kind than {program.slots[slot].text}")
         asked = [token for token in question.words if token[0] not in FUNCTION_WORDS]
-        shown = _list_fixed(program, known)
-        common = Counter(word for word, _, _ in asked) & Counter(word for word, _, _ in shown)
-        extra, missing = _subtract(asked, common), _subtract(shown, common)
-        extra, missing = (_drop_descriptions(q, own, world) for q, own in ((question, extra), (known, missing)))
-        # Words that other demonstrations of the same look-ups have or lack may differ.
+        shown = [t for t in known.words if t[0] not in FUNCTION_WORDS and not program.is_relation_at(t[1])]
+        places = _fill_relations(program, question, asked, shown, fillers, world)
+        for words, other, masked in ((asked, shown, question), (shown, asked, known)):
+            _drop_descriptions(masked, words, other, world)
+        soft, derivation = self._match_rest(index, asked, shown, left_out)
+        own = {slot: program.slots[slot].start for slot in places}
+        orders = [
+            [*_order_roles(program, starts, masked), *_order_words(starts, masked, own_words, other_words)]
+            for starts, masked, own_words, other_words in (
+                (own, known, shown, asked),
+                (places, question, asked, shown),
+            )
+        ]
+        if orders[0] != orders[1]:
+            raise Mismatch("its words are in another order")
+        texts = tuple(fillers[slot] for slot in range(len(program.slots)))
+        return Alignment(program, texts, similarity, tuple(soft), derivation)
+
+    def _match_rest(
+        self, index: int, asked: Words, shown: Words, left_out: int | None
+    ) -> tuple[list[tuple[str, str]], str | None]:
+        """Match the other words; returns those taken for others, and another derivation if a word turns it round.
+
+        Mismatch if a word has no counterpart. Words that other demonstrations of the same look-ups have or lack may
+        differ.
+        """
+        own, others = (Counter(word for word, _, _ in words) for words in (asked, shown))
+        extra, missing = list((own - others).elements()), list((others - own).elements())
         contents = self._contents[self._keys[index]].items()
         peers = [words for words, indices in contents if indices - {index, left_out}]
-        extra = [token for token in extra if not any(token[0] in words for words in peers)]
-        absent = [word for word, _, _ in missing if all(word in words for words in peers)]
+        extra = [word for word in extra if not any(word in words for words in peers)]
         soft = []
-        for token in list(extra):
-            similar = self._find_similar(token[0])
-            if similar in absent and len(self._keys_of_word[similar]) > 1:
-                soft.append((token[0], similar))
-                extra.remove(token)
-                absent.remove(similar)
-        spans = [(str(place), slot.start, slot.end) for place, slot in enumerate(program.slots) if slot.is_relation]
-        relations = [int(place) for place, _, _ in _order_outward(known, spans)]
-        pieces = _order_outward(question, _drop_repeated(question, extra))
-        texts = _fill_relations(question, program, pieces, relations, world) if not absent else None
-        if _list_outer(question, asked, common, pieces) != _list_outer(known, shown, common, spans):
-            raise Mismatch("its words are in another order")
-        if texts is None:
-            words = filter(None, (", ".join(w for w, _, _ in extra), "not " + ", ".join(absent) if absent else ""))
-            raise Mismatch(f"it says {' and '.join(words) or 'nothing in place of a relation'}")
-        fillers |= dict(zip(relations, texts, strict=True))
-        return Alignment(program, tuple(fillers[slot] for slot in range(len(program.slots))), similarity, tuple(soft))
+        for word in list(extra):
+            similar = self._find_similar(word)
+            if similar in missing and len(self._keys_of_word[similar]) > 1:
+                soft.append((word, similar))
+                extra.remove(word)
+                missing.remove(similar)
+        missing = [word for word in missing if all(word in words for words in peers)]
+        if len(extra) == len(missing) == 1:
+            derivation = self.programs[index].derivation
+            opposite = OPPOSITES.get(str(derivation))
+            if opposite and (self._turns(missing[0]), self._turns(extra[0])) == (derivation, opposite):
+                return soft, opposite
+        if extra or missing:
+            differing = " and ".join(filter(None, (", ".join(extra), "not " + ", ".join(missing) if missing else "")))
+            raise Mismatch(f"it says {differing}")
+        return soft, None
+
+    def _turns(self, word: str) -> str | None:
+        """The only derivation of the demonstrations with this word, if they look up different things."""
+        keys = self._keys_of_word.get(word, set())
+        derivations = {key[-1] for key in keys}
+        return next(iter(derivations)) if len(derivations) == 1 and len({key[-2][1] for key in keys}) > 1 else None
 
     def _find_similar(self, word: str) -> str | None:
         """The word of the library that a word outside it resembles most; None if none does, or it is in the library."""
@@ -312,103 +219,125 @@ class QuestionAligner:
         return self._similar_words[word]
 
 
-def _list_fixed(program: Program, question: MaskedQuestion) -> Words:
-    """The words of content that are no relation, nor repeat one."""
-    relations = {stem(slot.text.casefold()) for slot in program.slots if slot.is_relation}
-    relations = relations if len(question.mentions) > 1 else set()
-    words = [token for token in question.words if token[0] not in FUNCTION_WORDS | relations]
-    return [token for token in words if not program.is_relation_at(token[1])]
+def _open_relations(program: Program, question: MaskedQuestion) -> list[str]:
+    """The words of a question with ? for its relations."""
+    words: list[str] = []
+    for word, start, _ in question.words:
+        is_relation = program.is_relation_at(start)
+        if not is_relation or words[-1:] != ["?"]:
+            words.append("?" if is_relation else word)
+    return words
 
 
-def _subtract(tokens: Words, common: Counter[str]) -> Words:
-    """The tokens without those that two questions have in common."""
-    remaining, kept = Counter(common), []
-    for token in tokens:
-        if remaining[token[0]]:
-            remaining[token[0]] -= 1
-        else:
-            kept.append(token)
-    return kept
+def _cut_phrase(words: Sequence[str]) -> tuple[str, ...] | None:
+    """The noun phrase in a question that asks who or what it is: the ? of *."""
+    start = next((place for place, word in enumerate(words) if word not in FUNCTION_WORDS - ARTICLES), len(words))
+    phrase = tuple(words[start:])
+    is_phrase = phrase[:1] and phrase[0] in ARTICLES and phrase.count("*") == 1 and phrase[-1] == "*"
+    return phrase if is_phrase else None
 
 
-def _drop_descriptions(question: MaskedQuestion, words: Words, world: WorldWords) -> Words:
-    """The words without those before a name that say what kind of thing it is: the film X, both villages, X and Y."""
-    described = {
-        token
-        for token, (word, start, end) in itertools.pairwise(question.words)
-        if word == MENTION and token in words and world.describes(question.text[start:end], token[0])
-    }
-    return [token for token in words if token not in described]
+def _match_phrase(phrase: Sequence[str], words: Words) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """The spans of the relation and of the name, if the words begin with the phrase."""
+    place, relation = 0, (0, 0)
+    for part, following in pairwise([*phrase, ""]):
+        length = 1
+        if part == "?":
+            length = next((n for n, token in enumerate(words[place : place + 6]) if token[0] == following), 0)
+            run = words[place : place + length]
+            if not run or any(token[0] in ("*", *ARTICLES) for token in run):
+                return None
+            relation = run[0][1], run[-1][2]
+        elif place >= len(words) or words[place][0] != part:
+            return None
+        place += length
+    return relation, words[place - 1][1:]
 
 
-def _drop_repeated(question: MaskedQuestion, words: Words) -> Words:
-    """The words without those that an earlier name has, too: the director of X and the director of Y."""
-    return [
-        (word, start, end)
-        for word, start, end in words
-        if not any(o == word and first < name < start for o, first, _ in words for name, _ in question.mentions)
-    ]
+def _fill_relations(  # noqa: PLR0913, PLR0917 - each is a part of the alignment
+    program: Program,
+    question: MaskedQuestion,
+    asked: Words,
+    shown: Words,
+    fillers: dict[int, str],
+    world: WorldWords,
+) -> dict[int, int]:
+    """Fill the slots of relation words, and remove them from the asked words; returns where each filler begins.
+
+    A relation that the question has too fills its own slot; another one is a relation of the world, or any other words.
+    """
+    words, places = question.words, {}
+    relations = [index for index, slot in enumerate(program.slots) if slot.is_relation]
+    for is_same in (True, False):
+        for slot in (slot for slot in relations if slot not in places):
+            stems = [stem(word) for word, _, _ in tokenize(program.slots[slot].text)]
+            if is_same:
+                starts = range(len(words) - len(stems) + 1)
+                runs = (words[start : start + len(stems)] for start in starts)
+                run = next((run for run in runs if [word for word, _, _ in run] == stems), None)
+                phrase = (run[0][1], run[-1][2], question.text[run[0][1] : run[-1][2]]) if run else None
+            else:
+                is_label = any(lookup.is_label for lookup in program.lookups if lookup.word == slot)
+                phrase = _find_phrase(question, asked, {word for word, _, _ in shown}, world if is_label else None)
+                if phrase is None:
+                    raise Mismatch(f"it has no word in place of {program.slots[slot].text}")
+            if phrase:
+                start, end, fillers[slot] = phrase
+                places[slot] = start
+                asked[:] = [token for token in asked if not start <= token[1] < end]
+    return places
 
 
-def _list_outer(
-    question: MaskedQuestion, words: Words, common: Counter[str], relations: Words
-) -> set[tuple[str, bool]]:
-    """The common words, each with whether a relation stands between it and the only name."""
-    names = question.mentions if len(question.mentions) == 1 else ()
-    return {
-        (word, any(min(start, name) < place < max(start, name) for _, place, _ in relations))
-        for word, start, _ in words
-        for name, _ in names
-        if common[word] and word not in DECISIVE_WORDS | {MENTION}
-    }
-
-
-def _order_outward(question: MaskedQuestion, words: Words) -> Words:
-    """The words by their distance from the only name, as what stands next to it is looked up first."""
-    if len(question.mentions) != 1:
-        return sorted(words, key=lambda word: word[1])
-    ((start, end),) = question.mentions
-    return sorted(words, key=lambda word: max(start - word[2], word[1] - end))
-
-
-def _fill_relations(
-    question: MaskedQuestion, program: Program, pieces: Words, relations: Sequence[int], world: WorldWords
-) -> list[str] | None:
-    """Divide the words among the slots of relations in their order; None if they do not fit."""
-    if not relations:
-        return None if pieces else []
-    for count in range(len(pieces) - len(relations) + 1, 0, -1):
-        text = _read_relation(question, program, relations[0], pieces[:count], world)
-        rest = _fill_relations(question, program, pieces[count:], relations[1:], world) if text else None
-        if text and rest is not None:
-            return [text, *rest]
+def _find_phrase(
+    question: MaskedQuestion, asked: Words, known: set[str], world: WorldWords | None
+) -> tuple[int, int, str] | None:
+    """The first phrase that the demonstration has not, with its span: a relation of the world, or else any run."""
+    words = question.words
+    free = {t for t in asked if t[0] not in known and t[0] != "*" and t[0] not in FUNCTION_WORDS}
+    for first in (index for index, token in enumerate(words) if token in free):
+        for last in range(min(first + 3, len(words) - 1), first - 1, -1):
+            start, end = words[first][1], words[last][2]
+            text = question.text[start:end]
+            if world is None and all(token in free for token in words[first : last + 1]):
+                return start, end, text
+            label = world.find_relation(text) if world is not None else None
+            if label is not None and words[last] in free:
+                return start, end, label
     return None
 
 
-def _read_relation(
-    question: MaskedQuestion, program: Program, slot: int, pieces: Words, world: WorldWords
-) -> str | None:
-    """The relation that these words name: a label of the world, or else the phrase up to the name; None for none."""
-    start, end = min(piece[1] for piece in pieces), max(piece[2] for piece in pieces)
-    inside = [word for word, begin, _ in question.words if start <= begin < end and word not in FUNCTION_WORDS]
-    if len(inside) > len(pieces) or DECISIVE_WORDS.intersection(inside):
-        return None
-    text, shown = question.text[start:end], program.slots[slot].text
-    lookup = next(lookup for lookup in program.lookups if lookup.word == slot)
-    if list_stems(text) == list_stems(shown):
-        return shown
-    if lookup.is_label:
-        return world.find_relation(text)
-    nearest = next((place for place, mention in enumerate(question.mentions) if mention[0] >= end), None)
-    if nearest is None:
-        return text
-    name = question.mentions[nearest][0]
-    joint = question.text[end:name].strip()
-    if joint == lookup.ask.partition(WORD)[2].partition(NAME)[0].strip():
-        # A relation of the value that is compared with is another question.
-        return None if program.names[nearest] == program.given else text
-    return (
-        text if any(word not in FUNCTION_WORDS for word, _, _ in tokenize(joint)) else question.text[start:name].strip()
+def _drop_descriptions(question: MaskedQuestion, words: Words, others: Words, world: WorldWords) -> None:
+    """Drop the words before a name that say what kind of thing it is: the film X, both villages, X and Y."""
+    common = {word for word, _, _ in others}
+    for token, (word, start, end) in pairwise(question.words):
+        is_named = word == "*" and token in words and token[0] not in ("*", *common)
+        if is_named and world.describes(question.text[start:end], token[0]):
+            words.remove(token)
+
+
+def _order_roles(program: Program, places: Mapping[int, int], question: MaskedQuestion) -> list[int]:
+    """The slots of relations by their distance from the names, as the relation next to a name is looked up first.
+
+    Where it matters which name comes first, all slots in the order of the question.
+    """
+    starts = [start for start, _ in question.mentions]
+    if len(starts) > 1 and program.derivation not in SYMMETRIC:
+        places = {**places, **dict(zip(program.names, starts, strict=True))}
+        return sorted(places, key=lambda slot: places[slot])
+    return sorted(places, key=lambda slot: min((abs(places[slot] - start) for start in starts), default=0))
+
+
+def _order_words(
+    places: Mapping[int, int], question: MaskedQuestion, words: Words, others: Words
+) -> list[tuple[str, int]]:
+    """The words that two questions share, each with the number of relation slots between it and the only name."""
+    if len(question.mentions) != 1:
+        return []
+    name, shared = question.mentions[0][0], {word for word, _, _ in others}
+    return sorted(
+        (word, sum(min(start, name) < place < max(start, name) for place in places.values()))
+        for word, start, _ in words
+        if word in shared and word != "*"
     )
 
 
@@ -422,14 +351,18 @@ class Calibration:
     def leave_one_out(cls, aligner: QuestionAligner, world: WorldWords) -> "Calibration":
         """Align the question of each program with the others; right if it then asks the same as the program itself."""
         outcomes, programs = [], aligner.programs
-        known = {lookup.fill(program.texts).casefold() for program in programs for lookup in program.lookups}
+        known = {lookup.fill([stem(text.casefold()) for text in p.texts]) for p in programs for lookup in p.lookups}
         for index in range(0, len(programs), 1 + len(programs) // MAX_CALIBRATED):
             alignments, _ = aligner.align_all(aligner.questions[index], world, index)
-            for best in alignments[:1]:
-                # A tool decides about an ask that no demonstration shows.
-                asks = zip(best.program.lookups, best.key, strict=False)
-                if all(ask in known or lookup.is_label for lookup, (_, ask) in asks):
-                    outcomes.append((best.score, best.key == programs[index].signature(programs[index].texts)))
+            # A tool decides about an ask that no demonstration shows.
+            best = next((alignment for alignment in alignments if not alignment.program.is_cut_short), None)
+            asks = zip(best.program.lookups, best.key, strict=False) if best else ()
+            if (
+                best
+                and not programs[index].is_cut_short
+                and all(ask in known or lookup.is_label for lookup, (_, ask) in asks)
+            ):
+                outcomes.append((best.score, best.key == programs[index].signature(programs[index].texts)))
         return cls(tuple(sorted(outcomes, reverse=True)))
 
     def confidence(self, score: float) -> float:
@@ -440,7 +373,8 @@ class Calibration:
     @property
     def threshold(self) -> float:
         """The least confidence with which at most MAX_WRONG_SHARE of the alignments were wrong."""
-        right, accepted = 0, 0.0
+        right = count = 0
+        accepted = 0.0
         for count, (score, is_right) in enumerate(self.outcomes, 1):
             right += is_right
             if count - right > MAX_WRONG_SHARE * count:

@@ -1,47 +1,49 @@
-"""A demonstration as it can be followed: look-ups with the origins of their arguments, slots, and a derivation.
+"""What replay takes from a demonstration: its slots, its look-ups with the origins of their arguments, and its answer.
 
 A look-up asks one thing ("director", "When was ... born?", a query) of a subject, and observes values. Its subject is a
 slot of the question or the values of an earlier look-up; its ask may hold a word of the question, which then is a slot
 as well. A way is the calls by which a look-up was made; another look-up with such an ask can be made in the same way.
+
+The names, dates and numbers of a question are found by what the world knows.
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
+
 from db.models import Step
-from db.trace_record import TraceRecord
-from reasoners.provenance import DATE_PATTERN, TYPED_ORIGIN, ArgumentPart, Origin, resolve_origin, split_argument
+from reasoners.provenance import DATE_PATTERN, BrokenOrigin, Origin, resolve_origin
 from reasoners.replay.derivations import (
+    ALL,
     FUNCTION_WORDS,
-    SEPARATOR,
-    SHARED,
+    NONE,
+    UNREMARKABLE_WORDS,
     Evidence,
+    LookUpResult,
     LookUpRows,
     ReplayValue,
-    has_content,
-    iterate_runs,
-    list_names,
-    list_stems,
-    list_values,
-    read_context,
-    recognize_derivation,
     stem,
-    unique_values,
+    tokenize,
 )
+from tools.tool import EncodeFunction
+from worlds import terms
+from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.text import EmbeddedText
+from worlds.source import World
 from worlds.text_normalization import normalize_name
 
-NAME, ID, WORD, ASK = "\x00", "\x01", "\x02", "\x03"
-"""The places for the name and the id of a subject, for the word that is a slot, and for a whole ask."""
+NAME, ID, WORD, STEM, ASK = "\x00", "\x01", "\x02", "\x03", "\x04"
+"""The places for the name and the id of a subject, for the word that is a slot, or its stem, and for a whole ask."""
 
 
-class CannotFollow(Exception):
-    """The demonstration can be repeated, but not followed on other questions; the message is a clause that says why."""
-
-
-class QuestionSlot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class QuestionSlot:
     """A span of the question that an argument or the answer came from."""
 
     start: int
@@ -51,24 +53,96 @@ class QuestionSlot(NamedTuple):
     """Whether it is a word for what is asked, such as director, and not a name, a date or a number."""
 
 
+class SlotText(NamedTuple):
+    """A place in an argument for a span of the question."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepValue:
+    """A place in an argument for a value of an earlier step, or for a span of it."""
+
+    step: int
+    pointer: str
+    start: int = 0
+    end: int | None = None
+
+    @property
+    def is_instrument(self) -> bool:
+        """Whether it carries the same look-up on: a query, the address of a page, the id of a relation."""
+        return self.pointer.endswith(("/sparql", "/address")) or self.pointer.startswith("/relations/")
+
+    @property
+    def is_id(self) -> bool:
+        """Whether it is the id of an entity."""
+        return self.pointer.endswith(("/id", "/entity", "/value"))
+
+
+ArgumentPart = str | SlotText | StepValue
+
+
+def split_argument(value: Any, origin: Origin) -> Iterator[ArgumentPart]:
+    """Yield the parts of an argument by where they come from."""
+    if origin["from"] == "question":
+        yield SlotText(origin["start"], origin["end"])
+    elif origin["from"] == "step":
+        yield StepValue(origin["step"], origin["pointer"], origin.get("start", 0), origin.get("end"))
+    elif isinstance(value, list):
+        for item, part in zip(value, origin.get("parts", ()), strict=False):
+            yield from split_argument(item, part["origin"])
+    elif origin["from"] == "parts":
+        end = 0
+        for part in origin["parts"]:
+            yield from filter(None, [value[end : part["start"]]])
+            yield from split_argument(value[part["start"] : part["end"]], part["origin"])
+            end = part["end"]
+        yield from filter(None, [value[end:]])
+    else:
+        yield from filter(None, [str(value)])
+
+
+def resolve_part(part: ArgumentPart, question: str, data: Mapping[int, Any]) -> str:
+    """The text of a part; BrokenOrigin if the question or the observation does not have it."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, SlotText):
+        return resolve_origin({"from": "question", "start": part.start, "end": part.end}, question, data)
+    span = {} if part.end is None else {"start": part.start, "end": part.end}
+    return resolve_origin({"from": "step", "step": part.step, "pointer": part.pointer, **span}, question, data)
+
+
+def read_text(data: Any, pointer: str) -> str | None:
+    """The text at a JSON Pointer into an observation; None if there is none."""
+    try:
+        return resolve_part(StepValue(0, pointer), "", {0: data})
+    except BrokenOrigin:
+        return None
+
+
+RELATION = "/relations/*/id"
+"""The pointer to the relation that the ask names, wherever it stands."""
+
+
 class CallValue(NamedTuple):
-    """An argument from an earlier call of a way; * in the pointer stands for the relation that the ask names."""
+    """An argument from an earlier call of a way."""
 
     call: int
     pointer: str
 
 
-class WayCall(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WayCall:
     """One call of a way; an argument is a text with the places NAME, ID and ASK, or a value of an earlier call."""
 
     tool: str
     arguments: tuple[tuple[str, str | CallValue, bool], ...]
     """Name, content, and whether the argument is a list with this one item."""
-    empty: tuple[str, ...]
-    """The lists that were empty, and have to be so again if a later call takes a value."""
 
 
-class LookUpWay(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LookUpWay:
     """The calls of a look-up, and the list of its last observation with the values; None if it has sentences."""
 
     calls: tuple[WayCall, ...]
@@ -85,8 +159,6 @@ class LookUp:
     """With NAME or ID in place of the subject, and WORD in place of the word that is a slot."""
     word: int | None
     """The index of the slot whose text is the ask's word."""
-    form: str
-    """The word in the form of the ask."""
     ways: tuple[LookUpWay, ...]
     observed: LookUpRows
     contexts: tuple[tuple[str, str], ...] = ()
@@ -103,16 +175,13 @@ class LookUp:
         return [value for _, values in self.observed for value in values]
 
     def fill(self, texts: Sequence[str]) -> str:
-        """The ask with these texts in the slots: a label as it is, and any other word in the singular."""
-        text = "" if self.word is None else texts[self.word]
-        if stem(text.casefold()) == stem(self.form.casefold()):
-            text = self.form
-        if self.is_label or " " in text.strip():
-            last = text.rpartition(" ")[2].casefold()
-            # A phrase may bring its own words before the name: the people whose hobby is ...
-            joint = self.ask.partition(WORD)[2].partition(NAME)[0] if last in FUNCTION_WORDS else ""
-            return self.ask.replace(WORD + joint, text + " " * bool(joint))
-        return self.ask.replace(WORD, stem(text.casefold()))
+        """The ask with these texts in the slots."""
+        return self.ask if self.word is None else fill_word(self.ask, texts[self.word])
+
+
+def fill_word(text: str, word: str) -> str:
+    """Put a word in its place."""
+    return text.replace(WORD, word).replace(STEM, stem(word.casefold()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +197,8 @@ class Program:
     given: int | None = None
     """The slot whose text is compared with observed values."""
     derivation: str | None = None
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """How a tool said that it understood an ask."""
     identifiers: tuple[tuple[str, str], ...] = ()
     """The calls that gave the id of a name: tool and argument."""
     problem: str | None = None
@@ -153,17 +224,31 @@ class Program:
         slots = [index for index, slot in enumerate(self.slots) if not slot.is_relation]
         return sorted(slots, key=lambda index: self.slots[index].start)
 
-    def signature(self, texts: Sequence[str]) -> tuple[Any, ...]:
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it ends where a look-up has no value, though its question asks for more than it looks up."""
+        asked = {stem(word) for lookup in self.lookups for word, _, _ in tokenize(lookup.fill(self.texts))}
+        words = (token for token in tokenize(self.question) if not self._is_in_slot(token[1]))
+        return self.derivation == NONE and any(stem(w) not in asked | UNREMARKABLE_WORDS for w, _, _ in words)
+
+    def _is_in_slot(self, place: int) -> bool:
+        return any(slot.start <= place < slot.end for slot in self.slots)
+
+    def signature(self, texts: Sequence[str], derivation: str | None = None) -> tuple[Any, ...]:
         """What is asked apart from names, with these texts in the slots."""
-        subjects = [o.subject if o.subject < 0 else self.names.index(o.subject) for o in self.lookups]
-        asks = [lookup.fill(texts).casefold() for lookup in self.lookups]
-        return (*zip(subjects, asks, strict=True), self.derivation)
+        asks = []
+        for lookup in self.lookups:
+            subject = lookup.subject if lookup.subject < 0 else self.names.index(lookup.subject)
+            asks.append((subject, lookup.fill([stem(text.casefold()) for text in texts])))
+        derivation = derivation or self.derivation
+        return (*asks, ALL if derivation == NONE and not self.is_cut_short else derivation)
 
     def evidence(self, rows: Sequence[LookUpRows], texts: Sequence[str], **options: bool) -> Evidence:
         """What the answer is derived from: the values of the look-ups that no other look-up takes."""
-        taken = {-1 - lookup.subject for lookup in self.lookups}
-        results = tuple((texts[self._root(i)], own) for i, own in enumerate(rows) if i not in taken)
-        return Evidence(results, None if self.given is None else ReplayValue(texts[self.given]), **options)
+        taken = {-1 - lookup.subject for lookup in self.lookups if lookup.subject < 0}
+        results = tuple(LookUpResult(self._root(i), tuple(own)) for i, own in enumerate(rows) if i not in taken)
+        given = None if self.given is None else ReplayValue(texts[self.given])
+        return Evidence(results, tuple(texts), given, **options)
 
     def _root(self, index: int) -> int:
         """The slot that the chain of a look-up begins with."""
@@ -171,269 +256,183 @@ class Program:
         return subject if subject >= 0 else self._root(-1 - subject)
 
 
-def _is_instrument(origin: Origin) -> bool:
-    """Whether it carries the same look-up on: a query, the address of a page, a relation."""
-    pointer: str = origin.get("pointer", "")
-    return pointer.endswith(("/sparql", "/address")) or pointer.startswith("/relations/")
-
-
-def _is_id(origin: Origin) -> bool:
-    return str(origin.get("pointer", "")).endswith(("/id", "/entity", "/value"))
-
-
-@dataclass(eq=False)
-class _Group:
-    """A look-up while it is compiled; its root is the span of a slot or an earlier look-up."""
-
-    root: "tuple[int, int] | _Group"
-    ask: str
-    ways: dict[LookUpWay, None] = field(default_factory=dict)
-    observed: dict[str, tuple[ReplayValue, list[ReplayValue]]] = field(default_factory=dict)
-    contexts: dict[tuple[str, str], None] = field(default_factory=dict)
-
-    def add(self, subject: ReplayValue, values: Sequence[ReplayValue]) -> None:
-        """Add observed values of a subject."""
-        own = self.observed.setdefault(subject.key, (subject, []))[1]
-        own[:] = unique_values([*own, *values])
-
-
-class _TraceStep(NamedTuple):
-    """What a step asks of whom, the step and those that its query, address or relation come from, and its look-up."""
-
-    root: tuple[int, int] | _Group
-    subject: ReplayValue
-    ask: str
-    chain: list[int]
-    group: _Group | None
-
-
-class TraceCompiler:
-    """Compiles the steps of one trace."""
-
-    def __init__(self, record: TraceRecord) -> None:
-        self._question, self._answer = record.question.full_text, record.trace.final_answer or ""
-        self.program = Program(record.trace.id, self._question, tuple(record.steps), self._answer)
-        self._steps = {step.position: step for step in record.steps if step.tool and step.data is not None}
-        self._data = {position: step.data for position, step in self._steps.items()}
-        self._parts = {
-            position: {n: list(split_argument(v, step.origins.get(n, TYPED_ORIGIN))) for n, v in step.arguments.items()}
-            for position, step in self._steps.items()
-        }
-        self._locate_names()
-        self._uses = [part for own in self._parts.values() for parts in own.values() for part in parts]
-        self._read: dict[int, _TraceStep] = {}
-        self._groups: dict[Any, _Group] = {}
-        self._identifiers: dict[tuple[str, str], None] = {}
-
-    def _locate_names(self) -> None:
-        """Split the spans of the question that hold a shorter one: an ask may repeat the question as a whole."""
-        for arguments in self._parts.values():
-            for name, parts in arguments.items():
-                # A word of the question beside another argument says what is asked.
-                if len(arguments) > 1 and len(parts) == 1 and parts[0][0].islower():
-                    arguments[name] = [(parts[0][0], TYPED_ORIGIN)] if "pointer" not in parts[0][1] else parts
-        own = [part for arguments in self._parts.values() for parts in arguments.values() for part in parts]
-        spans = {(o["start"], o["end"]) for text, o in own if o["from"] == "question" and has_content(text)}
-        inner = sorted(s for s in spans if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in spans))
-        for arguments in self._parts.values():
-            for name, parts in arguments.items():
-                arguments[name] = [piece for part in parts for piece in self._split_span(part, inner)]
-
-    def _split_span(self, part: ArgumentPart, spans: Sequence[tuple[int, int]]) -> Iterator[ArgumentPart]:
-        origin = part[1]
-        if origin["from"] != "question":
-            yield part
-            return
-        end = origin["start"]
-        for span in (span for span in spans if origin["start"] <= span[0] and span[1] <= origin["end"]):
-            if self._question[end : span[0]]:
-                yield self._question[end : span[0]], TYPED_ORIGIN
-            yield self._question[slice(*span)], {"from": "question", "start": span[0], "end": span[1]}
-            end = span[1]
-        if self._question[end : origin["end"]]:
-            yield self._question[end : origin["end"]], TYPED_ORIGIN
-
-    def compile(self) -> Program:
-        """Return the program without its derivation; CannotFollow for the first step that is not understood."""
-        instruments = {origin["step"] for _, origin in self._uses if _is_instrument(origin)}
-        for position in self._steps:
-            step = self._read[position] = self._read_step(position)
-            if step.ask and position not in instruments and self._has_values(position):
-                self._read[position] = self._add_look_up(position, step)
-        groups = [group for group in self._groups.values() if group.ask or group.observed]
-        if not groups:
-            raise CannotFollow("it has no look-up")
-        roots = {group.root for group in groups if not isinstance(group.root, _Group)}
-        words = [self._find_word(group.ask, roots) for group in groups]
-        spans = sorted({(*root, False) for root in roots} | {(*word[:2], True) for word in words if word})
-        starts = [start for start, _, _ in spans]
-        lookups = []
-        for group, word in zip(groups, words, strict=True):
-            subject = -1 - groups.index(group.root) if isinstance(group.root, _Group) else starts.index(group.root[0])
-            observed = tuple((name, tuple(values)) for name, values in group.observed.values())
-            index, ask, form = (starts.index(word[0]), *word[2:]) if word else (None, group.ask, "")
-            lookups.append(LookUp(subject, ask, index, form, tuple(group.ways), observed, tuple(group.contexts)))
-        slots = tuple(QuestionSlot(start, end, self._question[start:end], r) for start, end, r in spans)
-        return replace(self.program, slots=slots, lookups=tuple(lookups), identifiers=tuple(self._identifiers))
-
-    def _has_values(self, position: int) -> bool:
-        """Whether an observation may hold values; a query that was written, but not run, holds none."""
-        data = self._data[position] or {}
-        return "sentences" in data or all(own or not data[path[1:]] for path, own in list_values(data).items())
-
-    def _read_step(self, position: int) -> _TraceStep:
-        """What a step asks of whom: constants are its ask, and names and values its subject."""
-        subjects, chain, asks = {}, {position}, [""]
-        for name, parts in self._parts[position].items():
-            for _, origin in (part for part in parts if part[1]["from"] != "typed"):
-                if _is_instrument(origin):
-                    earlier = self._read[origin["step"]]
-                    chain.update(earlier.chain)
-                    root, subject = earlier.root, earlier.subject
-                    asks.append(earlier.ask or self._label(origin))
-                else:
-                    root, subject = self._find_subject(origin, f"the {name} of step {position}")
-                subjects[root, normalize_name(subject.text)] = root, subject
-            text = self._mask(parts)
-            if re.search(r"[^\W\d_]", text):
-                asks.append(text)
-        if len(subjects) != 1:
-            raise CannotFollow(f"step {position} has {len(subjects) or 'no'} subjects")
-        return _TraceStep(*next(iter(subjects.values())), asks[-1], sorted(chain), None)
-
-    def _label(self, origin: Origin) -> str:
-        """The label of the relation that an argument comes from; none for queries and addresses."""
-        item = origin["pointer"].rpartition("/")[0]
-        if not item.startswith("/relations/"):
-            return ""
-        return resolve_origin({"from": "step", "step": origin["step"], "pointer": f"{item}/label"}, "", self._data)
-
-    @staticmethod
-    def _mask(parts: Sequence[ArgumentPart]) -> str:
-        """An argument with the places of its subject."""
-        return "".join(
-            text if origin["from"] == "typed" else "" if _is_instrument(origin) else ID if _is_id(origin) else NAME
-            for text, origin in parts
+def list_subprograms(program: Program) -> Iterator[Program]:
+    """Yield the questions that the look-ups of a demonstration ask of a tool, each as a demonstration of its own."""
+    for lookup in program.lookups:
+        ways = tuple(way for way in lookup.ways if way.path is not None)
+        if NAME not in lookup.ask or not ways or lookup.ask not in program.readings or not lookup.observed:
+            continue
+        subject, values = lookup.observed[0]
+        slots, text = [], ""
+        for piece in re.split(f"([{NAME}{WORD}{STEM}])", lookup.ask):
+            filler = subject.text if piece == NAME else piece
+            if piece in (WORD, STEM) and lookup.word is not None:
+                filler = fill_word(piece, program.slots[lookup.word].text)
+            if piece in (NAME, WORD, STEM):
+                slots.append(QuestionSlot(len(text), len(text) + len(filler), filler, is_relation=piece != NAME))
+            text += filler
+        word = next((index for index, slot in enumerate(slots) if slot.is_relation), None)
+        place = next(index for index, slot in enumerate(slots) if not slot.is_relation)
+        ask = lookup.ask.replace(STEM, WORD)
+        own = replace(lookup, subject=place, ask=ask, word=word, ways=ways, observed=((subject, values),))
+        readings = {ask: program.readings[lookup.ask].replace(STEM, WORD)}
+        yield replace(
+            program, question=text, slots=tuple(slots), lookups=(own,), given=None, derivation=ALL, readings=readings
         )
 
-    def _find_subject(self, origin: Origin, argument: str) -> tuple[Any, ReplayValue]:
-        """The slot or the look-up that a part of an argument comes from, with its value."""
-        if origin["from"] == "question":
-            return (origin["start"], origin["end"]), ReplayValue(self._question[origin["start"] : origin["end"]])
-        if origin["step"] not in self._read:
-            raise CannotFollow(f"{argument} comes from step {origin['step']}, which is no look-up")
-        step, value = self._read[origin["step"]], self._value_at(origin)
-        if step.group is not None:
-            # An observation may repeat the name of its subject.
-            subject = next((own for own, _ in step.group.observed.values() if own.key == value.key), None)
-            return (step.group.root, subject) if subject is not None else (step.group, value)
-        if _is_id(origin):
-            arguments = self._parts[origin["step"]]
-            if not any(_is_id(part[1]) for parts in arguments.values() for part in parts):
-                self._identifiers[str(self._steps[origin["step"]].tool), next(iter(arguments))] = None
-        if _is_id(origin) or normalize_name(value.text) in normalize_name(step.subject.text):
-            return step.root, step.subject
-        # A result of a search is a value of a look-up of the same subject, if there is one.
-        group = next((group for group in self._groups.values() if group.root == step.root), None)
-        if group is None:
-            raise CannotFollow(f"{argument} is a result of a search, and only a reader can tell which results count")
-        group.add(step.subject, [value])
-        return group, value
 
-    def _value_at(self, origin: Origin) -> ReplayValue:
-        text = resolve_origin(origin, self._question, self._data)
-        items = [value for values in list_values(self._data[origin["step"]]).values() for value in values]
-        return next((value for value in items if text in (value.id, value.text)), ReplayValue(text))
-
-    def _add_look_up(self, position: int, step: _TraceStep) -> _TraceStep:
-        data = self._data[position] or {}
-        group = self._groups.setdefault((step.root, step.ask), _Group(step.root, step.ask))
-        path = None if "sentences" in data else next(iter(list_values(data)), None)
-        group.ways[LookUpWay(tuple(self._build_call(own, step.chain) for own in step.chain), path)] = None
-        values = list_values(data)[path] if path else self._read_sentences(position, step)
-        group.add(step.subject, values)
-        for value, sentence in ((v, s) for v in values for s in data.get("sentences", ())):
-            if match := re.search(rf"(?<!\w){re.escape(value.text)}(?!\w)", sentence):
-                before, after = read_context(sentence, *match.span(), step.subject.text)
-                # Only words with a meaning of their own, or a mark, tell what a value is.
-                if after or has_content(before.replace(NAME, "")):
-                    group.contexts[before, after] = None
-        return step._replace(group=group)
-
-    def _build_call(self, position: int, chain: Sequence[int]) -> WayCall:
-        step, arguments = self._steps[position], []
-        for name, parts in self._parts[position].items():
-            content: str | CallValue = self._mask(parts)
-            instrument = next((origin for _, origin in parts if _is_instrument(origin)), None)
-            if instrument is not None:
-                pointer = re.sub(r"^/relations/\d+/", "/relations/*/", instrument["pointer"])
-                content = CallValue(chain.index(instrument["step"]), pointer)
-            elif re.search(r"[^\W\d_]", str(content)):
-                content = ASK
-            arguments.append((name, content, isinstance(step.arguments[name], list)))
-        empty = tuple(name for name, items in (step.data or {}).items() if items == [])
-        return WayCall(str(step.tool), tuple(arguments), empty)
-
-    def _read_sentences(self, position: int, step: _TraceStep) -> list[ReplayValue]:
-        """The values in sentences: those that later steps take, or the answer or the question names; else all names."""
-        data, name = self._data[position] or {}, normalize_name(step.subject.text)
-        uses = [self._value_at(o) for _, o in self._uses if o.get("step") == position]
-        uses = [value for value in uses if normalize_name(value.text) != name]
-        sentences = [best["text"] for best in sorted(data.get("best", ()), key=lambda best: -float(best["score"]))]
-        if uses or not sentences:
-            return uses
-        stated = [part for part in self._answer.split(SEPARATOR) if len(part) > 1 and normalize_name(part) != name]
-        asked = set(list_stems(step.ask))
-        for text in sentences:
-            if names := [part for part in stated if part in text]:
-                return list(map(ReplayValue, names))
-        for phrase in iterate_runs(self._question):
-            # A sentence that tells one thing ends with it.
-            stems = list_stems(phrase)
-            is_last = list_stems(sentences[0])[-len(stems) :] == stems
-            if is_last and not asked.intersection(stems) and normalize_name(phrase) not in name:
-                return [ReplayValue(phrase)]
-        return list(map(ReplayValue, list_names(sentences[0], step.subject.text)))
-
-    def _find_word(self, ask: str, roots: set[tuple[int, int]]) -> tuple[int, int, str, str] | None:
-        """The longest run of content words of the question that the ask has: its span, the ask without it, its form."""
-        words = list_stems(ask)
-        for run in iterate_runs(self._question):
-            stems, start = list_stems(run), self._question.index(run)
-            is_inside = any(words[first : first + len(stems)] == stems for first in range(len(words)))
-            if is_inside and ID not in ask and (NAME in ask or stems == words):
-                form = re.compile(rf"(?<!\w)(?:{re.escape(run)}|{re.escape(' '.join(stems))})(?!\w)", re.IGNORECASE)
-                match, end = form.search(ask.partition(NAME)[0]), start + len(run)
-                if match and not any(start < slot[1] and slot[0] < end for slot in roots):
-                    return start, end, f"{ask[: match.start()]}{WORD}{ask[match.end() :]}", match.group()
-        return None
+Words = list[tuple[str, int, int]]
+MASKS = "XYZUVW"
+MAX_NAME_WORDS = 14
+"""The most words of a name that is looked up in the world."""
+MAX_COMPARED_LABELS = 400
+"""In a graph with more relations, a word names a relation only by its exact label."""
+MIN_RELATION_COSINE, MIN_RELATION_LEAD = 0.84, 0.15
+"""A word names a relation if its cosine with the label is so high, and so much higher than with any other label."""
+PROBED_ARTICLES, MIN_STATED_SHARE = 40, 0.5
+"""The articles that are compared with the graph, and the share of its values that they state at least."""
+DESCRIBING_SENTENCES = 2
+"""The first sentences of an article, which say what kind of thing it is about."""
 
 
-def build_program(record: TraceRecord) -> Program:
-    """Compile a demonstration; a problem says why it cannot be followed on other questions."""
-    compiler = TraceCompiler(record)
-    try:
-        program = compiler.compile()
-    except CannotFollow as problem:
-        return replace(compiler.program, problem=str(problem))
-    rows = [lookup.observed for lookup in program.lookups]
-    is_read = any(way.path is None for lookup in program.lookups for way in lookup.ways)
-    for given in [*_find_given(program), None]:
-        slots = (*program.slots, given) if given else program.slots
-        candidate = replace(program, slots=slots, given=len(program.slots) if given else None)
-        evidence = candidate.evidence(rows, candidate.texts, shows_ids=program.shows_ids)
-        derivation = recognize_derivation(evidence, program.answer)
-        # What an article calls a value, another may call otherwise.
-        if derivation and not (is_read and derivation in SHARED[:2]):
-            return replace(candidate, derivation=derivation)
-    return replace(program, problem="its answer does not follow from its observations in a known way")
+@dataclass(frozen=True)
+class MaskedQuestion:
+    """A question whose names, dates and numbers are masked."""
+
+    text: str
+    mentions: tuple[tuple[int, int], ...]
+    """The spans of the names, dates and numbers."""
+
+    @property
+    def fillers(self) -> list[str]:
+        """The texts of the mentions."""
+        return [self.text[start:end] for start, end in self.mentions]
+
+    @cached_property
+    def masked(self) -> str:
+        """The question with letters in place of the mentions."""
+        text = self.text
+        for index, (start, end) in reversed(list(enumerate(self.mentions))):
+            text = text[:start] + MASKS[index % len(MASKS)] + text[end:]
+        return text
+
+    @cached_property
+    def words(self) -> Words:
+        """The stems of the words outside mentions, with their spans; each mention is the word *."""
+        tokens = [
+            (stem(word), start, end)
+            for word, start, end in tokenize(self.text)
+            if not any(begin < end and start < stop for begin, stop in self.mentions)
+        ]
+        return sorted([*tokens, *(("*", start, end) for start, end in self.mentions)], key=lambda token: token[1])
 
 
-def _find_given(program: Program) -> list[QuestionSlot]:
-    """The dates and numbers outside slots, and the observed values that the question names."""
-    texts = {value.text for lookup in program.lookups for value in lookup.values}
-    patterns = [DATE_PATTERN, re.compile(r"(?<![\w-])\d+(?![\w-])")]
-    patterns += [re.compile(rf"(?<!\w){re.escape(text)}(?!\w)") for text in sorted(texts) if text]
-    spans = dict.fromkeys(match.span() for pattern in patterns for match in pattern.finditer(program.question))
-    slots = [QuestionSlot(*span, program.question[slice(*span)]) for span in spans]
-    return [slot for slot in slots if not any(o.start < slot.end and slot.start < o.end for o in program.slots)]
+def mask_question(question: str, world: "WorldWords", vocabulary: frozenset[str]) -> MaskedQuestion:
+    """Find the mentions: dates, numbers and the longest names that the world knows, whatever their case.
+
+    A single word of the vocabulary, which demonstrations use in their questions, is no name.
+    """
+    spans = [match.span() for match in DATE_PATTERN.finditer(question)]
+    tokens = tokenize(question)
+    for place, (word, start, end) in enumerate(tokens):
+        if not any(first <= start < last for first, last in spans):
+            name_end = _find_name(question, tokens[place:], world, vocabulary) or (end if word.isdecimal() else None)
+            spans += [(start, name_end)] if name_end else []
+    return MaskedQuestion(question, tuple(sorted(spans)))
+
+
+def _find_name(question: str, tokens: Words, world: "WorldWords", vocabulary: frozenset[str]) -> int | None:
+    """Where the name ends that begins with the first word; None without a name."""
+    first, start, _ = tokens[0]
+    is_capital = question[start].isupper() or first.isdecimal()
+    # A small word before another one belongs to its noun: male cousins.
+    is_noun = is_capital or len(tokens) == 1 or tokens[1][0] in FUNCTION_WORDS
+    is_word = not is_noun or stem(first) in vocabulary or first in UNREMARKABLE_WORDS
+    for count in range(min(MAX_NAME_WORDS, len(tokens)), 1 if is_word else 0, -1):
+        end = _end_name(question, start, tokens[count - 1][2], world)
+        text = question[start:end]
+        if world.knows(text):
+            return end
+        if text.endswith(".") and world.knows(text[:-1]):
+            return end - 1
+    # A name that the world does not know, or cannot be asked for without a step.
+    is_unknown = start > 0 and question[start].isupper() and not (is_word and world.is_searchable)
+    capitals = itertools.takewhile(lambda t: question[t[1]].isupper() or question[t[1]].isdecimal(), tokens)
+    return list(capitals)[-1][2] if is_unknown else None
+
+
+def _end_name(question: str, start: int, end: int, world: "WorldWords") -> int:
+    """Where a name ends: after the bracket or quotation that it opens, or the mark with which the world knows it."""
+    text, mark = question[start:end], question[end : end + 1]
+    closes = (mark == ")" and text.count("(") > text.count(")")) or (mark == '"' and text.count('"') % 2 == 1)
+    if not closes and mark in {"!", "?", "."}:
+        closes = bool(question[end + 1 :].strip()) and world.is_searchable and world.has_exact_name(text + mark)
+    return end + closes
+
+
+@lru_cache(maxsize=8)
+def _encode_labels(encode: EncodeFunction, labels: tuple[str, ...]) -> np.ndarray:
+    return encode(labels)
+
+
+class WorldWords:
+    """The names and relations of a world; one that is not embedded is asked only by steps."""
+
+    def __init__(self, world: World, encode: EncodeFunction) -> None:
+        self._text = world.text if isinstance(world.text, EmbeddedText) else None
+        self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
+        self._encode = encode
+        self._labels: dict[str, str] = {}
+        for relation in self._graph.vocabulary() if self._graph else ():
+            self._labels |= {normalize_name(name): relation.label for name in (*relation.aliases, relation.label)}
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether names can be looked up without a step."""
+        return self._text is not None or self._graph is not None
+
+    def knows(self, name: str) -> bool:
+        """Whether an article or an entity has this name; relations are no names."""
+        if normalize_name(name) in self._labels:
+            return False
+        return bool((self._text and self._text.has_title(name)) or (self._graph and self._graph.has_name(name)))
+
+    def has_exact_name(self, name: str) -> bool:
+        """Whether an article has this title, or an entity this label, with its marks."""
+        if self._text is not None and self._text.has_title(name):
+            return self._text.article(name).title.casefold() == name.casefold()
+        entities = self._graph.find(name, 1) if self._graph is not None else []
+        return any(entity.label.casefold() == name.casefold() for entity in entities)
+
+    def find_relation(self, phrase: str) -> str | None:
+        """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
+        exact = self._labels.get(normalize_name(phrase))
+        labels = tuple(sorted(set(self._labels.values())))
+        if exact is not None or not 1 < len(labels) <= MAX_COMPARED_LABELS or not phrase.islower():
+            return exact
+        rows = _encode_labels(self._encode, labels)  # type: ignore[arg-type]  # hashed by its identity
+        cosines = rows @ self._encode([phrase])[0]
+        second, best = cosines.argsort()[-2:]
+        is_clear = cosines[best] >= max(MIN_RELATION_COSINE, cosines[second] + MIN_RELATION_LEAD)
+        return labels[best] if is_clear else None
+
+    def spreads_facts(self) -> bool:
+        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
+        if self._text is None or self._graph is None:
+            return False
+        stated: list[bool] = []
+        for article in self._text.list_articles(PROBED_ARTICLES):
+            if article.entity is not None:
+                node = terms.format_node(article.entity)
+                rows = self._graph.query(f"SELECT DISTINCT ?value WHERE {{ {node} ?relation ?value }}").rows
+                ids = [cell.value for (cell,) in rows if cell is not None and cell.kind == "entity"]
+                labels = [entity.label.casefold() for entity in self._graph.entities(ids)]
+                stated += [label in article.text.casefold() for label in labels]
+        return sum(stated) < MIN_STATED_SHARE * len(stated)
+
+    def describes(self, name: str, word: str) -> bool:
+        """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
+        if self._text is None or not self._text.has_title(name):
+            return False
+        sentences = self._text.article(name).sentences[:DESCRIBING_SENTENCES]
+        return any(stem(token) == word for sentence in sentences for token, _, _ in tokenize(sentence))

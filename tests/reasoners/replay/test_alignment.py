@@ -6,17 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.replay.alignment import (
-    MAX_WRONG_SHARE,
-    PRIOR_RIGHT,
-    PRIOR_WEIGHT,
-    Calibration,
-    MaskedQuestion,
-    QuestionAligner,
-    WorldWords,
-    mask_question,
-)
-from reasoners.replay.demonstration import Program, build_program
+from reasoners.replay.alignment import MAX_WRONG_SHARE, PRIOR_RIGHT, PRIOR_WEIGHT, Calibration, QuestionAligner
+from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import MaskedQuestion, Program, WorldWords, mask_question
 from tests.fixtures.real_world import RealWorld
 
 
