@@ -17,7 +17,7 @@ COVERAGE := .room_coverage
 # The tests start hundreds of processes, which would each compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-long coverage check docs bench screenshots rooms lock
+.PHONY: help install run test test-again test-long coverage check docs bench screenshots rooms lock
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
@@ -29,6 +29,11 @@ run: $(VENV)/installed ## install what is missing, prepare the default world, se
 test: $(VENV)/installed-dev ## run every test, the real browser and PostgreSQL included
 	@$(BIN)/python tests/system_packages.py
 	$(BIN)/pytest $(WORKERS)
+
+# After an error that is no failure of a test, there is nothing to run again, which is an error too.
+test-again: $(VENV)/installed-dev ## run the tests that failed once more, on one worker; more than five are refused
+	@test "$$(cat .pytest_cache/v/cache/lastfailed 2>/dev/null | grep -c '": true')" -le 5 || { echo "more than five tests failed" >&2; exit 1; }
+	$(BIN)/pytest --last-failed --last-failed-no-failures none
 
 test-long: $(VENV)/installed-dev ## run the property tests with many more examples
 	@$(BIN)/python tests/system_packages.py
