@@ -28,7 +28,7 @@ from streamlit import App
 import tools  # noqa: F401
 import worlds  # noqa: F401
 from app.capacity import CapacityMiddleware
-from app.services import services
+from app.services import current_services
 from app.widgets.autosave import draft_endpoint
 from app.widgets.page_layout import format_sentence
 from db.database import StoreError
@@ -164,7 +164,7 @@ def load_encoder(encoder: SentenceEncoder) -> None:
 @asynccontextmanager
 async def load_while_serving(_app: App) -> AsyncIterator[None]:
     """Load the encoder in the background, so that the first step that needs it does not wait."""
-    Thread(target=load_encoder, args=(services().encoder,), name="load encoder", daemon=True).start()
+    Thread(target=load_encoder, args=(current_services().encoder,), name="load encoder", daemon=True).start()
     yield
 
 
@@ -183,6 +183,6 @@ app = App(
     exception_handlers={Exception: report_failure},
     routes=[
         Route("/healthz", healthz),
-        Route("/drafts/{trace_id:uuid}", draft_endpoint(services()), methods=["POST"]),
+        Route("/drafts/{trace_id:uuid}", draft_endpoint(current_services()), methods=["POST"]),
     ],
 )

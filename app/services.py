@@ -1,6 +1,6 @@
 """The services of this process, built once from its environment.
 
-Pages, verbs and the server call `services()` once and pass the value, or parts of it, as parameters.
+Pages, verbs and the server call `current_services()` once and pass the value, or parts of it, as parameters.
 """
 
 import os
@@ -20,7 +20,7 @@ HOME_CONTENTS = {"showhow.db", "worlds", "tools.toml"}
 _override: ContextVar[Services | None] = ContextVar("services", default=None)
 
 
-def services() -> Services:
+def current_services() -> Services:
     """The current services: those of `use_services` inside its block, else those of the process."""
     return _override.get() or _process_services()
 

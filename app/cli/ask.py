@@ -28,7 +28,7 @@ from app.cli.options import (
 )
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from db.models import Step
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
@@ -68,25 +68,25 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     """Have a reasoner answer a question: steps on stderr as they happen, the answer on stdout; Ctrl+C stops it."""
     if (world is None) == (project is None):
         raise typer.BadParameter("name either --world or --project.")
-    parts = services()
+    services = current_services()
     if reasoner is None:
-        entry = default_reasoner(has_model=bool(parts.model_profiles()))
+        entry = default_reasoner(has_model=bool(services.model_profiles()))
         reasoner = entry.name
         choice = f"the reasoner is {reasoner}"
         reason = choice if entry.needs_model else f"no model is set up, so {choice}"
         print_progress(f"{reason}; --reasoner chooses another one")
-    config = parse_run_config(parts, reasoner, library, k, mode, option, profile)
+    config = parse_run_config(services, reasoner, library, k, mode, option, profile)
     limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
     request = AskRequest(question, world or NO_WORLD, config, limits, project)
     control = RunControl()
     try:
         with _stop_on_interrupt(control.stop):
-            run = begin_run(parts, request, control)
+            run = begin_run(services, request, control)
             run.on_step = _print_step
             outcome = run.execute()
     except ASK_ERRORS as error:
         raise CommandError(str(error)) from error
-    with parts.database.read() as session:
+    with services.database.read() as session:
         record = load_trace(session, run.trace_id)
     if outcome.answers is not None or as_json:
         emit(_result_value(record, outcome), "\n".join(_result_lines(record, outcome)), as_json=as_json)

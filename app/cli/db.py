@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from app.cli.output import CommandError, emit, open_atomically
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from db.backup import RestoredDatabase, back_up_database, restore_database
 from db.database import Database
 from db.projects import list_world_hashes
@@ -38,7 +38,7 @@ app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restor
 @contextmanager
 def _open_database() -> Iterator[Database]:
     """Open the database of the settings as it is, without an upgrade."""
-    with closing(Database(services().settings.database_url)) as database:
+    with closing(Database(current_services().settings.database_url)) as database:
         yield database
 
 
@@ -96,7 +96,7 @@ def _report_restore(restored: RestoredDatabase) -> dict[str, Any]:
     """Collect what was restored, and the worlds that the restored database needs and this home lacks."""
     with _open_database() as database, database.read() as session:
         needed = list_world_hashes(session)
-    names = list_world_names(services().settings.worlds_folder)
+    names = list_world_names(current_services().settings.worlds_folder)
     missing = [{"name": name, "hash": content_hash} for name, content_hash in needed.items() if name not in names]
     return {
         "revision": restored.revision,
@@ -161,7 +161,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the database and the worlds into a folder; the server may keep running."""
-    settings = services().settings
+    settings = current_services().settings
     with _lock_folder(folder):
         former = BackupManifest.read(folder) if (folder / MANIFEST_FILE).exists() else None
         _remove_unlisted(folder, former)
@@ -188,7 +188,7 @@ def restore(
     folder: Annotated[Path, typer.Argument(help="A folder that `showhow backup` made.")], *, as_json: AsJson = False
 ) -> None:
     """Replace the database by that of a backup and add the worlds that are missing; what is replaced is kept aside."""
-    settings = services().settings
+    settings = current_services().settings
     manifest = BackupManifest.read(folder)
     file = folder / manifest.database
     if not file.is_file() or _digest_file(file) != manifest.database_digest:

@@ -34,7 +34,7 @@ from app.cli.options import (
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
-from app.services import services
+from app.services import current_services
 from db import attempts
 from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import count_questions, find_project, list_questions
@@ -127,19 +127,19 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
 
     Questions that a limit or the server of the model left unfinished are counted as left, not as failed.
     """
-    parts = services()
+    services = current_services()
     try:
         skill_source = parse_skill_source(skills)
     except UnknownSkillSource as error:
         raise typer.BadParameter(str(error)) from error
     uses_model = skill_source is None
-    config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
-    model_profile = config.model_profile(parts) if uses_model else None
-    question_project, questions = _load_questions(parts, world, project, keep=keep)
+    config = parse_run_config(services, reasoner, library, k, mode, option, profile, uses_model=uses_model)
+    model_profile = config.model_profile(services) if uses_model else None
+    question_project, questions = _load_questions(services, world, project, keep=keep)
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
-    if config.entry.uses_demonstrations and not config.entry.needs_model and config.library_version(parts) is None:
+    if config.entry.uses_demonstrations and not config.entry.needs_model and config.library_version(services) is None:
         raise CommandError(
             f"{config.reasoner} follows demonstrations, and there is no library {DEFAULT_LIBRARY!r}: run "
             "showhow setup, or name another library with --library (showhow library list shows them)"
@@ -149,7 +149,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
     plan = VerificationPlan(question_project.name, replace(config, skills=skills), limits=limits)
     open_answers = _keep_answers if keep else partial(_answer_in_memory, project=question_project)
-    with open_answers(parts, plan, sample, options, stop) as asked:
+    with open_answers(services, plan, sample, options, stop) as asked:
         shared = asked.shared
         with fail_on_interrupt(f"The evaluation was stopped; {asked.what_is_stored}."):
             results = answer_in_parallel(sample, asked.answer, shared, lambda: at_once, stop)
@@ -185,7 +185,7 @@ class _Evaluation:
 
 @contextmanager
 def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and the project
-    parts: Services,
+    services: Services,
     plan: VerificationPlan,
     sample: Sequence[Question],  # noqa: ARG001 - as _keep_answers
     options: ExecutionOptions,
@@ -194,26 +194,26 @@ def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and t
 ) -> Iterator[_Evaluation]:
     """Store nothing."""
     config, skill_source = plan.run_config, parse_skill_source(plan.run_config.skills)
-    chat = parts.chat_client(config.profile) if config.entry.needs_model and skill_source is None else None
+    chat = services.chat_client(config.profile) if config.entry.needs_model and skill_source is None else None
     shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
-    make_responder = None if skill_source is None else skill_source.open(parts, project.world)
-    prepare = partial(_prepare_task, parts, project, config, shared, make_responder)
+    make_responder = None if skill_source is None else skill_source.open(services, project.world)
+    prepare = partial(_prepare_task, services, project, config, shared, make_responder)
     answer = partial(_answer_question, prepare, config, RunControl(plan.limits, stop), shared)
     yield _Evaluation(shared, answer, "its results are not stored")
 
 
 @contextmanager
 def _keep_answers(
-    parts: Services, plan: VerificationPlan, sample: Sequence[Question], options: ExecutionOptions, stop: Event
+    services: Services, plan: VerificationPlan, sample: Sequence[Question], options: ExecutionOptions, stop: Event
 ) -> Iterator[_Evaluation]:
     """Store the answers in a new verification; what is unfinished at the end can be continued."""
-    run = start_verification(parts, plan, sample)
+    run = start_verification(services, plan, sample)
     with (
-        hold_run_lock(parts.settings.home, str(run.id), "another process is running this evaluation"),
-        LeaseKeeper(parts.database) as keeper,
+        hold_run_lock(services.settings.home, str(run.id), "another process is running this evaluation"),
+        LeaseKeeper(services.database) as keeper,
     ):
-        worker = AttemptWorker(parts, run, keeper, options, stop)
-        with parts.database.read() as session:
+        worker = AttemptWorker(services, run, keeper, options, stop)
+        with services.database.read() as session:
             ids = attempts.list_unfinished_attempts(session, run.id)
         attempt_ids = {question.id: attempt_id for question, attempt_id in zip(sample, ids, strict=True)}
 
@@ -224,24 +224,24 @@ def _keep_answers(
         print_progress(f"the answers are stored in verification {run.id}")
         goes_on = f"`showhow verify --go-on {run.id}` continues it"
         yield _Evaluation(worker.shared_model, answer, goes_on, {"run": str(run.id)})
-        finish_verification(parts, run.id)
+        finish_verification(services, run.id)
 
 
 def _load_questions(
-    parts: Services, world: str | None, project: str | None, *, keep: bool
+    services: Services, world: str | None, project: str | None, *, keep: bool
 ) -> tuple[Project, list[Question]]:
     """Load the questions, and the project that defines their world and tools; with `keep`, one that is stored."""
     if (world is None) == (project is None):
         raise typer.BadParameter("name either a world with --world or a project with --project")
     if project is not None:
-        with parts.database.read() as session:
+        with services.database.read() as session:
             question_project = find_project(session, project)
             if question_project is None:
                 raise CommandError(f"there is no project {project!r}")
             return question_project, list_gold_questions(session, question_project.id)
     if keep:
-        stored = add_world_project(parts, str(world))
-        with parts.database.read() as session:
+        stored = add_world_project(services, str(world))
+        with services.database.read() as session:
             return stored, list_questions(session, stored.id, limit=count_questions(session, stored.id))
     question_project = Project(name=str(world), world=str(world))
     return question_project, [
@@ -253,12 +253,12 @@ def _load_questions(
             gold_answers=row.gold_answers,
             details=row.details,
         )
-        for position, row in enumerate(read_world_questions(parts.settings.worlds_folder, str(world)), 1)
+        for position, row in enumerate(read_world_questions(services.settings.worlds_folder, str(world)), 1)
     ]
 
 
 def _prepare_task(  # noqa: PLR0913, PLR0917 - each is a part of the task
-    parts: Services,
+    services: Services,
     project: Project,
     config: RunConfig,
     shared: SharedModel,
@@ -266,7 +266,7 @@ def _prepare_task(  # noqa: PLR0913, PLR0917 - each is a part of the task
     question: Question,
 ) -> Task:
     """The task of a question, with the responder to its skills; None for the model."""
-    task = prepare_task(parts, question, project, config).task
+    task = prepare_task(services, question, project, config).task
     if make_responder is not None:
         return replace(task, responder=make_responder(question), context=replace(task.context, chat=None))
     if task.context.chat is not None:

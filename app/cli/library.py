@@ -23,7 +23,7 @@ from app.cli.options import (
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.cli.traces import build_export, emit_losses
 from app.progress import print_count
-from app.services import services
+from app.services import current_services
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
 from db.projects import list_question_kinds
 from db.traces import load_traces
@@ -62,7 +62,9 @@ def usage(
     """Count how often each demonstration would be selected for the questions of a project, and which never would."""
     with fail_on_interrupt("The count was stopped; its results are not stored."):
         try:
-            report = compute_usage(services(), UsageRequest(library, project, config, leave_out), _print_progress)
+            report = compute_usage(
+                current_services(), UsageRequest(library, project, config, leave_out), _print_progress
+            )
         except SelectionError as error:
             raise CommandError(str(error)) from error
     emit(report, "\n".join(_format_usage(report)), as_json=as_json)
@@ -86,7 +88,7 @@ def map_(library: LibraryReferenceArgument, *, distance: DistanceOption = "longe
     """Print the map of the library's action sequences; similar sequences have similar coordinates."""
     if distance not in DISTANCES:
         raise CommandError(f"there is no distance {distance!r}; choose one of {', '.join(DISTANCES)}")
-    version, opened = services().open_library(library)
+    version, opened = current_services().open_library(library)
     sequence_map = build_sequence_map(opened.pool.actions, distance)
     rows = [
         {"x": round(float(x), 6), "y": round(float(y), 6), "demonstrations": len(indices), "actions": actions}
@@ -125,19 +127,19 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr."""
-    parts = services()
+    services = current_services()
     conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     try:
         write = find_writer(format_name)
     except FormatError as error:
         raise CommandError(str(error)) from error
-    with parts.database.read() as session:
+    with services.database.read() as session:
         version_id = find_version(session, library).id if library is not None else None
         ids = list_matching_ids(session, conditions, version_id)
         if not ids:
             raise CommandError("no demonstration matches, so nothing was written; try fewer filters")
         with open_atomically(file, force=force) as stream:
-            losses = write(build_export(parts.tool_registry(), session, load_traces(session, ids)), stream)
+            losses = write(build_export(services.tool_registry(), session, load_traces(session, ids)), stream)
     emit_losses(losses, file, as_json=as_json)
 
 
@@ -167,7 +169,7 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
     conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     options = FreezeOptions(by=getuser(), licence=licence, note=note, test_split=test_split, force=force)
     try:
-        version = services().freeze_version(name, conditions, options)
+        version = current_services().freeze_version(name, conditions, options)
     except LeakageError as error:
         raise CommandError(f"{error} with --force") from error
     value = {"name": version.name, "number": version.number, "card": version.card}
@@ -178,7 +180,7 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """List every version of every library."""
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         versions = list_versions(session)
     lines = [f"{row.name}:{row.number}  {row.frozen_at:%F}  {row.demonstrations} demonstrations" for row in versions]
     text = "\n".join(lines) or "no library yet; `showhow library freeze NAME` makes one from the approved traces"
@@ -188,12 +190,12 @@ def list_(*, as_json: AsJson = False) -> None:
 @app.command()
 def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
     """Show the card, the statistics and the demonstrations of a version."""
-    parts = services()
-    with parts.database.read() as session:
+    services = current_services()
+    with services.database.read() as session:
         version = find_version(session, library)
         demonstrations = load_demonstrations(session, version.id)
         kinds = list_question_kinds(session, sorted({row.project for row in demonstrations}))
-    statistics = compute_statistics(demonstrations, tools=parts.tool_registry().all_tools(), kinds=kinds)
+    statistics = compute_statistics(demonstrations, tools=services.tool_registry().all_tools(), kinds=kinds)
     description = {
         "name": version.name,
         "number": version.number,
@@ -211,7 +213,7 @@ def show(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
 @app.command()
 def compare(before: LibraryReferenceArgument, after: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
     """Compare two versions: which demonstrations were added and removed."""
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         old, new = (load_demonstrations(session, find_version(session, version).id) for version in (before, after))
     difference = compare_versions(old, new)
     lines = [f"+ {_format_demonstration(row)}" for row in difference.added]
@@ -224,7 +226,7 @@ def compare(before: LibraryReferenceArgument, after: LibraryReferenceArgument, *
 def check(library: LibraryReferenceArgument, *, as_json: AsJson = False) -> None:
     """Have replay answer the question of each demonstration of a version; list those that it does not repeat."""
     with fail_on_interrupt("The check was stopped."):
-        report = check_repetitions(services(), library)
+        report = check_repetitions(current_services(), library)
     lines = [f"{entry['id']}  {entry['why']}" for entry in report["not"]]
     lines.append(f"{report['repeat']:,} of {report['demonstrations']:,} demonstrations repeat on their own question")
     emit(report, "\n".join(lines), as_json=as_json)
@@ -242,7 +244,7 @@ def select_(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Select demonstrations for a question."""
-    version, opened = services().open_library(library)
+    version, opened = current_services().open_library(library)
     try:
         selected = opened.select(question, config, leave_out_itself=leave_out)
     except SelectionError as error:

@@ -7,7 +7,7 @@ import typer
 
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from llm.connection_check import ConnectionReport, check_connection
 from llm.profiles import find_known_limits, profile_to_json, with_known_limits
 from llm.types import ModelProfile
@@ -19,8 +19,8 @@ app = typer.Typer(no_args_is_help=True, help="List the profiles of language mode
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """List the profiles of language models; the first is used where none is named."""
-    parts = services()
-    profiles = list(parts.model_profiles().values())
+    services = current_services()
+    profiles = list(services.model_profiles().values())
     lines = [line for profile in profiles for line in _format_profile(profile)]
     emit(
         [_profile_value(profile) for profile in profiles],
@@ -36,14 +36,14 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Send each model one request with a tool, and print what its server can do; exit status 1 if one fails."""
-    parts = services()
-    names = [name] if name is not None else list(parts.model_profiles())
+    services = current_services()
+    names = [name] if name is not None else list(services.model_profiles())
     if not names:
         raise CommandError("there is no profile to check; add one on the Settings page, or set SHOWHOW_MODEL")
     reports = []
     for profile_name in names:
         print_progress(f"asking {profile_name}")
-        profile = parts.model_profile(profile_name)
+        profile = services.model_profile(profile_name)
         if profile is not None:
             reports.append(check_connection(profile))
     emit(

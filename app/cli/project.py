@@ -8,7 +8,7 @@ import typer
 
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from db import projects
 from db.database import Conflict
 from db.models import Project
@@ -51,17 +51,17 @@ def create(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Create a project; `showhow questions import` adds its questions or other tasks."""
-    parts = services()
+    services = current_services()
     if world is not None:
-        read_world_metadata(parts.settings.worlds_folder, world)
-    registry, names = parts.tool_registry(), _parse_tool_names(parts.tool_registry(), chosen or "")
-    opened = parts.open_world(world or NO_WORLD)
+        read_world_metadata(services.settings.worlds_folder, world)
+    registry, names = services.tool_registry(), _parse_tool_names(services.tool_registry(), chosen or "")
+    opened = services.open_world(world or NO_WORLD)
     for tool in registry.find_all(names).values():
         if not tool.is_available_in(opened):
             raise CommandError(tool.missing_source_message())
     # The usual guidelines speak of articles and graphs.
     usual = files("app").joinpath("guidelines.md").read_text(encoding="utf-8") if world else ""
-    with parts.database.begin() as session:
+    with services.database.begin() as session:
         project = projects.create_project(
             session,
             name,
@@ -89,7 +89,7 @@ def edit(  # noqa: PLR0913 - every option of the verb is one parameter
     """Change a project's instruction, answer format, guidelines or overlap; its traces stay as they are."""
     if instruction is None and answer is None and guidelines is None and overlap is None:
         raise typer.BadParameter("name what to change: --instruction, --answer, --guidelines or --overlap.")
-    with services().database.begin() as session:
+    with current_services().database.begin() as session:
         project = projects.edit_project(
             session,
             name,
@@ -128,7 +128,7 @@ def _read_file(file: Path) -> str:
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """List every project with its world, its number of questions and its tools."""
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         question_counts = [
             (project, projects.count_questions(session, project.id)) for project in projects.list_projects(session)
         ]
@@ -145,11 +145,11 @@ def list_(*, as_json: AsJson = False) -> None:
 @app.command()
 def show(name: ProjectArgument, *, as_json: AsJson = False) -> None:
     """Show a project's world, guidelines and tools, and which tools are not available."""
-    parts = services()
-    with parts.database.read() as session:
+    services = current_services()
+    with services.database.read() as session:
         project = projects.get_project(session, name)
         count = projects.count_questions(session, project.id)
-    problems = _tool_problems(parts.tool_registry(), project)
+    problems = _tool_problems(services.tool_registry(), project)
     value = {**_project_to_json(project, count), "problems": problems}
     lines = [*_project_lines(project, count), *(f"    {problem}" for problem in problems.values()), project.guidelines]
     emit(value, "\n".join(line for line in lines if line), as_json=as_json)
@@ -199,9 +199,9 @@ def tools(
     """Show or choose the tools that a project offers to annotators and agents."""
     if chosen is not None and all_tools:
         raise typer.BadParameter("use either --set or --all, not both.")
-    parts = services()
-    registry = parts.tool_registry()
-    with parts.database.begin() as session:
+    services = current_services()
+    registry = services.tool_registry()
+    with services.database.begin() as session:
         project = projects.get_project(session, name)
         if chosen is not None or all_tools:
             project = projects.set_tools(session, name, _parse_tool_names(registry, chosen or ""))

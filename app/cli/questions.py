@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit
-from app.services import services
+from app.services import current_services
 from db import projects
 from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
 from evaluation.datasets.reader import AUTO, QuestionReader, QuestionSurvey
@@ -47,7 +47,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
 
     Records that cannot be read are counted by reason, and the others are imported.
     """
-    parts = services()
+    services = current_services()
     reader = open_question_file(file, form, language)
     survey = reader.survey()
     if survey.problem is not None and not without_gold:
@@ -57,9 +57,9 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
         )
     records = _select_records(reader, split, only)
     if world is not None:
-        read_world_metadata(parts.settings.worlds_folder, world)
+        read_world_metadata(services.settings.worlds_folder, world)
     text = _read_guidelines(guidelines) if guidelines else None
-    with parts.database.begin() as session:
+    with services.database.begin() as session:
         stored = projects.get_or_create_project(session, project, world=world)
         if text is not None:
             stored.guidelines = text
@@ -113,7 +113,7 @@ def list_(
     project: ProjectOption, limit: Annotated[int, typer.Option(min=1)] = 20, after: int = 0, *, as_json: AsJson = False
 ) -> None:
     """List the questions of a project in order."""
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         stored = projects.find_project(session, project)
         if stored is None:
             raise CommandError(f"there is no project {project!r}; `showhow questions import` makes one")

@@ -14,7 +14,7 @@ from app.cli.output import CommandError
 from app.cli.setup import prepare
 from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from runs.process import end_interrupted_runs
 from runs.services import Services
 from worlds.build import remove_half_built_worlds
@@ -22,12 +22,12 @@ from worlds.build import remove_half_built_worlds
 SERVER_PATH = Path(__file__).resolve().parents[1] / "server.py"
 
 
-def clear_leftovers(parts: Services) -> list[str]:
+def clear_leftovers(services: Services) -> list[str]:
     """End and remove what killed processes left unfinished, and return a sentence about each; living ones go on."""
     return [
-        *_clear_folder(remove_half_built_worlds, parts.settings.worlds_folder),
-        *_clear_folder(remove_abandoned_uploads, parts.settings.uploads_folder),
-        *end_interrupted_runs(parts),
+        *_clear_folder(remove_half_built_worlds, services.settings.worlds_folder),
+        *_clear_folder(remove_abandoned_uploads, services.settings.uploads_folder),
+        *end_interrupted_runs(services),
     ]
 
 
@@ -65,9 +65,9 @@ def run(
     """Prepare what is missing, then serve the pages until interrupted."""
     refuse_unusable_address(address, port)
     raise_descriptor_limit()
-    parts = services()
-    prepare(parts)
-    for message in clear_leftovers(parts):
+    services = current_services()
+    prepare(services)
+    for message in clear_leftovers(services):
         print_progress(message)
     # One thread for the encoder: with more, threads that wait for each other slow down every page.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

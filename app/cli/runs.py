@@ -12,7 +12,7 @@ import typer
 from app.cli.output import CommandError, emit, open_atomically
 from app.cli.score import report_lines
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from db import comparisons
 from db.comparisons import MetricVersion
 from db.database import Database
@@ -72,7 +72,7 @@ def compare(  # noqa: PLR0913 - every option of the verb is one parameter
         raise CommandError(f"there is no format {format_name!r}; use {', '.join(FORMATS)}")
     if rows and format_name not in TABLE_WRITERS:
         raise CommandError(f"answers are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
-    database = services().database
+    database = current_services().database
     ids = _find_runs(database, runs) if runs else _list_latest_runs(database, project)
     baseline_id = ids[0] if baseline is None else _find_runs(database, [baseline])[0]
     comparison = compare_runs(database, ids, baseline_id, _find_metric(database, ids, metric))
@@ -194,7 +194,7 @@ app = typer.Typer(no_args_is_help=True, help="List runs, score them by other met
 @app.command("list")
 def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None:
     """List the runs that can be compared, the latest first."""
-    database = services().database
+    database = current_services().database
     runs = _load_runs(database, project)
     labels = label_runs(runs)
     rows = []
@@ -218,7 +218,7 @@ def score_answers(
     as_json: AsJson = False,
 ) -> None:
     """Score the stored answers of a run by a metric of its data set, and store the scores; nothing is asked again."""
-    database = services().database
+    database = current_services().database
     (run_id,) = _find_runs(database, [run])
     if metric == "list":
         purposes = {known.name: known.purpose for known in list_run_metrics(database, run_id)}
@@ -247,7 +247,7 @@ def export_run(
 ) -> None:
     """Write a run as a log of Inspect; what the format cannot hold is listed on stderr."""
     _check_log_format(format_name)
-    database = services().database
+    database = current_services().database
     (run_id,) = _find_runs(database, [run])
     with open_atomically(file, force=force) as stream:
         losses = write_inspect_log(database, run_id, stream, packed=file.suffix == ".eval")
@@ -268,7 +268,7 @@ def import_run(
     """Read a log of Inspect as a run of a project, with its answers and scores; nothing if it is malformed."""
     _check_log_format(format_name)
     try:
-        report = import_inspect_log(services(), file, project)
+        report = import_inspect_log(current_services(), file, project)
     except FormatError as error:
         raise CommandError(f"{error}; nothing was imported") from error
     for what, count in sorted(report.losses.items()):

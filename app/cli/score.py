@@ -17,7 +17,7 @@ from app.cli.options import (
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
-from app.services import services
+from app.services import current_services
 from db import comparisons
 from db.review import add_labels
 from evaluation.judge_models import (
@@ -109,24 +109,24 @@ def judge(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with the labels, shares and agreement.")] = False,
 ) -> None:
     """Have a model judge the answers of a verification that it has not judged yet, and report its verdicts."""
-    parts = services()
+    services = current_services()
     run_id, other_id = _parse_id(run), None if against is None else _parse_id(against)
-    with parts.database.read() as session:
+    with services.database.read() as session:
         stored = comparisons.find_comparable_run(session, run_id)
     if labels is not None:
         read = _read_label_file(labels)
-        with parts.database.begin() as session:
+        with services.database.begin() as session:
             print_progress(f"{add_labels(session, run_id, read):,} new labels of people are stored")
     options = JudgingOptions(
         profile, other_id, at_once, TotalLimits(most_money, most_tokens, most_seconds), print_progress
     )
     with fail_on_interrupt("the judging was stopped; the same command judges the rest"):
-        result = judge_run(parts, run_id, options, Event(), lambda done, total: print_count(done, total, "answers"))
+        result = judge_run(services, run_id, options, Event(), lambda done, total: print_count(done, total, "answers"))
     if other_id is None:
-        report = report_ratings(parts.database, stored, result.judge)
+        report = report_ratings(services.database, stored, result.judge)
         lines = list(_rating_lines(report))
     else:
-        report = report_preferences(parts.database, stored, result.judge, other_id)
+        report = report_preferences(services.database, stored, result.judge, other_id)
         lines = list(_preference_lines(report))
     report |= {"without_verdict": list(result.without_verdict)}
     emit(report, "\n".join([*lines, *result.without_verdict]), as_json=as_json)

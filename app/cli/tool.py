@@ -9,7 +9,7 @@ import typer
 
 from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
-from app.services import services
+from app.services import current_services
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Tool, ToolContext
 from worlds.source import World
@@ -27,23 +27,23 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     list_tools: Annotated[bool, typer.Option("--list", help="List the tools and their arguments.")] = False,  # noqa: FBT002 - likewise
 ) -> None:
     """Call one tool over a world and print its observation; exit status 1 with one sentence if it fails."""
-    parts = services()
+    services = current_services()
     if list_tools:
         with redirect_stdout(sys.stderr):
-            tools = list(parts.tool_registry().all_tools().values())
+            tools = list(services.tool_registry().all_tools().values())
         emit([_describe_tool(tool) for tool in tools], "\n".join(map(_format_tool, tools)), as_json=as_json)
         return
     if name is None:
         raise typer.BadParameter("name a tool and a world: showhow tool NAME --world W key=value ...")
-    parts = apply_record_options(parts, as_of, offline=offline)
+    services = apply_record_options(services, as_of, offline=offline)
     values = dict(map(_parse_argument, arguments or []))
     # External tools may print while they are loaded and called; only the observation belongs on stdout.
     with redirect_stdout(sys.stderr):
-        selected = parts.tool_registry().get_tool(name)
+        selected = services.tool_registry().get_tool(name)
     if world is None and selected.origin is None:
         raise typer.BadParameter("name a world to work in: showhow tool NAME --world W key=value ...")
     # An external tool needs no world.
-    context = parts.tool_context(world) if world is not None else ToolContext(World("none"), parts.encoder)
+    context = services.tool_context(world) if world is not None else ToolContext(World("none"), services.encoder)
     with redirect_stdout(sys.stderr):
         outcome = selected.call(replace(context, by_person=True), values)
     observation = outcome.observation

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, emit
-from app.services import services
+from app.services import current_services
 from db.libraries import MODELS, PEOPLE
 from db.tool_report import RatedStep, ToolCallFilter, ToolReport, ToolStatistics
 from evaluation.tool_quality import compute_tool_report, format_model_usage, tool_report_to_json
@@ -22,20 +22,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def list_(*, as_json: AsJson = False) -> None:
     """List every tool, where it comes from, and which tools are not available."""
-    states = _load_states(services().tool_registry())
+    states = _load_states(current_services().tool_registry())
     lines = [line for state in states for line in _format_source(state)]
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
 
 
 def check(*, as_json: AsJson = False) -> None:
     """Load every function and start every server of tools.toml; exit status 1 if one does not work."""
-    parts = services()
-    registry = parts.tool_registry()
+    services = current_services()
+    registry = services.tool_registry()
     states = _load_states(registry)
     failing_states = [state for state in states if state.problem]
     lines = [f"{_source_name(state)}: {_format_status(state)}" for state in states]
     if len(states) == 1:
-        lines.append(f"{parts.tools_path} declares no external tools.")
+        lines.append(f"{services.tools_path} declares no external tools.")
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
     registry.close()
     if failing_states:
@@ -104,7 +104,7 @@ def report(
     if by not in (None, PEOPLE, MODELS):
         raise CommandError(f"calls are by {PEOPLE} or by {MODELS}, not by {by!r}")
     scope = ToolCallFilter(project=project, tool=tool, by=by, since=since.replace(tzinfo=UTC) if since else None)
-    quality = compute_tool_report(services(), scope)
+    quality = compute_tool_report(current_services(), scope)
     emit(tool_report_to_json(quality, scope), "\n".join(_format_report(quality)), as_json=as_json)
 
 

@@ -13,7 +13,7 @@ import typer
 
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.progress import print_count, print_progress
-from app.services import services
+from app.services import current_services
 from db.database import RowNotFound, StoreError
 from db.libraries import DemonstrationFilter
 from db.merge import MergeOutcome, merge_trace
@@ -51,16 +51,16 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the actions of traces again in the current world, and list the observations that differ."""
-    parts = services()
+    services = current_services()
     ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
-        parts, library, DemonstrationFilter(project=project)
+        services, library, DemonstrationFilter(project=project)
     )
     if not ids:
         raise CommandError("there is no approved trace to run again; approve some on the Review page")
     with fail_on_interrupt("The replay was stopped; the previous report is still stored."):
-        report = compute_drift(parts, ids, partial(print_count, units="traces"))
+        report = compute_drift(services, ids, partial(print_count, units="traces"))
     if not traces and project is None:
-        save_drift(parts, library, report)
+        save_drift(services, library, report)
     emit(report, "\n".join(_format_report(report)), as_json=as_json)
     if strict and report["broken"]:
         raise CommandError(
@@ -119,7 +119,7 @@ def import_file(
 ) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
     try:
-        with services().database.begin() as session:
+        with current_services().database.begin() as session:
             report = import_traces(partial(merge_trace, session), file, format_name)
     except (FormatError, StoreError) as error:
         raise CommandError(f"{error}; no trace was imported") from error
@@ -198,11 +198,11 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
         write = find_writer(format_name)
     except FormatError as error:
         raise CommandError(str(error)) from error
-    parts = services()
-    with parts.database.read() as session, open_atomically(file, force=force) as stream:
+    services = current_services()
+    with services.database.read() as session, open_atomically(file, force=force) as stream:
         _check_project(session, project)
         records = iterate_traces(session, status=_parse_status(status), project=project)
-        losses = write(build_export(parts.tool_registry(), session, records), stream)
+        losses = write(build_export(services.tool_registry(), session, records), stream)
     emit_losses(losses, file, as_json=as_json)
 
 
@@ -226,7 +226,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List traces, the latest first."""
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         _check_project(session, project)
         rows = list_trace_summaries(session, status=_parse_status(status), project=project, limit=limit)
     lines = [
@@ -245,7 +245,7 @@ def show(
 ) -> None:
     """Show one trace from the question to the answer."""
     trace_id = _parse_trace_id(trace)
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         record = load_trace(session, trace_id)
     value = {
         "project": record.project.name,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from app.cli.output import emit
-from app.services import services
+from app.services import current_services
 from db import users
 
 app = typer.Typer(no_args_is_help=True, help="List people and change their roles.")
@@ -21,7 +21,7 @@ RolesArgument = Annotated[
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """List every person with their roles."""
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         people = users.list_users(session)
     lines = [f"{person.name}  {', '.join(person.roles) or NO_ROLE}" for person in people]
     text = "\n".join(lines) or "nobody yet; a person is stored at their first act, and the first one gets all roles"
@@ -31,7 +31,7 @@ def list_(*, as_json: AsJson = False) -> None:
 @app.command()
 def add(name: NameArgument, *, as_json: AsJson = False) -> None:
     """Store a person before their first act; the first person gets all roles, others are annotators."""
-    with services().database.begin() as session:
+    with current_services().database.begin() as session:
         person = users.register_user(session, name)
     emit({"name": person.name, "roles": person.roles}, f"{name}: {', '.join(person.roles)}", as_json=as_json)
 
@@ -39,6 +39,6 @@ def add(name: NameArgument, *, as_json: AsJson = False) -> None:
 @app.command()
 def role(name: NameArgument, roles: RolesArgument, *, as_json: AsJson = False) -> None:
     """Replace the roles of a person."""
-    with services().database.begin() as session:
+    with current_services().database.begin() as session:
         person = users.set_roles(session, name, [] if roles == [NO_ROLE] else roles)
     emit({"name": name, "roles": person.roles}, f"{name}: {', '.join(person.roles) or NO_ROLE}", as_json=as_json)

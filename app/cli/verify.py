@@ -35,7 +35,7 @@ from app.cli.options import (
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
-from app.services import services
+from app.services import current_services
 from db import runs, verifications
 from db.leases import LEASE_SECONDS
 from db.models import Run
@@ -135,38 +135,38 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     With --again the approved repairs of a verification's failures are frozen as the next version of the library, and
     the failures are asked again with it.
     """
-    parts = services()
+    services = current_services()
     if list_all:
-        _list_verifications(parts, project, as_json=as_json)
+        _list_verifications(services, project, as_json=as_json)
         return
     if pause is not None or resume is not None:
         _change_concurrency(
-            parts, _parse_run_id(str(pause or resume)), is_paused=pause is not None, concurrency=at_once
+            services, _parse_run_id(str(pause or resume)), is_paused=pause is not None, concurrency=at_once
         )
         return
     if again is not None:
-        run = _start_repairs(parts, _parse_run_id(again), freeze_as)
+        run = _start_repairs(services, _parse_run_id(again), freeze_as)
     elif go_on is not None:
-        run = _load_run(parts, _parse_run_id(go_on))
+        run = _load_run(services, _parse_run_id(go_on))
     elif (project is None) == (world is None):
         raise typer.BadParameter(
             "name a project with --project or a world with --world, or a verification with --again"
         )
     else:
-        chosen = add_world_project(parts, str(world)).name if project is None else project
+        chosen = add_world_project(services, str(world)).name if project is None else project
         uses_model = parse_skill_source(skills) is None
-        config = parse_run_config(parts, reasoner, library, k, mode, option, profile, uses_model=uses_model)
+        config = parse_run_config(services, reasoner, library, k, mode, option, profile, uses_model=uses_model)
         config = replace(config, skills=skills)
         limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-        run = start_verification(parts, VerificationPlan(chosen, config, limit, limits, repetitions))
+        run = start_verification(services, VerificationPlan(chosen, config, limit, limits, repetitions))
     concurrency = at_once if workers else at_once or DEFAULT_CONCURRENCY
     totals = TotalLimits(most_money, most_tokens, most_seconds)
     options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=priority)
     if workers and detach:
-        share_verification(parts, run.id, options)
+        share_verification(services, run.id, options)
         emit({"id": str(run.id)}, f"workers ask the questions of verification {run.id}", as_json=as_json)
         return
-    _execute(parts, run, options, with_workers=workers, as_json=as_json)
+    _execute(services, run, options, with_workers=workers, as_json=as_json)
 
 
 def worker(
@@ -190,7 +190,7 @@ def worker(
     worlds and model profiles. A stopped worker sends no further request, and stores the replies to those under way.
     """
     stop = Event()
-    process = Worker(services(), WorkerOptions(at_once, lease, print_progress))
+    process = Worker(current_services(), WorkerOptions(at_once, lease, print_progress))
     former = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     print_progress(f"worker {current_worker_id()} works on up to {at_once:,} questions at a time")
     try:
@@ -202,12 +202,12 @@ def worker(
     emit(report, f"the worker was stopped after {process.finished_count:,} questions", as_json=as_json)
 
 
-def _change_concurrency(parts: Services, run_id: UUID, *, is_paused: bool, concurrency: int | None) -> None:
+def _change_concurrency(services: Services, run_id: UUID, *, is_paused: bool, concurrency: int | None) -> None:
     """Pause the verification, or have it work on so many questions at the same time; None leaves their number."""
-    run = _load_run(parts, run_id)
+    run = _load_run(services, run_id)
     if run.finished_at is not None:
         raise CommandError("this verification is finished; there is nothing to pause or to resume")
-    with parts.database.begin() as session:
+    with services.database.begin() as session:
         runs.pause_run(session, run.id, is_paused=is_paused)
         if concurrency is not None:
             runs.set_concurrency(session, run.id, concurrency)
@@ -216,27 +216,27 @@ def _change_concurrency(parts: Services, run_id: UUID, *, is_paused: bool, concu
     print_progress(f"verification {run.id}: {change}")
 
 
-def _execute(parts: Services, run: Run, options: ExecutionOptions, *, with_workers: bool, as_json: bool) -> None:
+def _execute(services: Services, run: Run, options: ExecutionOptions, *, with_workers: bool, as_json: bool) -> None:
     """Ask the questions that are left, here or by workers, and print the report."""
-    count = load_figures(parts.database, run.id)["questions"]
+    count = load_figures(services.database, run.id)["questions"]
     print_progress(f"verification {run.id} over {count:,} questions with {run.model or 'no model'}")
     print_progress(describe_power(count // TraceConfiguration.from_json(run.configuration).repetitions))
     with fail_on_interrupt("the verification was stopped; the same command continues it"):
         if with_workers:
-            share_verification(parts, run.id, options)
-            follow_workers(parts, run.id, options, _print_progress)
+            share_verification(services, run.id, options)
+            follow_workers(services, run.id, options, _print_progress)
         else:
-            run_verification(parts, run.id, options, Event(), _print_progress)
-    report = load_verification_report(parts.database, run) | {"before": _previous_report(parts, run)}
-    emit(report, "\n".join(_format_report(parts, report)), as_json=as_json)
+            run_verification(services, run.id, options, Event(), _print_progress)
+    report = load_verification_report(services.database, run) | {"before": _previous_report(services, run)}
+    emit(report, "\n".join(_format_report(services, report)), as_json=as_json)
 
 
-def _previous_report(parts: Services, run: Run) -> VerificationReport | None:
+def _previous_report(services: Services, run: Run) -> VerificationReport | None:
     """The scores of the same questions in the previous verification; None for a first verification."""
     previous_id = run.configuration.get("again_of")
     if previous_id is None:
         return None
-    return load_figures(parts.database, UUID(previous_id), asked_in=run.id)
+    return load_figures(services.database, UUID(previous_id), asked_in=run.id)
 
 
 def _print_progress(done: int, total: int) -> None:
@@ -250,30 +250,30 @@ def _parse_run_id(text: str) -> UUID:
         raise CommandError(f"{text!r} is not the id of a verification; `showhow verify --list` lists them") from error
 
 
-def _load_run(parts: Services, run_id: UUID) -> Run:
-    with parts.database.read() as session:
+def _load_run(services: Services, run_id: UUID) -> Run:
+    with services.database.read() as session:
         return verifications.find_verification(session, run_id)
 
 
-def _start_repairs(parts: Services, run_id: UUID, name: str | None) -> Run:
-    run = _load_run(parts, run_id)
+def _start_repairs(services: Services, run_id: UUID, name: str | None) -> Run:
+    run = _load_run(services, run_id)
     try:
-        return start_repair_verification(parts, run, lambda: freeze_repairs(parts, run, getpass.getuser(), name))
+        return start_repair_verification(services, run, lambda: freeze_repairs(services, run, getpass.getuser(), name))
     except LeakageError as error:
         raise CommandError(str(error)) from error
 
 
-def _list_verifications(parts: Services, project: str | None, *, as_json: bool) -> None:
-    with parts.database.read() as session:
+def _list_verifications(services: Services, project: str | None, *, as_json: bool) -> None:
+    with services.database.read() as session:
         stored = None if project is None else find_project(session, project)
         if stored is None:
             raise CommandError("name an existing project with --project to list its verifications")
         stored_runs = verifications.list_verifications(session, stored.id)
-    reports = [load_verification_report(parts.database, run) for run in stored_runs]
+    reports = [load_verification_report(services.database, run) for run in stored_runs]
     emit(reports, "\n".join(map(_format_verification, reports)) or "no verification yet", as_json=as_json)
 
 
-def _format_report(parts: Services, report: VerificationReport) -> Iterator[str]:
+def _format_report(services: Services, report: VerificationReport) -> Iterator[str]:
     yield from (f"{_format_scores(scores)}  {kind or 'no kind'}" for kind, scores in report["by_kind"].items())
     if report["before"] is not None:
         yield f"{_format_scores(report['before'])}  all, before"
@@ -287,7 +287,9 @@ def _format_report(parts: Services, report: VerificationReport) -> Iterator[str]
         yield f"{report['left']:,} questions are left; the same command continues with them"
     if report["unavailable"]:
         yield f"{report['unavailable']:,} questions met an unavailable source; they are not in the annotators' queue"
-    failures = [failure for failure in list_failures(parts, _load_run(parts, UUID(report["id"]))) if failure.is_open]
+    failures = [
+        failure for failure in list_failures(services, _load_run(services, UUID(report["id"]))) if failure.is_open
+    ]
     if failures:
         yield f"{len(failures):,} failures are in the annotators' queue; first: {failures[0].outcome.question}"
 

@@ -15,7 +15,7 @@ from app.cli import world_questions
 from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import make_stage_printer, print_progress
-from app.services import services
+from app.services import current_services
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
 from worlds.build import WorldContents, build_world
@@ -46,7 +46,7 @@ app.command()(world_questions.traces)
 @app.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """List the worlds of this machine."""
-    worlds = list_worlds(services().settings.worlds_folder)
+    worlds = list_worlds(current_services().settings.worlds_folder)
     lines = [f"{world['name']}: {_format_size(world)} ({world['kind']})" for world in worlds]
     emit(worlds, "\n".join(lines) or "no worlds yet", as_json=as_json)
 
@@ -60,7 +60,7 @@ def _format_size(metadata: dict[str, Any]) -> str:
 @app.command()
 def info(name: str, *, as_json: AsJson = False) -> None:
     """Show the metadata of a world: kind, sizes, seed, licence, content hash."""
-    metadata = read_world_metadata(services().settings.worlds_folder, name)
+    metadata = read_world_metadata(current_services().settings.worlds_folder, name)
     emit(metadata, "\n".join(f"{key}: {value}" for key, value in metadata.items()), as_json=as_json)
 
 
@@ -77,7 +77,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     as_json: AsJson = False,
 ) -> None:
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
-    folder = services().settings.worlds_folder
+    folder = current_services().settings.worlds_folder
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
     conditions = dict(_parse_condition(text) for text in where or [])
@@ -121,8 +121,8 @@ def search(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Print the most relevant articles for a name or a question."""
-    parts = apply_record_options(services(), as_of, offline=offline)
-    hits = _text_source(parts, name).search(query, k)
+    services = apply_record_options(current_services(), as_of, offline=offline)
+    hits = _text_source(services, name).search(query, k)
     emit(
         [asdict(hit) for hit in hits],
         "\n".join(f"{h.title}: {h.snippet}" for h in hits) or "nothing found",
@@ -135,8 +135,8 @@ def article(
     name: str, title: str, as_of: AsOfOption = None, *, offline: OfflineOption = False, as_json: AsJson = False
 ) -> None:
     """Print an article by its title."""
-    parts = apply_record_options(services(), as_of, offline=offline)
-    record = _text_source(parts, name).article(title)
+    services = apply_record_options(current_services(), as_of, offline=offline)
+    record = _text_source(services, name).article(title)
     text = "\n".join([f"{record.title} ({record.entity or 'no entity'})", *record.sentences])
     emit(asdict(record), text, as_json=as_json)
 
@@ -146,8 +146,8 @@ def query(
     name: str, sparql: str, as_of: AsOfOption = None, *, offline: OfflineOption = False, as_json: AsJson = False
 ) -> None:
     """Print the result of a SELECT or ASK query."""
-    parts = apply_record_options(services(), as_of, offline=offline)
-    source = parts.open_world(name).graph
+    services = apply_record_options(current_services(), as_of, offline=offline)
+    source = services.open_world(name).graph
     if source is None:
         raise CommandError(f"the world {name} has no graph")
     table = source.query(sparql)
@@ -158,8 +158,8 @@ def query(
     emit(asdict(table), "\n".join(rows) + ("\n(more rows exist)" if table.truncated else ""), as_json=as_json)
 
 
-def _text_source(parts: Services, name: str) -> TextSource:
-    source = parts.open_world(name).text
+def _text_source(services: Services, name: str) -> TextSource:
+    source = services.open_world(name).text
     if source is None:
         raise CommandError(f"the world {name} has no articles")
     return source
@@ -229,7 +229,7 @@ def _generate(name: str, options: GenerationOptions, processes: int | None, *, r
     # Loaded only by this verb, since its libraries are large.
     from fiction.generator.build import generate_world  # noqa: PLC0415
 
-    folder, progress = services().settings.worlds_folder, make_stage_printer()
+    folder, progress = current_services().settings.worlds_folder, make_stage_printer()
     with fail_on_interrupt(f"The generation was stopped; the world {name} was not made."):
         metadata = generate_world(folder, name, options, progress=progress, replace=replace, processes=processes)
     _print_shortfalls(metadata["shortfalls"])
@@ -279,7 +279,7 @@ def verify(name: str, *, as_json: AsJson = False) -> None:
     # Loaded only by this verb, since its libraries are large.
     from fiction.verification.verify import verify_world  # noqa: PLC0415
 
-    result = verify_world(services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
+    result = verify_world(current_services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
     counts = ", ".join(f"{check.checked:,} {check.name}" for check in result.checks if check.checked)
     if not result.different:
         emit(result.to_row(), f"{name}: {counts}: all equal{_format_undecided(result.undecided)}", as_json=as_json)
@@ -308,7 +308,7 @@ def export(
 
     if form != INSTANCE_FORMAT:
         raise CommandError(f"there is no export format {form!r} for worlds; use {INSTANCE_FORMAT}")
-    result = export_instance(services().settings.worlds_folder, name, to)
+    result = export_instance(current_services().settings.worlds_folder, name, to)
     left_out = f"; {result.left_out:,} left out, since its grammar cannot express them" if result.left_out else ""
     rename = "" if to.name == result.split else f"; its evaluator expects the folder to be named {result.split}"
     text = f"{to}: {result.people:,} people and articles, {result.questions:,} questions{left_out}{rename}"
@@ -340,7 +340,7 @@ def add(  # noqa: PLR0913 - every option of the verb is one parameter
     from worlds.live.description import parse_live_config  # noqa: PLC0415
     from worlds.live.world import add_live_world  # noqa: PLC0415
 
-    settings = services().settings
+    settings = current_services().settings
     text, origin = (read_preset(preset), preset) if file is None else (_read_description(file), str(file))
     sent = sent_variables(parse_live_config(text, origin))
     _require_consent(world_folder(settings.worlds_folder, name), sent, yes=yes)
@@ -388,8 +388,8 @@ def check_world(  # noqa: PLR0913 - every option of the verb is one parameter
     as_json: AsJson = False,
 ) -> None:
     """Call every function of every source once; exit status 1 if one fails."""
-    parts = apply_record_options(services(), as_of, offline=offline)
-    world = parts.open_world(name)
+    services = apply_record_options(current_services(), as_of, offline=offline)
+    world = services.open_world(name)
     probe = SearchProbe(question or label, label or question) if question or label else choose_probe(world)
     checks = []
     for check in check_sources(world, probe):

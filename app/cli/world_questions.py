@@ -9,7 +9,7 @@ import typer
 
 from app.cli.output import CommandError, emit, open_atomically
 from app.progress import print_progress
-from app.services import services
+from app.services import current_services
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary
 from runs.services import Services
 from worlds.folder import world_folder
@@ -33,7 +33,7 @@ def around(
     as_json: AsJson = False,
 ) -> None:
     """Print the relations of an entity in the graph, with some values of each."""
-    neighbourhood = load_neighbourhood(_graph_source(services(), name), entity, most)
+    neighbourhood = load_neighbourhood(_graph_source(current_services(), name), entity, most)
     centre = neighbourhood.centre
     lines = [f"{centre.label} ({centre.id})", *map(_format_branch, neighbourhood.branches)]
     emit(asdict(neighbourhood), "\n".join(lines), as_json=as_json)
@@ -54,10 +54,10 @@ def show_family(
     from fiction.generator.world_files import UNIVERSE_FILE  # noqa: PLC0415
     from fiction.universe.universe import Universe  # noqa: PLC0415
 
-    parts = services()
-    file = _checked_folder(parts, name) / UNIVERSE_FILE
+    services = current_services()
+    file = _checked_folder(services, name) / UNIVERSE_FILE
     if from_graph or not file.is_file():
-        family = build_family(GraphKinshipSource(_graph_source(parts, name)), entity)
+        family = build_family(GraphKinshipSource(_graph_source(services, name)), entity)
     else:
         family = build_universe_family(Universe.load(file), entity)
     if family is None:
@@ -78,7 +78,7 @@ def questions(  # noqa: PLR0913, PLR0917 - every option of the verb is one param
     as_json: AsJson = False,
 ) -> None:
     """List the questions of a generated world; --json prints all their gold data."""
-    file = _open_questions(services(), name)
+    file = _open_questions(current_services(), name)
     matching = file.select(QuestionFilter(text, kind, needs, lowest, highest))[after : after + limit]
     rows: list[dict[str, Any]] = [file.load_row(summary) for summary in matching] if as_json else []
     emit(rows, "\n".join(map(_format_question, matching)) or "no questions", as_json=as_json)
@@ -91,12 +91,12 @@ def trace(name: str, question: str, *, as_json: AsJson = False) -> None:
     from evaluation.demonstration_reruns import make_world_gold_trace  # noqa: PLC0415
     from fewshot_library.formats.showhow import record_to_json  # noqa: PLC0415
 
-    parts = services()
-    file = _open_questions(parts, name)
+    services = current_services()
+    file = _open_questions(services, name)
     summary = file.find(question)
     if summary is None:
         raise CommandError(f"the world {name} has no question {question}; `showhow world questions {name}` lists them")
-    record = make_world_gold_trace(parts, name, file.load_row(summary))
+    record = make_world_gold_trace(services, name, file.load_row(summary))
     emit(record_to_json(record), "\n".join(format_trace(record)), as_json=as_json)
     if record.trace.status == "failed":
         raise CommandError(record.trace.final_thought or "there is no gold trace")
@@ -121,8 +121,8 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
     from reasoners.base import ReasonerError  # noqa: PLC0415
     from reasoners.registry import UnknownReasoner  # noqa: PLC0415
 
-    parts = services()
-    file = _open_questions(parts, name)
+    services = current_services()
+    file = _open_questions(services, name)
     if reasoner is not None:
         try:
             check_gold_skills(reasoner)
@@ -131,7 +131,7 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
     rows = map(file.load_row, file.select(QuestionFilter(kind=kind))[:limit])
     written_count, failed = 0, []
     with open_atomically(to, force=force) as stream:
-        for record in make_world_gold_traces(parts, name, rows, reasoner):
+        for record in make_world_gold_traces(services, name, rows, reasoner):
             if record.trace.status == "failed":
                 failed.append({"question": record.question.source_id, "reason": record.trace.final_thought})
                 print_progress(f"{record.question.source_id}: {record.trace.final_thought}")
@@ -147,21 +147,21 @@ def traces(  # noqa: PLR0913 - every option of the verb is one parameter
     )
 
 
-def _open_questions(parts: Services, name: str) -> QuestionFile:
-    file = _checked_folder(parts, name) / QUESTIONS_FILE
+def _open_questions(services: Services, name: str) -> QuestionFile:
+    file = _checked_folder(services, name) / QUESTIONS_FILE
     if not file.is_file():
         raise CommandError(f"the world {name} has no questions; generated worlds have some")
     return QuestionFile(file)
 
 
-def _checked_folder(parts: Services, name: str) -> Path:
+def _checked_folder(services: Services, name: str) -> Path:
     """The folder of a world; raises a WorldError if there is no such world."""
-    read_world_metadata(parts.settings.worlds_folder, name)
-    return world_folder(parts.settings.worlds_folder, name)
+    read_world_metadata(services.settings.worlds_folder, name)
+    return world_folder(services.settings.worlds_folder, name)
 
 
-def _graph_source(parts: Services, name: str) -> GraphSource:
-    source = parts.open_world(name).graph
+def _graph_source(services: Services, name: str) -> GraphSource:
+    source = services.open_world(name).graph
     if source is None:
         raise CommandError(f"the world {name} has no graph")
     return source

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.services import services
+from app.services import current_services
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
 from app.widgets.queue import show_product_header
@@ -185,7 +185,7 @@ def show_navigation() -> None:
     st.logo(STATIC_FOLDER / "logo.svg")
     apply_style_sheet()
     release_removed_widgets()
-    database = services().database
+    database = current_services().database
     person = current_user(database)
     confirmed = is_confirmed(database, person.name)
     pages = [
@@ -201,7 +201,7 @@ def show_navigation() -> None:
     page = st.navigation(pages, position="top" if confirmed else "hidden")
     st.set_page_config(page_title=f"{page.title} · Showhow" if confirmed else "Showhow")
     if confirmed:
-        announce_encoder(services().encoder)
+        announce_encoder(current_services().encoder)
         # The first page has the root as its path.
         show_product_header(database, person, shortcuts_of(page.url_path or PAGES[0].name))
         if (name := show_tour(database, person)) is not None:

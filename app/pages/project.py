@@ -17,7 +17,7 @@ from app.cli.traces import TraceImportReport, import_traces
 from app.pages.library.demonstrations import show_export
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, stored_upload
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.choices import choose_tools, pluralize
 from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
@@ -343,7 +343,7 @@ def _show_export(services: Services, project: Project) -> None:
     )
 
 
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 project = current_project(services.database)
 show_header(services, project, person)

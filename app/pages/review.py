@@ -5,7 +5,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.choices import compare_on_request
 from app.widgets.notebook import show_trace, status_label, tool_title
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
@@ -137,7 +137,7 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
         record,
         editable=False,
         forkable=False,
-        overrides={"notable": True, "folded": True, "gold": compare_on_request(process_services(), record)},
+        overrides={"notable": True, "folded": True, "gold": compare_on_request(current_services(), record)},
     )
     show_requested_note_dialog(database, record, person)
 
@@ -273,7 +273,7 @@ def load_record(database: Database, items: list[review.ReviewItem]) -> TraceReco
             return None
 
 
-database = process_services().database
+database = current_services().database
 person = current_user(database)
 project = current_project(database)
 if project is None:

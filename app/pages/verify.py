@@ -6,7 +6,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.ask.form import SELECTION_LABELS
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
 from app.widgets.page_layout import escape_html, escape_markdown, format_when
@@ -408,7 +408,7 @@ def _open_verification(run_id: UUID) -> None:
     st.query_params["verification"] = str(run_id)
 
 
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 project = current_project(services.database)
 if project is None:

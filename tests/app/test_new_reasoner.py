@@ -10,11 +10,11 @@ FORM = """
 import streamlit as st
 
 from app.pages.ask.form import seed_ask_form, show_ask_form
-from app.services import services
+from app.services import current_services
 
 
 seed_ask_form(None, has_model=False)
-request = show_ask_form(services(), {})
+request = show_ask_form(current_services(), {})
 if request is not None:
     st.session_state["request"] = request
 """
@@ -46,7 +46,7 @@ from typer.testing import CliRunner
 
 from app.cli.main import build_command_line
 from app.cli.options import build_limits, parse_run_config
-from app.services import services
+from app.services import current_services
 from runs.budget import RunLimits
 
 for verb in ("ask", "verify", "evaluate"):
@@ -55,7 +55,7 @@ for verb in ("ask", "verify", "evaluate"):
     words = " ".join(output.replace("\u2502", " ").split())
     assert "answers by a new method" in words, output
     assert "77 with tester" in words, output
-config = parse_run_config(services(), "tester", None, None, None, ["depth=9"], None)
+config = parse_run_config(current_services(), "tester", None, None, None, ["depth=9"], None)
 assert config.options == {"depth": 9}
 assert build_limits(config, RunLimits(steps=None)).steps == 77
 

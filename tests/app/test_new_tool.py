@@ -27,7 +27,7 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 from app.cli.main import build_command_line
-from app.services import services
+from app.services import current_services
 from reasoners.base import Task
 from reasoners.humaniq.options import AgentOptions
 from reasoners.humaniq.agent import find_tool_source, restrict_to_sources
@@ -48,10 +48,11 @@ assert run("tool", "countWords", "--world", "quay", "title=Ada").strip() == "4"
 assert run("tool", "countWords", "--world", "quay", "title=Ada", "least=5").strip() == "2"
 run("project", "tools", "P", "--set", "countWords,read")
 
-world = services().open_world("quay")
-offered = services().tool_registry().offered_tools(world, ["countWords", "read"])
+services = current_services()
+world = services.open_world("quay")
+offered = services.tool_registry().offered_tools(world, ["countWords", "read"])
 assert [tool.title for tool in offered] == ["Count", "Read"]
-task = Task("Who?", services().tool_context("quay"), services().tool_registry().offered_tools(world, []))
+task = Task("Who?", services.tool_context("quay"), services.tool_registry().offered_tools(world, []))
 assert "countWords" in [tool.name for tool in restrict_to_sources(task, "text").tools]
 assert find_tool_source("countWords") == "text"
 prompt = PromptBuilder(ReActFormat(), task, AgentOptions()).build_messages([], task.tools)
@@ -59,13 +60,13 @@ assert "countWords" in str(prompt)
 
 
 def show_choice():
-    from app.services import services
+    from app.services import current_services
     from app.widgets.choices import choose_tools
     from db.projects import find_project
 
-    with services().database.read() as session:
+    with current_services().database.read() as session:
         project = find_project(session, "P")
-    choose_tools(services(), project)
+    choose_tools(current_services(), project)
 
 
 page = AppTest.from_function(show_choice, default_timeout=60).run()

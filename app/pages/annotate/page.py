@@ -18,7 +18,7 @@ from app.pages.annotate.composer import (
     typed_field_classes,
 )
 from app.pages.annotate.recorder import AnnotationRecorder, choose_tool
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
 from app.widgets.notebook import show_trace
@@ -355,7 +355,7 @@ def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
         st.rerun()
 
 
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 opened = current_trace(services, person)
 show_queue_header(services.database, person, opened)

@@ -8,7 +8,7 @@ import streamlit as st
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
 from app.widgets.selection import render_pick_reasons
@@ -313,7 +313,7 @@ def load_record(database: Database) -> TraceRecord | None:
     return record
 
 
-services = process_services()
+services = current_services()
 database = services.database
 person = current_user(database)
 record = load_record(database)

@@ -8,7 +8,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.page_layout import escape_markdown
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
@@ -433,4 +433,4 @@ def show_page(services: Services) -> None:
     show_comparison(services, project, runs)
 
 
-show_page(process_services())
+show_page(current_services())

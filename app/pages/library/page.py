@@ -8,7 +8,7 @@ from app.pages.library.demonstrations import show_demonstration_filters, show_de
 from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence
 from app.widgets.person import current_user
@@ -146,7 +146,7 @@ def show_library(library: SelectedLibrary) -> None:
             show_demonstrations(library)
 
 
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 show_header(services, person)
 left, right = st.columns([1, 3.8], gap="medium")

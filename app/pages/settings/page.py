@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from app.pages.settings.installation import show_installation, show_person
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.page_layout import choose_view, escape_markdown
 from app.widgets.person import current_user
 from app.widgets.table import TableCell, show_table
@@ -266,7 +266,7 @@ def read_form() -> tuple[ModelProfile, dict[str, str]]:
         values["extra_body"] = {}
     model, name = (st.session_state[_PREFIX + field].strip() for field in ("model", "name"))
     profile = ModelProfile(model, name=name, **values)
-    return profile, find_problems(profile, tuple(process_services().secrets)) | problems
+    return profile, find_problems(profile, tuple(current_services().secrets)) | problems
 
 
 def _show_buttons(services: Services, person: User, profile: ModelProfile, problems: Mapping[str, str]) -> None:
@@ -393,7 +393,7 @@ def show_models(services: Services, person: User) -> None:
 
 
 VIEWS = {"models": "Language models", "you": "You", "installation": "Installation"}
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 show_header()
 view = choose_view("Settings", VIEWS)

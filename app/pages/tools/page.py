@@ -8,7 +8,7 @@ from json import dumps
 
 import streamlit as st
 
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.choices import choose_tools
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
@@ -263,7 +263,7 @@ def show_offered_tools(services: Services) -> None:
     choose_tools(services, project)
 
 
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 show_header()
 if choose_view("Tools", VIEWS) == "offered":

@@ -6,7 +6,7 @@ from app.pages.worlds.create_world import show_generate_dialog, show_import_dial
 from app.pages.worlds.explorer import show_console, show_world_explorer
 from app.pages.worlds.questions import show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
-from app.services import services as process_services
+from app.services import current_services
 from app.widgets.job_panel import show_world_jobs
 from app.widgets.page_layout import choose_view, format_sentence
 from app.widgets.person import current_user
@@ -51,7 +51,7 @@ def show_view(world: SelectedWorld, person: User) -> None:
             show_world_overview(world)
 
 
-services = process_services()
+services = current_services()
 person = current_user(services.database)
 show_header(services, person)
 show_world_jobs(for_administrator="admin" in person.roles)

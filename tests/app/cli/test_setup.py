@@ -24,8 +24,8 @@ SHOWHOW = Path(sys.executable).with_name("showhow")
 LOADED = """
 import sys
 from app.cli.setup import prepare
-from app.services import services
-prepare(services())
+from app.services import current_services
+prepare(current_services())
 heavy = [name for name in ("faker", "fiction.generator.build", "benchmarks", "torch") if name in sys.modules]
 sys.stdout.write(str(heavy))
 """
