@@ -195,6 +195,7 @@ def test_a_comparison_with_an_item_that_has_no_value_has_no_answer(
     [
         ("Who fathered Ada Reed?", "Q1", "Bram Reed"),
         ("Whom did Bram Reed father?", "Q2", "Ada Reed|Eli Reed"),
+        ("Who lives in Gullhaven?", "Q21", "Ada Reed"),
         ("Who is Bram Reed the father of?", "Q2", "Ada Reed|Eli Reed"),
         ("When was the man who fathered Ada Reed born?", "Q1", "1920-01-01T00:00:00Z"),
         ("Could you tell me the place where Ada Reed was born?", "Q1", "Saltmouth"),

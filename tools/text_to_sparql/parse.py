@@ -19,6 +19,7 @@ from worlds.lexicon.english import (
 )
 
 _UNNAMED_AGENTS = GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
+_BEFORE_VALUES = PREPOSITIONS - {"by", "of"}
 _OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
@@ -345,11 +346,11 @@ def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
 
 
 def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether a relation may be meant backwards: not what "who" does, nor where an entity "has" it, unless it has a
-    value beside it.
+    """Whether a relation may be meant backwards: not what "who" does, unless a preposition leads to the value ("who
+    lives in E"), nor where an entity "has" it, unless it has a value beside it.
     """
     if scan.words_between(mention.start - 1, mention.start) == ["who"]:
-        return False
+        return any(word in _BEFORE_VALUES for word in scan.words_between(mention.end - 1, mention.end + 1))
     if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
         return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
