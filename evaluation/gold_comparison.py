@@ -19,7 +19,7 @@ from evaluation.datasets.record import parse_question
 from evaluation.demonstration_reruns import open_gold_world
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
-from evaluation.reader import ReaderResponder
+from evaluation.reader_responder import ReaderResponder
 from evaluation.skill_sources import GoldSkillSource
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from reasoners.answers.normalization import answers_equal

@@ -44,10 +44,10 @@ from llm.structured_output import ReplyText
 from llm.types import ChatReply, OutgoingRequest
 from llm.usage import Usage
 from reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
+from runs.branch_workers import RunStopped
 from runs.process import hold_run_lock
 from runs.recorders import to_chat_reply, to_failure, to_model_reply, to_model_request
 from runs.services import Services
-from runs.workers import RunStopped
 
 MIN_LABELS = 100
 """Labels of people below which a judge's measures are too uncertain to correct a share by."""

@@ -31,8 +31,8 @@ from llm.errors import (
 )
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
+from runs.branch_workers import RequestNotSent, RunStopped
 from runs.budget import MAX_CONCURRENT_QUESTIONS
-from runs.workers import RequestNotSent, RunStopped
 
 PERMANENT_ERRORS = (ChatUnavailable, ChatAuthenticationError, ChatQuotaExceeded, ChatModelNotFound)
 """Errors that every question would meet."""

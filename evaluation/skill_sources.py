@@ -33,7 +33,7 @@ from db.traces import load_trace
 from evaluation.demonstration_reruns import open_gold_world
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
-from evaluation.reader import ReaderResponder, say_unknown
+from evaluation.reader_responder import ReaderResponder, say_unknown
 from reasoners.atomr.plan import PlanArgument, PlanReply
 from reasoners.base import ReasonerError
 from reasoners.baselines.graph_skills import FactScores, RelationScores

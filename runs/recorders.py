@@ -36,8 +36,8 @@ from llm.usage import Usage
 from reasoners.base import Action, to_step_result
 from reasoners.skills.skill import SkillCall, SkillResult, read_skill_step
 from reasoners.skills.values import renumber_passages
+from runs.branch_workers import RequestNotSent
 from runs.budget import CallCounts, sum_step_usage
-from runs.workers import RequestNotSent
 from tools.tool import Observation, ToolResult
 from worlds.source import ErrorKind
 from worlds.text_normalization import make_storable

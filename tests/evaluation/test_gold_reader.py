@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evaluation.gold_reasoning import GoldReasoning
-from evaluation.reader import ReaderResponder
+from evaluation.reader_responder import ReaderResponder
 from evaluation.scoring import score_outcome
 from evaluation.skill_sources import parse_skill_source
 from reasoners.retrieval import RetrievalQuery, generalize_query

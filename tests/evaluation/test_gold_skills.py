@@ -17,7 +17,7 @@ from evaluation.datasets import read_questions
 from evaluation.gold_reasoning import GoldOperation, GoldReasoning, UnknownOperation
 from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import GoldWorld
-from evaluation.reader import say_unknown
+from evaluation.reader_responder import say_unknown
 from evaluation.scoring import sample_questions, score_outcome
 from evaluation.skill_sources import (
     Fault,
