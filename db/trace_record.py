@@ -7,9 +7,9 @@ from types import NoneType
 from typing import Any
 from uuid import UUID
 
+from db.answer_formats import AnswerFormat
 from db.database import Conflict
 from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Run, Step, Trace
-from db.projects import AnswerFormat
 from db.trace_configuration import TraceConfiguration
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")

@@ -16,12 +16,13 @@ from typing import Any, BinaryIO
 from uuid import UUID, uuid5
 
 from db import attempts, comparisons, runs
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.attempts import MetricScore
 from db.comparisons import IMPORTED_RUN_NAME, ScoredAttempt
 from db.database import Conflict, Database, RowNotFound
 from db.merge import merge_trace
 from db.models import UNFINISHED_ENDINGS, Attempt, Project, Question, Run
-from db.projects import AnswerFormat, AnswerKind, find_matching_question, find_project
+from db.projects import find_matching_question, find_project
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.trace_record import TraceRecord
 from db.traces import load_trace

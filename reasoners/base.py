@@ -30,8 +30,9 @@ from math import floor, inf
 from typing import Any, Protocol
 from uuid import UUID
 
+from db.answer_formats import AnswerFormat
 from db.models import Step
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
+from db.projects import DEFAULT_INSTRUCTION
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.trace_record import TraceRecord
 from reasoners.skills.skill import Responder, SkillCall, SkillResult

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
+from db.answer_formats import AnswerFormat
 from db.database import Conflict, RowNotFound
 from db.libraries import find_version, list_versions
 from db.models import Library, Project, Question, Run
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
+from db.projects import DEFAULT_INSTRUCTION
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.traces import load_traces
 from fewshot_library.library import SelectedDemonstrations

@@ -18,9 +18,9 @@ from threading import Event
 from typing import Any, Protocol
 from uuid import UUID
 
+from db.answer_formats import InvalidAnswer
 from db.database import StoreError
 from db.models import WAITING, Step
-from db.projects import InvalidAnswer
 from db.recording import StepResult
 from db.runs import RunOutcome
 from llm.errors import ChatError

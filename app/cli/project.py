@@ -10,9 +10,10 @@ from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import current_services
 from db import projects
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import Conflict
 from db.models import Project
-from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind
+from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
 from db.types import load_json
 from evaluation.value_format import format_count
 from tools.registry import ToolRegistry

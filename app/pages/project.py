@@ -24,10 +24,11 @@ from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
 from db import projects, queue
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
 from db.merge import MergePreview, merge_trace
 from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
+from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_traces, iterate_traces
 from db.types import load_json

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
+from db.answer_formats import AnswerKind, InvalidAnswer
 from db.models import Step
-from db.projects import AnswerKind, InvalidAnswer
 from db.recording import TraceAnswers, apply_result, build_step
 from llm.client import ChatClient
 from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted

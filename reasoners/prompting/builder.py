@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Step
-from db.projects import AnswerFormat, AnswerKind
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.types import load_json

@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from db.answer_formats import AnswerFormat
 from db.models import Step
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
+from db.projects import DEFAULT_INSTRUCTION
 from fewshot_library.formats.chat import step_outcome_text
 from llm.structured_output import split_reasoning
 from llm.types import ChatReply, Message, ModelToolCall

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat
+from db.answer_formats import AnswerFormat
+from db.projects import DEFAULT_INSTRUCTION
 from db.types import dump_json
 from fewshot_library.formats.react import step_to_turn
 from fewshot_library.formats.react_text import MARKERS, ReactTranscript, ReactTurn, format_transcript, parse_transcript

@@ -12,7 +12,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from db.projects import DEFAULT_INSTRUCTION, AnswerFormat, AnswerKind
+from db.answer_formats import AnswerFormat, AnswerKind
+from db.projects import DEFAULT_INSTRUCTION
 from db.recording import TraceAnswers
 from reasoners.answers.extraction import final_or_empty, join_answers, strip_answer_markup, strip_or_none
 from tools.tool import Tool

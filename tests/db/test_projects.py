@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from db import projects, users
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import Conflict, RowNotFound
-from db.projects import MAX_OVERLAP, AnswerFormat, AnswerKind, ProjectSettings
+from db.projects import MAX_OVERLAP, ProjectSettings
 
 
 def test_a_question_is_added_once_and_positions_continue(database, sample_question):
@@ -67,61 +68,6 @@ def test_every_field_of_a_question_is_stored(database, sample_question):
         [{"question": "x"}],
         {"n": 1.5},
     )
-
-
-LIST = {"$ref": "#/$defs/list", "$defs": {"list": {"type": "array", "items": {"$ref": "#/$defs/list"}}}}
-
-
-@pytest.mark.parametrize(
-    ("schema", "text", "reason"),
-    [
-        ({"$ref": "#"}, "1", "refers to itself without end"),
-        ({"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#"}]}}}, "{}", "refers to itself"),
-        ({}, "NaN", "the number nan, which JSON cannot represent"),
-        ({}, '{"a": [-Infinity]}', "the number -inf"),
-        ({"type": "number"}, "1e999", "the number inf"),
-        (LIST, "[" * 500 + "]" * 500, "nested too deeply"),
-        ({}, "[" * 990 + "]" * 990, "nested too deeply"),
-        ({}, "[" * 100_000, "nested too deeply"),
-        ({}, "9" * 5_000, "Exceeds the limit"),
-        ({"multipleOf": 0.5}, "1" + "0" * 400, "too large"),
-        ({}, '"\\ud800"', r"U\+D800"),
-    ],
-)
-def test_an_answer_that_cannot_be_checked_or_stored_is_refused_in_a_sentence(schema, text, reason):
-    answers = projects.AnswerFormat.from_json({"kind": "json", "schema": schema})
-    with pytest.raises(ValueError, match=reason) as refusal:
-        answers.normalize(text)
-    assert isinstance(refusal.value, projects.InvalidAnswer)
-
-
-def test_an_answer_of_a_recursive_schema_is_stored():
-    assert projects.AnswerFormat.from_json({"kind": "json", "schema": LIST}).normalize("[[],\n[[ ]]]") == "[[], [[]]]"
-
-
-@pytest.mark.parametrize(
-    ("stored", "reason"),
-    [
-        ({"kind": "essay"}, "the answer kind 'essay' is none of text, json, none"),
-        ({"kind": ["json"]}, "is none of"),
-        ({"kind": "json", "schema": [1]}, "not a JSON object"),
-        ({"kind": "json", "schema": {"type": "txt"}}, "'txt' is not valid"),
-        ({"kind": "json", "schema": {"pattern": "["}}, "is not a 'regex'"),
-        ({"kind": "json", "schema": {"default": float("inf")}}, "cannot be stored"),
-        ({"kind": "json", "schema": {"$ref": "other.json"}}, "refers to another document"),
-    ],
-)
-def test_an_answer_format_of_an_unknown_kind_or_without_a_schema_is_refused(stored, reason):
-    with pytest.raises(Conflict, match=reason):
-        projects.AnswerFormat.from_json(stored)
-
-
-def test_an_answer_schema_that_is_nested_too_deeply_is_refused():
-    schema = {}
-    for _ in range(2_000):
-        schema = {"items": schema}
-    with pytest.raises(Conflict, match="the answer schema is nested too deeply; flatten it"):
-        projects.AnswerFormat.from_json({"kind": "json", "schema": schema})
 
 
 def test_project_names_are_unique(database):

@@ -12,10 +12,11 @@ from uuid import UUID
 import pytest
 
 from db import attempts, comparisons
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.comparisons import IMPORTED_RUN_NAME
 from db.database import Conflict, Database, RowNotFound
 from db.models import Run
-from db.projects import AnswerFormat, AnswerKind, create_project
+from db.projects import create_project
 from db.schema import upgrade
 from db.traces import load_trace
 from evaluation.comparison import compare_runs

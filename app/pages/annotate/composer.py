@@ -11,8 +11,8 @@ from typing import Any
 import streamlit as st
 
 from app.widgets.page_layout import escape_markdown
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Draft
-from db.projects import AnswerFormat, AnswerKind
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.types import dump_json, load_json

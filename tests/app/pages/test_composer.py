@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from db.projects import AnswerFormat
+from db.answer_formats import AnswerFormat
 
 # Drawn as the Annotate page draws it, over the answer format that the test puts into the session.
 SCRIPT = """

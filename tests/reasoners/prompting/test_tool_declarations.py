@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from db.projects import AnswerFormat
+from db.answer_formats import AnswerFormat
 from db.recording import TraceAnswers
 from reasoners.prompting.builder import build_example
 from reasoners.prompting.tool_declarations import (

@@ -1,0 +1,60 @@
+"""Formats of answers: schemas and answers that cannot be checked or stored are refused."""
+
+import pytest
+
+from db.answer_formats import AnswerFormat, InvalidAnswer
+from db.database import Conflict
+
+LIST = {"$ref": "#/$defs/list", "$defs": {"list": {"type": "array", "items": {"$ref": "#/$defs/list"}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "reason"),
+    [
+        ({"$ref": "#"}, "1", "refers to itself without end"),
+        ({"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#"}]}}}, "{}", "refers to itself"),
+        ({}, "NaN", "the number nan, which JSON cannot represent"),
+        ({}, '{"a": [-Infinity]}', "the number -inf"),
+        ({"type": "number"}, "1e999", "the number inf"),
+        (LIST, "[" * 500 + "]" * 500, "nested too deeply"),
+        ({}, "[" * 990 + "]" * 990, "nested too deeply"),
+        ({}, "[" * 100_000, "nested too deeply"),
+        ({}, "9" * 5_000, "Exceeds the limit"),
+        ({"multipleOf": 0.5}, "1" + "0" * 400, "too large"),
+        ({}, '"\\ud800"', r"U\+D800"),
+    ],
+)
+def test_an_answer_that_cannot_be_checked_or_stored_is_refused_in_a_sentence(schema, text, reason):
+    answers = AnswerFormat.from_json({"kind": "json", "schema": schema})
+    with pytest.raises(ValueError, match=reason) as refusal:
+        answers.normalize(text)
+    assert isinstance(refusal.value, InvalidAnswer)
+
+
+def test_an_answer_of_a_recursive_schema_is_stored():
+    assert AnswerFormat.from_json({"kind": "json", "schema": LIST}).normalize("[[],\n[[ ]]]") == "[[], [[]]]"
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        ({"kind": "essay"}, "the answer kind 'essay' is none of text, json, none"),
+        ({"kind": ["json"]}, "is none of"),
+        ({"kind": "json", "schema": [1]}, "not a JSON object"),
+        ({"kind": "json", "schema": {"type": "txt"}}, "'txt' is not valid"),
+        ({"kind": "json", "schema": {"pattern": "["}}, "is not a 'regex'"),
+        ({"kind": "json", "schema": {"default": float("inf")}}, "cannot be stored"),
+        ({"kind": "json", "schema": {"$ref": "other.json"}}, "refers to another document"),
+    ],
+)
+def test_an_answer_format_of_an_unknown_kind_or_without_a_schema_is_refused(stored, reason):
+    with pytest.raises(Conflict, match=reason):
+        AnswerFormat.from_json(stored)
+
+
+def test_an_answer_schema_that_is_nested_too_deeply_is_refused():
+    schema = {}
+    for _ in range(2_000):
+        schema = {"items": schema}
+    with pytest.raises(Conflict, match="the answer schema is nested too deeply; flatten it"):
+        AnswerFormat.from_json({"kind": "json", "schema": schema})
