@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit
+from app.cli.world import AsOfOption, OfflineOption, apply_record_options
 from app.services import current_services
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import Tool, ToolContext

@@ -5,14 +5,14 @@ The verbs of facts and questions are in world_questions.py.
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli import world_questions
-from app.cli.offline_options import AsOfOption, OfflineOption, apply_record_options
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import make_stage_printer, print_progress
 from app.services import current_services
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
 
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Live worlds answer from their recorded answers only.")]
+AsOfOption = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="Live worlds answer as of then: 2026-11-21T14:00.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 INSTANCE_FORMAT = "phantomwiki"
 _FORMAT_HELP = "auto, jsonl, hotpotqa, 2wiki or phantomwiki; auto recognizes each."
@@ -406,3 +410,16 @@ def check_world(  # noqa: PLR0913 - every option of the verb is one parameter
 
 def _format_check(check: SourceCallCheck) -> str:
     return f"{'works' if check.works else 'FAILS'}  {check.source} {check.call}  {check.seconds:.2f} s  {check.told}"
+
+
+def apply_record_options(services: Services, as_of: str | None, *, offline: bool) -> Services:
+    """Return services whose live worlds use recorded answers; the same services if no option is set."""
+    settings = services.settings
+    if offline:
+        settings = replace(settings, offline=True)
+    if as_of:
+        try:
+            settings = replace(settings, as_of=datetime.fromisoformat(as_of).astimezone())
+        except ValueError as error:
+            raise CommandError(f"--as-of is {as_of!r}; write a time such as 2026-11-21T14:00") from error
+    return services if settings == services.settings else Services(settings, services.environ)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from db import projects, recording, review, users
+from db.answer_formats import InvalidAnswer
 from db.models import Question
 from db.recording import NewStep, TraceAnswers
 from db.traces import load_trace
@@ -122,9 +123,9 @@ def test_a_shop_is_asked_with_a_function_and_answers_in_free_text(home: Path, se
 
 def test_an_inbox_is_triaged_over_mcp_with_answers_of_a_schema(home: Path, services: Services, tmp_path: Path):
     call = ("inbox_find_messages", {"word": "down"})
-    with pytest.raises(projects.InvalidAnswer, match=r"does not fit the schema at \$\.urgency: 'soon' is not one of"):
+    with pytest.raises(InvalidAnswer, match=r"does not fit the schema at \$\.urgency: 'soon' is not one of"):
         record(services, "Inbox", "t1", call, '{"urgency": "soon", "team": "operations"}')
-    with pytest.raises(projects.InvalidAnswer, match="The answer is not JSON"):
+    with pytest.raises(InvalidAnswer, match="The answer is not JSON"):
         record(services, "Inbox", "t1", call, "high")
     record(services, "Inbox", "t1", call, '{"urgency":"high",\n"team":"operations"}')
     run(home, "library", "freeze", "inbox", "--project", "Inbox", "--json")
