@@ -120,7 +120,7 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     page.get_by_role("option", name="in review").click()
     settle(page)
     table = page.get_by_label("Questions", exact=True)
-    expect(table).to_contain_text("Triage that message.")
+    expect(table).to_contain_text('Triage that message. · mail: { "from": "x@y.example" }')
     expect(table).not_to_contain_text("Triage this message.")
     page.keyboard.press("Alt+e")
     with page.expect_download() as download:

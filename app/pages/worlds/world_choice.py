@@ -322,7 +322,7 @@ def _split_chart(spread: dict[str, dict[str, int]], columns: list[str]) -> dict[
                 "title": None,
                 "axis": {"labelOverlap": False},
             },
-            "x": {"field": "facts", "type": "quantitative", "title": "facts"},
+            "x": {"field": "facts", "type": "quantitative", "title": "facts", "axis": {"tickCount": 4}},
             "color": {
                 "field": "sources",
                 "type": "nominal",
