@@ -8,11 +8,10 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import comb, sqrt
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -61,7 +60,9 @@ def cluster_mean(values: Values, clusters: Clusters, confidence: float = 0.95) -
     if count < 2:
         raise ValueError("a standard error needs at least 2 independent values")
     error = sqrt(count / (count - 1) * float(residuals @ residuals)) / len(values)
-    margin = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * error
+    from scipy.stats import t as student_t  # noqa: PLC0415 - scipy.stats takes 0.7 s, which most verbs can do without
+
+    margin = float(student_t.ppf((1 + confidence) / 2, count - 1)) * error
     return Estimate(mean, error, Interval(mean - margin, mean + margin), count - 1)
 
 
@@ -110,7 +111,9 @@ def cluster_bootstrap(
 
 def wilson_interval(right: int, count: int, confidence: float = 0.95) -> Interval:
     """Wilson's interval of a share, which also holds near 0 and 1."""
-    result = stats.binomtest(right, count).proportion_ci(confidence, method="wilson")
+    from scipy.stats import binomtest  # noqa: PLC0415 - see cluster_mean
+
+    result = binomtest(right, count).proportion_ci(confidence, method="wilson")
     return Interval(float(result.low), float(result.high))
 
 
@@ -155,7 +158,9 @@ def compare_paired(
 
 def mcnemar_exact(gains: int, losses: int) -> float:
     """The two-sided p of McNemar's exact test: whether gains and losses could be equally likely; 1 without either."""
-    return float(stats.binomtest(gains, gains + losses).pvalue) if gains + losses else 1.0
+    from scipy.stats import binomtest  # noqa: PLC0415 - see cluster_mean
+
+    return float(binomtest(gains, gains + losses).pvalue) if gains + losses else 1.0
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:
@@ -169,7 +174,9 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
 
 def adjust_benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Benjamini and Hochberg's adjusted p values, in the order given: for exploring, by the rate of false findings."""
-    return [float(p) for p in stats.false_discovery_control(p_values)] if p_values else []
+    from scipy.stats import false_discovery_control  # noqa: PLC0415 - see cluster_mean
+
+    return [float(p) for p in false_discovery_control(p_values)] if p_values else []
 
 
 def required_questions(
@@ -193,8 +200,12 @@ def detectable_difference(
 
 
 def _effect_variance(share: float, correlation: float, power: float, confidence: float) -> float:
-    quantiles = float(stats.norm.ppf((1 + confidence) / 2) + stats.norm.ppf(power))
+    quantiles = _two_sided_quantile(confidence) + NormalDist().inv_cdf(power)
     return quantiles**2 * 2 * share * (1 - share) * (1 - correlation)
+
+
+def _two_sided_quantile(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -336,7 +347,7 @@ def correct_share(judged_right: int, judged: int, judge: JudgeQuality, confidenc
         + (1 - share) ** 2 * judge.specificity * (1 - judge.specificity) / judge.wrong_labels
     )
     error = sqrt(variance) / youden
-    margin = float(stats.norm.ppf((1 + confidence) / 2)) * error
+    margin = _two_sided_quantile(confidence) * error
     return Estimate(share, error, Interval(max(share - margin, 0.0), min(share + margin, 1.0)))
 
 
@@ -348,7 +359,7 @@ def prediction_powered_mean(judged: Sequence[float], errors: Sequence[float], co
     mean, correction = mean_with_error(judged), mean_with_error(errors)
     value = mean.value + correction.value
     error = sqrt(mean.standard_error**2 + correction.standard_error**2)
-    margin = float(stats.norm.ppf((1 + confidence) / 2)) * error
+    margin = _two_sided_quantile(confidence) * error
     return Estimate(value, error, Interval(max(value - margin, 0.0), min(value + margin, 1.0)))
 
 

@@ -53,6 +53,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Collect after each file and exclude what stays: a late collection would take seconds, and blame another test."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the prepared homes."""
     if not hasattr(config, "workerinput"):
