@@ -20,6 +20,7 @@ from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import Universe
 from reasoners.base import to_step_result
 from reasoners.provenance import collect_known_values, trace_argument_origins
+from tools.arguments import require_web
 from tools.registry import get_tool as tool_named
 from tools.tool import ToolContext
 
@@ -159,6 +160,10 @@ class GoldAttempt:
         """Call a tool without a step and return its data; None if it fails."""
         result = tool_named(tool).call(self._context, arguments).observation
         return result.data if result else None
+
+    def preview_page(self, address: str) -> list[str]:
+        """The sentences of a web page, without a step and without ranking them, which takes most of the time."""
+        return list(require_web(self._context.world, "read").fetch(address).sentences)
 
     def has_observed_value(self, value: str) -> bool:
         """Whether a title, id or label is a value of an observation."""

@@ -241,7 +241,7 @@ class WebLookup:
         question, name = queries[0], queries[-1]
         observed: ValuePairs = set()
         for query in queries:
-            selected = self._select_pages(leaf, expected - observed, query, question)
+            selected = self._select_pages(leaf, expected - observed, query)
             if not selected and query != name:
                 continue
             search = self._attempt.call_tool(f"{question} A web page may tell.", "websearch", query=query)
@@ -265,15 +265,12 @@ class WebLookup:
                 reason = _MARK_REASONS[mark["why"]]
                 self._attempt.add_finding(f"What {page['title']} ({page['date']}) says of {person} {reason}.")
 
-    def _select_pages(
-        self, leaf: ReasoningNode, expected: ValuePairs, query: str, question: str
-    ) -> list[tuple[str, str]]:
+    def _select_pages(self, leaf: ReasoningNode, expected: ValuePairs, query: str) -> list[tuple[str, str]]:
         """Select the pages among the hits that each state a further expected pair, as (title, address)."""
         search = self._attempt.preview_call("websearch", query=query)
         selected, missing = [], set(expected)
         for hit in search["pages"] if search else ():
-            page = self._attempt.preview_call("read", title=hit["address"], question=question)
-            stated = self._find_stated_pairs(leaf, missing, page["sentences"]) if page else set()
+            stated = self._find_stated_pairs(leaf, missing, self._attempt.preview_page(hit["address"]))
             if stated:
                 selected.append((hit["title"], hit["address"]))
                 missing -= stated
