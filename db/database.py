@@ -190,7 +190,13 @@ def _build_engine(url: URL, sqlite_files: SqliteFiles | None) -> Engine:
         ) from error
     _finish_interrupted_restore(sqlite_files.path)
     engine = create_engine(
-        url, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}, pool_size=10, max_overflow=30, json_serializer=dump_json
+        url,
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS},
+        pool_size=10,
+        max_overflow=30,
+        # The connection that was used last has its pages in memory; those of the others are outdated by its changes.
+        pool_use_lifo=True,
+        json_serializer=dump_json,
     )
     # SQLite would create a file that was removed, or open another one in its place.
     event.listen(engine, "do_connect", lambda *_: _refuse_changed_files(sqlite_files))

@@ -9,7 +9,18 @@ from sqlalchemy import ForeignKey, func, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
-from db.models import SPAN_SKILL, Judgement, Library, Project, Question, Step, Trace, User, join_attachments
+from db.models import (
+    SPAN_SKILL,
+    Judgement,
+    Library,
+    Project,
+    Question,
+    Step,
+    Trace,
+    User,
+    join_attachments,
+    summarize_task,
+)
 from db.projects import FULL_TEXT_COLUMNS
 from db.serialization import insert_rows
 from db.types import Base
@@ -75,6 +86,11 @@ class Demonstration(NamedTuple):
     def full_text(self) -> str:
         """The question with its attachments."""
         return join_attachments(self.question, self.attachments)
+
+    @property
+    def summary(self) -> str:
+        """The question for a list, with the beginning of its attachments."""
+        return summarize_task(self.question, self.attachments)
 
 
 class LibraryVersion(NamedTuple):

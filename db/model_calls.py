@@ -131,8 +131,8 @@ def begin_model_call(  # noqa: PLR0913 - each is a part of the row
 def complete_model_call(session: Session, call_id: UUID, reply: ModelReply) -> None:
     """Store the reply; Conflict if the call was completed or lost, and then the reply must not be used."""
     values = {"reply": reply.reply, "usage": reply.usage, "price": reply.price, "seconds": reply.seconds}
-    completed = session.execute(_COMPLETION, {"call": call_id, "answered_at": utc_now(), **values})
-    if not completed.rowcount:  # type: ignore[attr-defined]
+    completed = session.connection().execute(_COMPLETION, {"call": call_id, "answered_at": utc_now(), **values})
+    if not completed.rowcount:
         # A call that is not open raises the Conflict.
         _lock_open_call(session, call_id)
 
@@ -161,7 +161,7 @@ def mark_lost_model_calls(session: Session, trace_id: UUID) -> int:
 
 def link_model_calls(session: Session, step: Step) -> None:
     """Link the trace's calls without a step to this step, which they decided."""
-    session.execute(_LINK, {"trace": step.trace_id, "step": step.id})
+    session.connection().execute(_LINK, {"trace": step.trace_id, "step": step.id})
 
 
 def load_prompt(session: Session, call_id: UUID) -> list[dict[str, Any]]:
@@ -271,7 +271,8 @@ def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
     """Store the pieces that are not stored yet, ordered by hash, so that two writers cannot deadlock."""
     if pieces:
         rows = [{"hash": key, "content": pieces[key]} for key in sorted(pieces)]
-        session.execute(_PIECE_INSERTS[session.get_bind().dialect.name], rows)
+        connection = session.connection()
+        connection.execute(_PIECE_INSERTS[connection.dialect.name], rows)
 
 
 def _redact(text: str, secrets: Collection[str]) -> str:

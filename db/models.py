@@ -111,6 +111,11 @@ class Question(Base):
         """The text with its attachments below it, each under its name, as people and agents read it."""
         return join_attachments(self.text, self.attachments)
 
+    @property
+    def summary(self) -> str:
+        """The text for a list, with the beginning of its attachments."""
+        return summarize_task(self.text, self.attachments)
+
 
 def join_attachments(text: str, attachments: Any) -> str:
     """The text with its attachments; the text alone for anything but an object of them."""
@@ -118,6 +123,18 @@ def join_attachments(text: str, attachments: Any) -> str:
     for name, value in attachments.items() if isinstance(attachments, dict) else ():
         parts.append(f"{name}:\n{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)}")
     return "\n\n".join(parts)
+
+
+SUMMARY_CHARACTERS = 140
+"""The length of the attachments in a summary."""
+
+
+def summarize_task(text: str, attachments: Any) -> str:
+    """The text with the beginning of its attachments, which may be all that tells two tasks apart, on one line."""
+    attached = " ".join(join_attachments("", attachments).split())
+    if len(attached) > SUMMARY_CHARACTERS:
+        attached = f"{attached[:SUMMARY_CHARACTERS]} …"
+    return f"{text} · {attached}" if attached else text
 
 
 class Run(Base):

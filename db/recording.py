@@ -171,7 +171,7 @@ def begin_step(session: Session, trace_id: UUID, new: NewStep, *, seen: int, by:
 def _add_step(session: Session, trace_id: UUID, new: NewStep) -> Step:
     if new.parent is not None:
         _check_parent(session, trace_id, new.parent)
-    last_id, last_position = session.execute(_LAST_STEP, {"trace": trace_id}).one()
+    last_id, last_position = session.connection().execute(_LAST_STEP, {"trace": trace_id}).one()
     step = build_step(trace_id, (last_position or 0) + 1, replace(new, id=new.id or id_after(last_id)))
     insert_row(session, step)
     return step
@@ -198,7 +198,7 @@ def complete_run_step(session: Session, step: Step, result: StepResult, *, seen:
     if not raise_run_version(session, step.trace_id, seen):
         increment_version(lock_draft(session, step.trace_id, seen))
     values = _result_values(step, result)
-    if not session.execute(_COMPLETION, {"step": step.id, **values}).rowcount:  # type: ignore[attr-defined]
+    if not session.connection().execute(_COMPLETION, {"step": step.id, **values}).rowcount:
         _check_unfinished(session.get_one(Step, step.id, populate_existing=True))
     for name, value in values.items():
         set_committed_value(step, name, value)

@@ -37,6 +37,7 @@ class ReviewItem:
 
     trace_id: UUID
     question: str
+    """With the beginning of its attachments."""
     author: str | None
     reasoner: str
     final_answer: str | None
@@ -65,7 +66,7 @@ def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
 ) -> ReviewPage:
     """List submitted traces of people, or of runs (MODELS), with this status, the oldest submission first."""
     query = (
-        select(Trace, Question.text, User.name)
+        select(Trace, Question, User.name)
         .join(Question, Question.id == Trace.question_id)
         .outerjoin(User, User.id == Trace.author_id)
         .where(
@@ -89,7 +90,9 @@ def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
             .group_by(Step.trace_id)
         )
     }
-    items = [_review_item(trace, text, name, *counts.get(trace.id, (0, None))) for trace, text, name in page]
+    items = [
+        _review_item(trace, question.summary, name, *counts.get(trace.id, (0, None))) for trace, question, name in page
+    ]
     last = items[-1] if len(rows) > limit else None
     return ReviewPage(items, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
 
@@ -216,6 +219,7 @@ class AnswerToJudge(NamedTuple):
     attempt_id: UUID
     lease_token: int
     question: str
+    """With its attachments."""
     answer: str
     references: list[str]
     """The texts of the gold answers."""
@@ -232,9 +236,8 @@ def list_answers_to_judge(
         select(
             Attempt.id,
             Attempt.lease_token,
-            Question.text,
+            Question,
             Trace.final_answer,
-            Question.gold_answers,
             other_trace.final_answer if against is not None else null(),
         )
         .join(Trace, Trace.id == Attempt.trace_id)
@@ -251,31 +254,38 @@ def list_answers_to_judge(
             & (other.ending == "answered"),
         ).join(other_trace, other_trace.id == other.trace_id)
     return [
-        AnswerToJudge(attempt, token, question, answer or "", [gold["text"] for gold in golds], other_answer)
-        for attempt, token, question, answer, golds, other_answer in session.execute(query)
+        AnswerToJudge(
+            attempt, token, task.full_text, answer or "", [gold["text"] for gold in task.gold_answers], other_answer
+        )
+        for attempt, token, task, answer, other_answer in session.execute(query)
     ]
 
 
 def add_labels(session: Session, run_id: UUID, labels: Iterable[tuple[str, str, str, str]]) -> int:
     """Store labels (question, aspect, value, person) of a run's answers, and return how many are new.
 
-    A person's label of an answer replaces the one that they gave before. RowNotFound for a question that the run has
-    not answered.
+    A person's label of an answer replaces the one that they gave before. A question is named by its text, with its
+    attachments where several have that text; RowNotFound for one that the run has not answered, or that is not clear.
     """
     traces: dict[str, list[UUID]] = {}
-    for text, trace_id in session.execute(
-        select(Question.text, Trace.id)
+    tasks: dict[str, set[UUID]] = {}
+    for question, trace_id in session.execute(
+        select(Question, Trace.id)
         .join(Attempt, Attempt.question_id == Question.id)
         .join(Trace, Trace.id == Attempt.trace_id)
         .where(Attempt.run_id == run_id, Attempt.ending == "answered")
     ):
-        traces.setdefault(text, []).append(trace_id)
+        for text in {question.text, question.full_text}:
+            traces.setdefault(text, []).append(trace_id)
+            tasks.setdefault(text, set()).add(question.id)
     added = 0
-    for question, aspect, value, person in labels:
-        if question not in traces:
-            raise RowNotFound(f"the run has not answered {question!r}; name questions as they were asked")
+    for text, aspect, value, person in labels:
+        if text not in traces:
+            raise RowNotFound(f"the run has not answered {text!r}; name questions as they were asked")
+        if len(tasks[text]) > 1:
+            raise RowNotFound(f"{len(tasks[text])} questions say {text!r}; name them with their attachments")
         judge = register_user(session, person)
-        for trace_id in traces[question]:
+        for trace_id in traces[text]:
             stored = session.scalars(
                 select(Judgement).where(
                     Judgement.trace_id == trace_id, Judgement.aspect == aspect, Judgement.judge_id == judge.id

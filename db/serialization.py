@@ -66,7 +66,7 @@ def insert_rows(session: Session, kind: type[Base], rows: Sequence[dict[str, Any
 def insert_row(session: Session, row: Base) -> None:
     """Insert a new row that has its key: what adding it to the session does, at a fraction of the CPU time."""
     values = field_values(row)
-    session.execute(_build_insert(type(row)), values)
+    session.connection().execute(_build_insert(type(row)), values)
     for name, value in values.items():
         # Defaults are not set in the row until they are stored.
         set_committed_value(row, name, value)

@@ -80,8 +80,8 @@ _NEXT_RUN_VERSION = (
 
 def raise_run_version(session: Session, trace_id: UUID, seen: int) -> bool:
     """Lock the draft of a run that has the version `seen`, and add one to it; False if there is no such draft."""
-    raised = session.execute(_NEXT_RUN_VERSION, {"trace": trace_id, "seen": seen})
-    return bool(raised.rowcount)  # type: ignore[attr-defined]
+    raised = session.connection().execute(_NEXT_RUN_VERSION, {"trace": trace_id, "seen": seen})
+    return bool(raised.rowcount)
 
 
 def record_edit(session: Session, step: Step, action: str, before: dict[str, Any], by: UUID) -> None:

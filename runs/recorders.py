@@ -284,7 +284,8 @@ class StoreModelCallRecorder:
         with self._lock:
             if self._unused_replies is None:
                 self._unused_replies = self._load_unused_replies()
-            replies = self._unused_replies.get(to_model_request(request).hash)
+            # The hash of a long prompt takes a while, and most runs have no unused reply.
+            replies = self._unused_replies and self._unused_replies.get(to_model_request(request).hash)
             return replies.popleft() if replies else None
 
     def _load_unused_replies(self) -> dict[str, deque[ChatReply]]:

@@ -22,12 +22,12 @@ from app.widgets.choices import choose_tools, pluralize
 from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
-from app.widgets.table import TableCell, shorten, show_table
+from app.widgets.table import TableCell, show_table
 from db import projects, queue
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
 from db.merge import MergePreview, merge_trace
-from db.models import Project, Question, User
+from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_traces, iterate_traces
@@ -178,7 +178,7 @@ def show_questions(services: Services, project: Project) -> None:
     rows = [
         [
             TableCell(f"{entry.question.position}", number=True),
-            TableCell(_describe_question(entry.question), go=str(entry.question.id)),
+            TableCell(entry.question.summary, go=str(entry.question.id)),
             TableCell(entry.question.kind or "", whole=True),
             TableCell(entry.state, whole=True),
             TableCell(", ".join(entry.people)),
@@ -192,12 +192,6 @@ def show_questions(services: Services, project: Project) -> None:
         st.button("Previous", key="questions_previous", disabled=len(pages) == 1, on_click=_go_back)
         last = listed[PAGE_SIZE - 1].question.position if len(listed) > PAGE_SIZE else 0
         st.button("Next", key="questions_next", disabled=not last, on_click=pages.append, args=(last,))
-
-
-def _describe_question(question: Question) -> str:
-    """Its text, with the beginning of its attachments, which may be all that tells two tasks apart."""
-    attachments = question.full_text.removeprefix(question.text)
-    return f"{question.text} · {shorten(' '.join(attachments.split()))}" if attachments else question.text
 
 
 def _go_back() -> None:

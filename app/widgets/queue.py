@@ -405,16 +405,16 @@ def _show_queue(database: Database, project: Project, person: User) -> None:
     elif tab == "Returned":
         for item in returned:
             fix = partial(fork_returned_trace, database, item.trace.id, person.id)
-            _show_queue_entry("Fix", item.trace.id, item.question.text, f"Returned: {item.comment}", fix)
+            _show_queue_entry("Fix", item.trace.id, item.question.summary, f"Returned: {item.comment}", fix)
     elif tab == "Skipped":
         for question, reason in skipped:
             unskip = partial(_unskip_question, database, question.id, person.id)
-            _show_queue_entry("Return to my queue", question.id, question.text, f"Skipped: {reason}", unskip)
+            _show_queue_entry("Return to my queue", question.id, question.summary, f"Skipped: {reason}", unskip)
     else:
         label = "Continue" if tab == "Drafts" else "Open"
         for item in drafts if tab == "Drafts" else completed[str(tab).lower()]:
             open_trace = partial(_same_id, item.trace.id)
-            _show_queue_entry(label, item.trace.id, item.question.text, _describe_own_trace(item.trace), open_trace)
+            _show_queue_entry(label, item.trace.id, item.question.summary, _describe_own_trace(item.trace), open_trace)
 
 
 def _describe_own_trace(trace: Trace) -> str:

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db import attempts, leases, recording, review, runs, traces, verifications
+from db import attempts, leases, projects, recording, review, runs, traces, verifications
 from db.attempts import MetricScore
 from db.database import Conflict, RowNotFound
 from db.leases import Taker
+from db.libraries import MODELS
 from db.models import Attempt, Question, Run
 from db.projects import reserve_question
 from db.recording import TraceAnswers
@@ -243,3 +244,26 @@ def test_a_new_metric_is_in_the_figures_once_all_answers_have_its_score(scene, r
     # Two answers of nine characters, and a question without an answer.
     figures = load_figures(scene.database, run.id)
     assert (figures["length"], figures["length_answered"]) == (pytest.approx(0.6), pytest.approx(0.9))
+
+
+def test_tasks_with_one_text_are_told_apart_by_their_attachments(scene, sample_question):
+    mails = ["The quay is closed.", "The quay is open. " * 20]
+    tasks = [sample_question("Triage it.", details={"attachments": {"mail": mail}}) for mail in mails]
+    with scene.database.begin() as session:
+        project = projects.create_project(session, "inbox", "harbour")
+        projects.add_questions(session, project.id, tasks)
+        stored = projects.list_questions(session, project.id)
+    made = start(scene, stored)
+    for _ in stored:
+        end(scene, take(scene, made), RunOutcome("answered", None, TraceAnswers("low"), usage={}, seconds=1.0))
+    full_texts = [f"Triage it.\n\nmail:\n{mail}" for mail in mails]
+    with scene.database.begin() as session:
+        assert [a.question for a in review.list_answers_to_judge(session, made.id, "judge", 1)] == full_texts
+        listed = [item.question for item in review.list_for_review(session, project.id, by=MODELS).items]
+        assert listed[0] == "Triage it. · mail: The quay is closed."
+        assert listed[1].startswith("Triage it. · mail: The quay is open. The")
+        assert listed[1].endswith(" …")
+        assert review.add_labels(session, made.id, [(full_texts[0], "truthfulness", "true", "ben")]) == 1
+        assert len(review.list_labels(session, made.id, "truthfulness")) == 1
+        with pytest.raises(RowNotFound, match="2 questions say"):
+            review.add_labels(session, made.id, [("Triage it.", "truthfulness", "true", "ben")])

@@ -108,7 +108,7 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
                 if str(demonstration.trace_id) in followed:
                     st.markdown(":material/check: **Followed by the replay.**")
                 if st.button(
-                    f"**{index + 1}** {escape_markdown(demonstration.question)}",
+                    f"**{index + 1}** {escape_markdown(demonstration.summary)}",
                     key=f"open_pick_{index}",
                     type="tertiary",
                     help="Open the demonstration",

@@ -15,6 +15,7 @@ from app.cli.traces import build_export
 from app.widgets.choices import SelectedLibrary, pluralize
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from app.widgets.queue import show_task
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter, list_matching_ids
@@ -244,7 +245,7 @@ def _show_list(
     for demonstration in listed:
         with st.container(gap=None):
             st.button(
-                escape_markdown(_truncate(demonstration.question)),
+                escape_markdown(_truncate(demonstration.summary)),
                 key=f"demonstration_{demonstration.trace_id.hex}",
                 type="primary" if demonstration.trace_id == chosen else "tertiary",
                 width="stretch",
@@ -302,6 +303,7 @@ def show_demonstration(database: Database, trace_id: UUID) -> None:
         st.warning("The demonstration in the link does not exist. Choose one from the list.")
         return
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
+    show_task(record)
     gold = ", ".join(str(answer.get("text", "")) for answer in record.question.gold_answers) or "unknown"
     st.markdown(
         f"Gold answer: **{escape_markdown(gold)}** · by {escape_markdown(record.author or record.trace.reasoner)} · "

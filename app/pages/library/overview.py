@@ -234,7 +234,7 @@ def _show_changes(title: str, demonstrations: Sequence[Demonstration], key: str)
     st.header(f"{title} ({len(demonstrations):,})", anchor=False)
     rows = [
         [
-            TableCell(demonstration.question, go=str(demonstration.trace_id)),
+            TableCell(demonstration.summary, go=str(demonstration.trace_id)),
             TableCell(demonstration.project),
             TableCell(demonstration.author or demonstration.reasoner),
             TableCell(f"{len(demonstration.tools)}", number=True),

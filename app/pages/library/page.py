@@ -98,7 +98,7 @@ def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFil
         st.error(format_sentence(str(error)))
         rows = [
             [
-                TableCell(leak.demonstration.question),
+                TableCell(leak.demonstration.summary),
                 TableCell(leak.tested),
                 TableCell(f"{leak.cosine:.3f}", number=True),
             ]

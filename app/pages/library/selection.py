@@ -196,7 +196,7 @@ def _show_examples(library: SelectedLibrary) -> None:
     with st.container(gap="small", key="examples"):
         for demonstration in library.page(DemonstrationFilter(), 0, EXAMPLE_COUNT):
             st.button(
-                escape_markdown(demonstration.question),
+                escape_markdown(demonstration.summary),
                 key=f"example_{demonstration.trace_id.hex}",
                 type="tertiary",
                 on_click=_fill_question,
@@ -212,7 +212,7 @@ def _show_picks(
     database: Database, selected: SelectedDemonstrations, opened: LoadedLibrary, options: SelectionOptions
 ) -> None:
     for demonstration in selected.excluded:
-        st.caption(f":material/block: Left out as the same question: {escape_markdown(demonstration.question)}")
+        st.caption(f":material/block: Left out as the same question: {escape_markdown(demonstration.summary)}")
     picks = selected.selection.picks
     if not picks:
         st.info("No candidate is left. Allow the question itself, or freeze a larger version.")
@@ -228,7 +228,7 @@ def _show_picks(
         for index, demonstration in enumerate(selected.demonstrations):
             with st.container(border=True, width=330, gap="small", key=f"pick_{index + 1}"):
                 st.button(
-                    f"**{index + 1}** {escape_markdown(demonstration.question)}",
+                    f"**{index + 1}** {escape_markdown(demonstration.summary)}",
                     key=f"open_pick_{index}",
                     type="tertiary",
                     help="Open the demonstration",
