@@ -6,10 +6,12 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
 import psycopg
 
 from tests.servers.loopback import free_port
@@ -67,7 +69,16 @@ class PostgresqlServer:
     def stop(self) -> None:
         """Stop it at once, as in a crash; the next start undoes what is not committed."""
         self._server.send_signal(signal.SIGQUIT)
-        self._server.wait(60)
+        try:
+            self._server.wait(30)
+        except subprocess.TimeoutExpired:
+            # Once in a while it waits for its children longer than a test can.
+            children = psutil.Process(self._server.pid).children()
+            self._server.kill()
+            for child in children:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+            self._server.wait(30)
 
     def close(self) -> None:
         """Stop it, and remove its folder."""
