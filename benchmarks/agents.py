@@ -284,9 +284,10 @@ def _time_threads(record: Callable[[Any], None], items: Sequence[Any]) -> float:
 
 def _commit_rows(file: Path, number: int) -> None:
     with closing(sqlite3.connect(file, isolation_level=None, timeout=60)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
+        with _WRITE_LOCK:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE IF NOT EXISTS row (number INTEGER, text TEXT)")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("CREATE TABLE IF NOT EXISTS row (number INTEGER, text TEXT)")
         for _ in range(4 * STORED_STEPS):
             with _WRITE_LOCK:
                 connection.execute("BEGIN IMMEDIATE")

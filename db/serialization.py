@@ -67,9 +67,9 @@ def insert_row(session: Session, row: Base) -> None:
     """Insert a new row that has its key: what adding it to the session does, at a fraction of the CPU time."""
     values = field_values(row)
     session.connection().execute(_build_insert(type(row)), values)
-    for name, value in values.items():
-        # Defaults are not set in the row until they are stored.
-        set_committed_value(row, name, value)
+    # Defaults are not set in the row until they are stored.
+    for name in values.keys() - vars(row).keys():
+        set_committed_value(row, name, values[name])
     make_transient_to_detached(row)
     session.add(row)
 

@@ -92,6 +92,8 @@ def check_storable_text(value: str) -> None:
         raise UnstorableValue(
             f"the text has {len(value):,} characters, and at most {MAX_TEXT_CHARACTERS:,} can be stored; shorten it"
         )
+    if value.isascii() and "\0" not in value:
+        return
     if match := UNSTORABLE_CHARACTERS.search(value):
         raise UnstorableValue(
             f"the text has the character U+{ord(match.group()):04X} at position {match.start()}, which cannot be "
