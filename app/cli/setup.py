@@ -1,8 +1,11 @@
 """`showhow setup`: prepares the database, the default world and its project; existing parts stay as they are."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
+from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from app.cli.output import CommandError
 from app.progress import print_progress
@@ -37,27 +40,51 @@ def setup() -> None:
 
 def prepare(services: Services) -> None:
     """Upgrade the database; make the default world, its project and its library unless they exist."""
-    with services.database.read() as session:
-        has_project = projects.find_project(session, DEFAULT_PROJECT) is not None
-        has_library = bool(libraries.list_versions(session, DEFAULT_LIBRARY))
-    if not has_project or not (services.settings.worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file():
-        print_progress("preparing the default world (only once) ...")
+    has_world = (services.settings.worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file()
+    if has_world and _has_project(services.database, DEFAULT_PROJECT) and _has_library(services.database):
+        return
+    with _only_setup(services.settings.home):
         make_default_world(services, DEFAULT_WORLD, DEFAULT_PROJECT)
-    if not has_library:
-        _freeze_default(services)
+        if not _has_library(services.database):
+            _freeze_default(services)
+
+
+def _has_project(database: Database, name: str) -> bool:
+    with database.read() as session:
+        return projects.find_project(session, name) is not None
+
+
+def _has_library(database: Database) -> bool:
+    with database.read() as session:
+        return bool(libraries.list_versions(session, DEFAULT_LIBRARY))
+
+
+@contextmanager
+def _only_setup(home: Path) -> Iterator[None]:
+    """Wait for another process that prepares this home; what it has made is not made twice."""
+    lock = FileLock(home / "setup.lock", mode=0o600)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        print_progress("waiting for another process that prepares the default world ...")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def make_default_world(services: Services, world: str, project: str) -> None:
     """Build the world and the project with its questions and demonstrations, unless they exist."""
+    folder = services.settings.worlds_folder / world
+    if not (folder / WORLD_FILE).is_file():
+        print_progress("preparing the default world (only once) ...")
+        _build_world(services, world)
+    if _has_project(services.database, project):
+        return
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
     from evaluation.demonstration_reruns import make_demonstrations, open_gold_world  # noqa: PLC0415
 
-    folder = services.settings.worlds_folder / world
-    if not (folder / WORLD_FILE).is_file():
-        _build_world(services, world)
-    with services.database.read() as session:
-        if projects.find_project(session, project) is not None:
-            return
     guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
     new_project = Project(name=project, world=world, guidelines=guidelines)
     questions = read_questions(folder / QUESTIONS_FILE, "jsonl")
@@ -66,10 +93,9 @@ def make_default_world(services: Services, world: str, project: str) -> None:
     try:
         _add_project(services.database, new_project, questions, records)
     except Conflict:
-        # Another process that prepares the same home may have stored the project first.
-        with services.database.read() as session:
-            if projects.find_project(session, project) is None:
-                raise
+        # A process with another home and the same database may have stored the project first.
+        if not _has_project(services.database, project):
+            raise
     else:
         print_progress(
             f"made the world {world} ({WORLD_OPTIONS.people:,} people) and the project {project}: "
@@ -84,7 +110,7 @@ def _build_world(services: Services, world: str) -> None:
     try:
         generate_world(services.settings.worlds_folder, world, WORLD_OPTIONS)
     except WorldExists as error:
-        # Another process may prepare the same home at the same time; it builds the same world.
+        # `showhow world generate` may have built a world of this name at the same time.
         if not (folder / WORLD_FILE).is_file():
             raise CommandError(
                 f"{folder} has no {WORLD_FILE}, so the world is incomplete; move the folder away"

@@ -42,9 +42,11 @@ def setup(home: Path) -> subprocess.Popen[str]:
     )
 
 
-def assert_success(process: subprocess.Popen[str]) -> None:
+def assert_success(process: subprocess.Popen[str]) -> str:
+    """Return its progress."""
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
+    return stderr
 
 
 def assert_ready(home: Path) -> None:
@@ -71,8 +73,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    for process in [setup(home) for _ in range(2)]:
-        assert_success(process)
+    progress = [assert_success(process) for process in [setup(home) for _ in range(2)]]
+    assert sum("answering some of its questions" in text for text in progress) == 1, progress
     return home
 
 
