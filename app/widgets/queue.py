@@ -64,12 +64,18 @@ class OpenedTrace:
         digest = hmac.digest(signing_key(), f"{question_id} {person}".encode(), "sha256")
         return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at, is_chosen)
 
-    def load(self, database: Database, person: User) -> tuple[TraceRecord, User]:
+    def load(self, database: Database) -> tuple[TraceRecord, User]:
         """Load the trace, or make the record of one that is not begun, and the person as stored at that moment."""
         with database.read() as session:
-            if self.question_id is None or traces.has_trace(session, self.id):
-                # The first draft, which the page posts by itself, may have stored a new person since `person` was read.
-                return traces.load_trace(session, self.id), users.preview_user(session, person.name)
+            try:
+                record = traces.load_trace(session, self.id)
+            except RowNotFound:
+                if self.question_id is None:
+                    raise
+            else:
+                # After the trace: the first draft, which the page posts by itself, may store a new person with it.
+                return record, users.preview_user(session, self.person)
+            person = users.preview_user(session, self.person)
             new_trace = Trace(
                 question_id=self.question_id,
                 author_id=person.id,
@@ -224,7 +230,7 @@ def _open_chosen_question(database: Database, question_id: UUID, person: User) -
         clear_url_parameters("question")
         return OpenedTrace(trace.id, person.name)
     opened = OpenedTrace.of_question(question_id, person.name, _opening_time(question_id), is_chosen=True)
-    opened.load(database, person)
+    opened.load(database)
     return opened
 
 
@@ -282,7 +288,7 @@ def show_queue_header(database: Database, person: User, opened: OpenedTrace | No
             "`showhow questions import` import your own."
         )
         return
-    record, person = opened.load(database, person) if opened else (None, person)
+    record, person = opened.load(database) if opened else (None, person)
     with database.read() as session:
         progress = queue.measure_progress(session, project.id, person.id)
         returned = len(queue.list_returned_traces(session, project.id, person.id))

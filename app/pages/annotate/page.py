@@ -132,7 +132,7 @@ class _Workbench:
     @classmethod
     def load(cls, services: Services, opened: OpenedTrace) -> "_Workbench":
         """Load the trace, its draft and what its project offers."""
-        record, person = opened.load(services.database, current_user(services.database))
+        record, person = opened.load(services.database)
         with services.database.read() as session:
             draft = recording.find_draft(session, opened.id)
             can_redo = recording.find_undone_step(session, opened.id) is not None
