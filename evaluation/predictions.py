@@ -148,7 +148,7 @@ def _read_records(file: Path) -> list[_Row] | dict[str, Any]:
         raise MalformedFile(file, None, "the file is empty")
     if first.lstrip().startswith("{") and not is_single and first.rstrip().endswith("}"):
         return [_Row(f"line {line}", record) for line, record in iter_json_objects(file)]
-    document = parse_json(read_text_file(file), file, None)
+    document = parse_json(read_text_file(file), file, None, unique_names=True)
     if isinstance(document, dict):
         lists = [document[name] for name in RECORD_LISTS if isinstance(document.get(name), list)]
         if not lists:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from evaluation.datasets import QUESTION_FORMATS
+from evaluation.datasets.reader import list_claims
+from evaluation.datasets.record import UnreadableRecord, parse_record
 from evaluation.metrics.answer_sets import ANSWER_SET_METRICS
 from evaluation.metrics.hits import HIT_METRICS
 from evaluation.metrics.metric import (
@@ -17,6 +20,7 @@ from evaluation.metrics.metric import (
     GoldAnswer,
     Metric,
     MetricError,
+    UnusableValue,
     first_field,
     list_gold_texts,
     require_text,
@@ -86,14 +90,14 @@ def mean(scores: Sequence[float]) -> float:
 
 
 def _for_any_dataset(metric: Metric) -> DatasetMetric:
-    """A metric of runs for the predictions of a file; texts are alternative answers, objects are all required."""
+    """A metric of runs for the predictions of a file.
+
+    A record of a gold file has the gold answers that its import would store. Under `gold`, texts are alternative
+    answers, and objects are all required.
+    """
 
     def score(case: Case) -> Components:
-        golds = first_field(case.gold, ("gold", "answers"))
-        if not (isinstance(golds, list) and golds and all(isinstance(gold, Mapping) for gold in golds)):
-            text, *aliases = list_gold_texts(case.gold)
-            golds = [{"text": text, "aliases": aliases}]
-        return {metric.name: metric.score(require_text(case.predicted), golds)}
+        return {metric.name: metric.score(require_text(case.predicted), _list_gold_answers(case.gold))}
 
     return DatasetMetric(
         name=metric.name,
@@ -104,7 +108,25 @@ def _for_any_dataset(metric: Metric) -> DatasetMetric:
         components=(metric.name,),
         score=score,
         value=metric.name,
+        gold_fields=(),
     )
+
+
+def _list_gold_answers(gold: Mapping[str, Any]) -> Sequence[GoldAnswer]:
+    formats = () if "gold" in gold else list_claims(gold, QUESTION_FORMATS)
+    if len(formats) == 1:
+        try:
+            golds = parse_record(QUESTION_FORMATS[formats[0]], gold, language="en").gold_answers
+        except UnreadableRecord as error:
+            raise UnusableValue(f"the gold record cannot be read in the format {formats[0]}: {error}") from error
+        if not golds:
+            raise UnusableValue("the gold record has no answer")
+        return golds
+    golds = first_field(gold, ("gold", "answers"))
+    if isinstance(golds, list) and golds and all(isinstance(answer, Mapping) for answer in golds):
+        return golds
+    text, *aliases = list_gold_texts(gold)
+    return [{"text": text, "aliases": aliases}]
 
 
 DATASET_METRICS = {

@@ -71,6 +71,8 @@ def _list_mintaka_values(answer: Any) -> list[Any] | None:
 def score_mintaka_text(case: Case) -> Components:
     """EM and h1: the gold tokens occur in the prediction one after the other; F1 over words as they are written."""
     gold, answer = _join_mintaka_labels(_find_mintaka_answer(case.gold)), require_text(case.predicted)
+    if not gold.strip():
+        raise UnusableValue("the gold record has no answer")
     tokens, gold_tokens = split_dpr_tokens(answer), split_dpr_tokens(gold)
     starts = range(len(tokens) - len(gold_tokens) + 1)
     hit = float(any(tokens[start : start + len(gold_tokens)] == gold_tokens for start in starts))
@@ -87,7 +89,7 @@ def _join_mintaka_labels(answer: Any) -> str:
     if values is None:
         return require_text(answer["mention"], "the mention")
     if answer["answerType"] != "entity":
-        return str(values[0])
+        return str(values[0]) if values else ""
     return " ".join(_find_label(entity["label"]) for entity in values)
 
 
@@ -224,9 +226,21 @@ def _list_names(gold: Mapping[str, Any]) -> list[str]:
     if "Parses" in gold:
         answers = [answer for parse in gold["Parses"] for answer in parse["Answers"]]
         names = [str(answer.get("EntityName") or answer["AnswerArgument"]) for answer in answers]
+    elif _is_published_cwq(gold.get("answers")):
+        answers = gold["answers"]
+        names = [str(name) for answer in answers for name in (answer["answer"], *answer.get("aliases", ())) if name]
     else:
         names = list_gold_texts(gold)
     return [name for name in names if _is_named(name)]
+
+
+def _is_published_cwq(answers: Any) -> bool:
+    """Whether the answers are those of ComplexWebQuestions itself: {"answer", "answer_id", "aliases"}."""
+    return (
+        isinstance(answers, list)
+        and bool(answers)
+        and all(isinstance(answer, Mapping) and "answer" in answer for answer in answers)
+    )
 
 
 _EMPTY_NEVER_HITS = "the script counts an answer without a letter or digit as right, Showhow as wrong"

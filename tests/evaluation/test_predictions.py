@@ -106,6 +106,32 @@ def test_the_metrics_of_runs_score_files_too(score):
     assert score("official_f1", write_lines(rows[0]))["value"] == 0.0
 
 
+def test_the_metrics_of_runs_score_the_gold_answers_that_an_import_stores(score):
+    phantomwiki = [{"id": "a", "question": "Who?", "answer": ["Ann", "Bob"], "prolog": {}}]
+    assert score("f1", '{"a": "Bob, Ann"}', phantomwiki)["value"] == 1.0
+    assert score("f1", '{"a": "Ann"}', phantomwiki)["value"] == pytest.approx(2 / 3)
+    compmix = [{"question_id": "a", "question": "Who?", "answers": [{"id": "Q1", "label": "Ada"}]}]
+    assert score("f1", '{"a": "Ada"}', compmix)["value"] == 1.0
+    mintaka = [{"id": "a", "question": "Is it?", "answer": {"answerType": "boolean", "answer": [True]}}]
+    assert score("official_f1", '{"a": "Yes"}', mintaka)["value"] == 1.0
+    with pytest.raises(MetricError, match="the gold record has no answer"):
+        score("f1", '{"a": "Ada"}', [{"id": "a", "question": "Who?", "answers": []}])
+
+
+def test_hits_at_1_compare_the_names_and_aliases_of_the_published_file_of_cwq(score):
+    answers = [{"answer": "One", "answer_id": "m.1", "aliases": ["Uno"]}, {"answer": None, "answer_id": "m.2"}]
+    gold = {"ID": "a", "question": "Who?", "compositionality_type": "composition", "answers": answers}
+    for answer, value in (("one", 1.0), ("UNO", 1.0), ("m.1", 0.0)):
+        report = score("hits1_strict", write_lines({"ID": "a", "predicted": answer}), [gold])
+        assert (report["value"], list(report["by_kind"])) == (value, ["composition"])
+
+
+@pytest.mark.parametrize("metric", ["f1", "hotpotqa_f1", "musique_em", "atomr_cover_em", "2wiki_em", "mintaka_text_em"])
+def test_a_gold_answer_that_is_blank_is_refused_and_no_answer_is_wrong(score, metric):
+    with pytest.raises(MetricError, match="the gold record has no answer"):
+        score(metric, '{"a": "Ada"}', [{"_id": "a", "question": "Who?", "answer": "", "type": "bridge"}])
+
+
 BAD_FILES = [
     ("hotpotqa_f1", [{"id": "x", "predicted": "y"}], "line 1: the question with the id 'x' is not in"),
     ("hotpotqa_f1", [{"id": "a", "predicted": "y"}] * 2, "line 2: the id 'a' is that of line 1 too"),
@@ -149,6 +175,8 @@ def test_what_cannot_be_scored_is_refused_with_its_file_and_line(score, metric, 
         ('[{"predicted": "x", "gold": []}]', "row 1: the gold record has no answer"),
         ('[{"predicted": "x", "gold": {"Parses": []}}]', "row 1: the gold of this record has no field 'gold' or"),
         ("[1, 2]", "row 1 is not a JSON object"),
+        ('{"a": "x",\n "b": "y",\n "a": "z"}', "an object has 'a' twice"),
+        ('{"answer": {"a": "x", "a": "z"}}', "an object has 'a' twice"),
         ("7", "a JSON list or object is required"),
     ],
 )

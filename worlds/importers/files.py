@@ -160,10 +160,14 @@ def read_json_list(file: Path) -> list[Any]:
     return document
 
 
-def parse_json(text: str, file: Path, line: int | None) -> Any:
-    """Parse JSON; MalformedFile names the line and column of an error."""
+def parse_json(text: str, file: Path, line: int | None, *, unique_names: bool = False) -> Any:
+    """Parse JSON; MalformedFile names the line and column of an error.
+
+    With `unique_names` also for an object with two fields of the same name, of which JSON keeps the last one.
+    """
     try:
-        return json.loads(text, parse_constant=_reject_constant)
+        hook = _require_unique_names if unique_names else None
+        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=hook)
     except RecursionError as error:
         raise MalformedFile(file, line, "the JSON is nested too deeply") from error
     except json.JSONDecodeError as error:
@@ -175,6 +179,15 @@ def parse_json(text: str, file: Path, line: int | None) -> Any:
 
 def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _require_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has {repeated!r} twice")
+    return fields
 
 
 def _describe_type(value: Any) -> str:
