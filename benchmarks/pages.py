@@ -40,7 +40,7 @@ REACTION_MS = 5_000
 BROWSER_FLAGS = [flag for flag in FLAGS if not flag.startswith("--js-flags")]
 WATCH = """
 (() => {
-  const watched = window.__watched = { keys: 0, clicks: 0, started: 0, running: 0, loaded: 0 };
+  const watched = window.__watched = { keys: 0, clicks: 0, started: 0, loaded: 0 };
   const isThought = (field) => /thought/i.test(field?.getAttribute?.("aria-label") ?? "");
   const isText = (event) => !event.ctrlKey && !event.altKey && event.key.length === 1;
   addEventListener("keydown", (event) => {
@@ -54,18 +54,22 @@ WATCH = """
   const app = "[data-testid=stApp][data-test-script-state=notRunning]";
   const isAtRest = () => !!document.querySelector(app);
   const isDrawn = () => isAtRest() && !!document.querySelector("[data-testid=stMainBlockContainer] button");
-  new MutationObserver(() => { if (!isAtRest()) watched.running = performance.now(); }).observe(
-    document, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-test-script-state"] });
   const afterPaint = (test, done) => requestAnimationFrame(() => {
     if (test()) setTimeout(() => done(performance.now()), 0); else afterPaint(test, done);
   });
   afterPaint(isDrawn, (moment) => { watched.loaded = moment; });
   // Milliseconds from the last key or click until what it asked for is on the screen.
-  const timed = (test) => new Promise((done) => afterPaint(() => watched.started > 0 && test(),
-    (moment) => done(moment - watched.started)));
+  const timed = (test) => new Promise((done, fail) => {
+    afterPaint(() => watched.started > 0 && test(), (moment) => done(moment - watched.started));
+    setTimeout(() => fail(new Error("what was asked for was not drawn")), 60000);
+  });
   window.__timeStep = (count) => timed(() => findAll(document, "li.step").filter(isFinished).length >= count);
-  window.__timePage = (path) => timed(
-    () => location.pathname.endsWith(path) && watched.running > watched.started && isDrawn());
+  // A short run can be over before the page is drawn as running, so its title tells that it has begun.
+  let frames = 0;
+  window.__timePage = (title) => timed(() => {
+    frames = document.title.startsWith(title) && isDrawn() ? frames + 1 : 0;
+    return frames > 1;
+  });
 })();
 """
 Gold = dict[str, Any]
@@ -224,9 +228,7 @@ def _measure_pages(browser: Browser, home: Path) -> Iterator[dict[str, Any]]:
 
 def _click_link(page: Page, name: str) -> float:
     page.evaluate("window.__watched.started = 0")
-    timing = page.evaluate_handle(
-        "(path) => ({ done: window.__timePage(path) })", f"/{name.lower()}" if name != "Annotate" else ""
-    )
+    timing = page.evaluate_handle("(title) => ({ done: window.__timePage(title) })", name)
     page.get_by_test_id("stTopNavLink").filter(has_text=re.compile(f"{name}$")).click()
     return float(page.evaluate("(timing) => timing.done", timing))
 
