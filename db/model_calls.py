@@ -16,7 +16,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Select, Table, bindparam, select, update
@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
-from db.models import UNFINISHED_ENDINGS, Edit, ModelCall, Step, Trace
+from db.models import UNFINISHED_ENDINGS, Attempt, Edit, ModelCall, Step, Trace
 from db.serialization import insert_row
 from db.types import Base, dump_json, utc_now
 
@@ -184,15 +184,23 @@ def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
     return list(session.scalars(calls))
 
 
-def list_unfinished_usages(session: Session, run_id: UUID) -> list[dict[str, Any]]:
+class UnfinishedUsage(NamedTuple):
+    """The usage of a model call in a trace that has not ended, with the kind of its question."""
+
+    kind: str | None
+    usage: dict[str, Any]
+
+
+def list_unfinished_usages(session: Session, run_id: UUID) -> list[UnfinishedUsage]:
     """List the usages of the model calls in traces of the run that have not ended, or were stopped."""
-    rows = session.scalars(
-        select(ModelCall.usage)
+    rows = session.execute(
+        select(Attempt.kind, ModelCall.usage)
         .join(Trace, Trace.id == ModelCall.trace_id)
+        .outerjoin(Attempt, Attempt.trace_id == Trace.id)
         .where(Trace.run_id == run_id, ModelCall.usage.is_not(None))
         .where(Trace.ending.is_(None) | Trace.ending.in_(UNFINISHED_ENDINGS))
     )
-    return [usage for usage in rows if usage]
+    return [UnfinishedUsage(kind, usage) for kind, usage in rows if usage]
 
 
 def list_unused_replies(session: Session, trace_id: UUID) -> list[ModelCall]:

@@ -5,7 +5,7 @@ The report of a verification has the same figures as JSON, for pages and the com
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -14,6 +14,7 @@ from db import attempts, comparisons, verifications
 from db.attempts import AttemptGroup, ScoreGroup
 from db.comparisons import AnswerSources, MetricVersion
 from db.database import Database
+from db.model_calls import UnfinishedUsage, list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Run
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
@@ -26,6 +27,8 @@ from reasoners.answers.normalization import answers_equal, group_equal_answers
 from reasoners.provenance import mask_names
 
 REFUSED = "refused"
+RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)
+"""Endings of unfinished traces: None if the process was killed."""
 EXPECTED_SHARE, EXPECTED_CORRELATION = 0.8, 0.5
 """The share of right answers, and the correlation of two runs over the same questions, that a power is computed for."""
 REPETITIONS, SOURCES = "repetitions", "sources"
@@ -203,14 +206,17 @@ def load_figures(database: Database, run_id: UUID, *, asked_in: UUID | None = No
         groups = attempts.group_attempts(session, run_id, asked_in=asked_in)
         scores = attempts.group_scores(session, run_id, asked_in=asked_in)
         unavailable = {} if asked_in else attempts.count_unavailable(session, run_id, CORRECTNESS_METRIC)
+        is_finished = all(group.ending not in RESUMABLE_ENDINGS for group in groups)
+        unfinished = [] if asked_in or is_finished else list_unfinished_usages(session, run_id)
     kinds = sorted({group.kind or "" for group in groups})
     return {
-        **_summarize_groups(groups, scores, sum(unavailable.values())),
+        **_summarize_groups(groups, scores, sum(unavailable.values()), unfinished),
         "by_kind": {
             kind: _summarize_groups(
                 [group for group in groups if (group.kind or "") == kind],
                 [group for group in scores if (group.kind or "") == kind],
                 unavailable.get(kind or None, 0),
+                [call for call in unfinished if (call.kind or "") == kind],
             )
             for kind in kinds
         },
@@ -218,12 +224,15 @@ def load_figures(database: Database, run_id: UUID, *, asked_in: UUID | None = No
 
 
 def _summarize_groups(
-    groups: Sequence[AttemptGroup], scores: Sequence[ScoreGroup], unavailable: int
+    groups: Sequence[AttemptGroup],
+    scores: Sequence[ScoreGroup],
+    unavailable: int,
+    unfinished_usages: Sequence[UnfinishedUsage],
 ) -> VerificationReport:
     endings: Counter[str | None] = Counter()
     for group in groups:
         endings[group.ending] += group.attempts
-    unfinished = sum(endings[ending] for ending in (None, *UNFINISHED_ENDINGS))
+    unfinished = sum(endings[ending] for ending in RESUMABLE_ENDINGS)
     questions, answered = endings.total(), endings["answered"]
     finished = questions - unfinished
     report = {
@@ -234,7 +243,7 @@ def _summarize_groups(
         "refused": endings["refused"],
         "failed": finished - answered - endings["refused"],
         "unavailable": unavailable,
-        **summarize_usage(sum(map(usage_of_group, groups), Usage())),
+        **summarize_usage(sum(list_usages(groups, unfinished_usages), Usage())),
     }
     for name, metric in METRICS.items():
         of_metric = [group for group in scores if (group.metric, group.version) == (name, metric.version)]
@@ -311,6 +320,15 @@ def describe_power(questions: int) -> str:
         f"Two runs over these {questions:,} questions show a difference from about {points:.0f} points on (at "
         f"{EXPECTED_SHARE:.0%} right answers that correlate by {EXPECTED_CORRELATION:g}; power 80%)."
     )
+
+
+def list_usages(groups: Iterable[AttemptGroup], unfinished: Iterable[UnfinishedUsage]) -> list[Usage]:
+    """The usage of all model calls of a run so far, from its groups of attempts and its calls in unfinished traces.
+
+    Finished attempts have it added up; a stopped one may have received replies that it has not used yet.
+    """
+    finished = [usage_of_group(group) for group in groups if group.ending not in RESUMABLE_ENDINGS]
+    return [*finished, *(Usage(**call.usage) for call in unfinished)]
 
 
 def usage_of_group(group: AttemptGroup) -> Usage:

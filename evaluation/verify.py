@@ -5,14 +5,14 @@ they are used, so a verification that was killed continues without losing a ques
 twice for a reply.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 from uuid import UUID
 
 from db import attempts, leases, runs, verifications
-from db.attempts import AttemptGroup, MetricScore
+from db.attempts import MetricScore
 from db.database import Conflict, RowNotFound
 from db.leases import Lease
 from db.model_calls import list_unfinished_usages
@@ -23,10 +23,9 @@ from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import VERIFICATION_NAME
 from evaluation.datasets import read_world_questions
 from evaluation.metrics import METRICS, GoldAnswer, Metric, score_answer
-from evaluation.scoring import usage_of_group
+from evaluation.scoring import list_usages
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
 from evaluation.skill_sources import parse_skill_source
-from llm.usage import Usage
 from runs.ask import record_model_calls
 from runs.budget import MAX_CONCURRENT_QUESTIONS, RunLimits
 from runs.preparation import RunConfig, build_run, check_pins, find_pin_conflict, prepare_task
@@ -37,8 +36,6 @@ from runs.services import Services
 from worlds.open import read_world_metadata
 
 DEFAULT_CONCURRENCY = 2
-RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)
-"""Endings of unfinished traces: None if the process was killed."""
 RETRYABLE_ENDINGS = ("failed", "limit")
 """Endings that a retry may change."""
 
@@ -269,15 +266,6 @@ def _score_by(answer: str, gold: Sequence[GoldAnswer], metrics: Iterable[Metric]
     return [MetricScore(metric.name, metric.version, score_answer(answer, gold, metric)) for metric in metrics]
 
 
-def list_earlier_usages(groups: Iterable[AttemptGroup], unfinished: Iterable[Mapping[str, Any]]) -> list[Usage]:
-    """The usage of all model calls of a run so far, from its groups of attempts and its calls in unfinished traces.
-
-    Finished attempts have it added up; a stopped one may have received replies that it has not used yet.
-    """
-    finished = [usage_of_group(group) for group in groups if group.ending not in RESUMABLE_ENDINGS]
-    return [*finished, *(Usage(**usage) for usage in unfinished)]
-
-
 class AttemptWorker:
     """Works on the attempts of one verification: in `showhow verify`, or in `showhow worker` on any machine."""
 
@@ -297,9 +285,7 @@ class AttemptWorker:
         skill_source = parse_skill_source(config.skills)
         self._make_responder = None if skill_source is None else skill_source.open(services, run.world)
         with services.database.read() as session:
-            used = list_earlier_usages(
-                attempts.group_attempts(session, run.id), list_unfinished_usages(session, run.id)
-            )
+            used = list_usages(attempts.group_attempts(session, run.id), list_unfinished_usages(session, run.id))
         self.shared_model = SharedModel(model, options.limits, stop, used=used, on_note=options.on_note)
         self.shared_model.asks_again = options.asks_again
 

@@ -30,13 +30,13 @@ from db.leases import LEASE_SECONDS, WaitingAttempt
 from db.model_calls import list_unfinished_usages
 from db.models import Run
 from db.trace_configuration import TraceConfiguration
+from evaluation.scoring import list_usages
 from evaluation.shared_model import SharedModel, ignore_note
 from evaluation.verify import (
     RETRYABLE_ENDINGS,
     AttemptWorker,
     ExecutionOptions,
     finish_verification,
-    list_earlier_usages,
     open_verification,
 )
 from runs.ask import ASK_ERRORS
@@ -84,7 +84,7 @@ def share_verification(services: Services, run_id: UUID, options: ExecutionOptio
         now = leases.database_time(session)
         shared = leases.lock_or_add_worker_run(session, run_id)
         groups, unfinished = attempts.group_attempts(session, run_id), list_unfinished_usages(session, run_id)
-        used = SharedModel(model, limits, Event(), used=list_earlier_usages(groups, unfinished)).used
+        used = SharedModel(model, limits, Event(), used=list_usages(groups, unfinished)).used
         shared.used_money, shared.used_tokens = used.max_cost or 0.0, used.max_tokens or 0
         shared.money_limit, shared.token_limit = limits.money, limits.tokens
         shared.works_until = None if limits.seconds is None else now + timedelta(seconds=limits.seconds)

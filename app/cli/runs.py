@@ -151,7 +151,7 @@ def _find_runs(database: Database, texts: Sequence[str]) -> list[UUID]:
 def _find_metric(database: Database, run_ids: Sequence[UUID], text: str | None) -> MetricVersion:
     metrics = list_metrics(database, run_ids)
     if not metrics:
-        raise CommandError("none of these runs has a scored answer; finish them, or choose other runs")
+        raise CommandError("none of these runs has a scored answer; choose runs that answered, and are finished")
     if text is None:
         return metrics[0]
     # The name of a judge or a scorer may contain colons too.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db import attempts, leases, projects, recording, review, runs, traces, verifications
+from db import attempts, leases, model_calls, projects, recording, review, runs, traces, verifications
 from db.attempts import MetricScore
 from db.database import Conflict, RowNotFound
 from db.leases import Taker
@@ -211,7 +211,13 @@ def test_figures_equal_those_of_the_listed_outcomes(scene, data):
         is_answered = ending == "answered"
         score = data.draw(st.sampled_from([0.0, 0.5, 1.0])) if is_answered else None
         answers = TraceAnswers("x") if is_answered else None
-        end(scene, take(scene, made), RunOutcome(ending, None if is_answered else "so", answers, usage=usage), score)
+        attempt = take(scene, made)
+        if ending == "stopped":
+            with scene.database.begin() as session:
+                request = model_calls.ModelRequest("step", "model", [])
+                call = model_calls.begin_model_call(session, request, trace_id=attempt.trace_id)
+                model_calls.complete_model_call(session, call.id, model_calls.ModelReply({}, usage))
+        end(scene, attempt, RunOutcome(ending, None if is_answered else "so", answers, usage=usage), score)
     outcomes = found(scene, made)
     report = load_figures(scene.database, made.id)
     for figures, chosen in (

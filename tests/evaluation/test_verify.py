@@ -187,7 +187,9 @@ def test_the_cost_limit_is_never_exceeded_and_cached_replies_cost_nothing(tmp_pa
         assert most - bound < len(server.requests) * reply <= most
         assert (report["failed"], report["answered"] + report["left"]) == (0, 20)
         assert report["left"] > 0
+        # What unfinished questions have used counts too.
         asked = len(server.requests)
+        assert (report["model_calls"], report["cost"]) == (asked, pytest.approx(asked * reply))
         again = home.verify(server, "--at-once", at_once, "--most-money", most)
         # A question that is begun sends a shorter request than the one that found no room, which may fit in.
         assert again["id"] == report["id"]
