@@ -106,6 +106,16 @@ def test_the_name_of_the_project_and_the_words_of_tables_stay_whole(browser: Bro
     context.close()
 
 
+def test_the_options_and_the_limits_of_a_question_are_in_one_drawer(page: Page, home: Showhow):
+    visit(page, home, "/ask")
+    drawers = page.locator(".st-key-ask_fields").get_by_test_id("stPopover")
+    expect(drawers).to_have_count(1)
+    drawers.get_by_role("button").click()
+    drawer = page.get_by_test_id("stPopoverBody")
+    for label in ("Threshold", "Steps", "Seconds"):
+        expect(drawer.get_by_label(label, exact=True)).to_be_visible()
+
+
 def test_the_project_stays_chosen_on_the_way_through_the_pages(page: Page, home: Showhow, tmp_path: Path):
     questions = tmp_path / "questions.jsonl"
     questions.write_text(
