@@ -72,7 +72,7 @@ def ask_refused_question(ida: Asker, question: str) -> str:
     """Ask a question that no demonstration matches; returns the refused trace, which a reload shows again."""
     page = ida.page
     ida.open()
-    expect(page.get_by_text("No model is set up. Replay runs the actions")).to_be_visible()
+    expect(page.get_by_text("No model is set up. Add one on the Settings page")).to_be_visible()
     ida.ask(question)
     ida.wait_for_ending("Refused")
     expect(page.get_by_text("I can't follow any demonstration here")).to_be_visible()

@@ -85,7 +85,35 @@ def test_pages_fit_into_narrow_windows(browser: Browser, home: Showhow):
     box = page.locator(".st-key-run button").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] <= 844
+    # So is the field of the tool, above the buttons.
+    field = page.get_by_label("Search for").bounding_box()
+    assert field is not None
+    assert field["y"] + field["height"] <= box["y"]
     context.close()
+
+
+@pytest.mark.parametrize("width", [1024, 720, 390])
+def test_the_name_of_the_project_and_the_words_of_tables_stay_whole(browser: Browser, home: Showhow, width: int):
+    context = browser.new_context(viewport={"width": width, "height": 844})
+    context.add_init_script(CONFIRM_NAME)
+    page = context.new_page()
+    visit(page, home, "/tools")
+    name = page.get_by_label("Current project")
+    expect(name).to_have_value("Fictional people")
+    assert name.evaluate("field => field.scrollWidth <= field.clientWidth")
+    tool = page.get_by_role("region", name="Tool quality").get_by_role("button", name="generateQuery")
+    assert tool.evaluate("button => button.getClientRects().length") == 1
+    context.close()
+
+
+def test_the_options_and_the_limits_of_a_question_are_in_one_drawer(page: Page, home: Showhow):
+    visit(page, home, "/ask")
+    drawers = page.locator(".st-key-ask_fields").get_by_test_id("stPopover")
+    expect(drawers).to_have_count(1)
+    drawers.get_by_role("button").click()
+    drawer = page.get_by_test_id("stPopoverBody")
+    for label in ("Threshold", "Steps", "Seconds"):
+        expect(drawer.get_by_label(label, exact=True)).to_be_visible()
 
 
 def test_the_project_stays_chosen_on_the_way_through_the_pages(page: Page, home: Showhow, tmp_path: Path):
@@ -108,4 +136,4 @@ def test_the_project_stays_chosen_on_the_way_through_the_pages(page: Page, home:
     bench, asked = page.locator(".st-key-bench").bounding_box(), question.bounding_box()
     assert bench is not None
     assert asked is not None
-    assert bench["y"] - asked["height"] <= 120
+    assert bench["y"] - asked["height"] <= 110

@@ -302,7 +302,8 @@ def test_a_question_is_searched_opened_and_annotated(page: Page, home: Showhow):
     listed = json.loads(home.run("questions", "list", "--project", "phantom", "--json"))
     assert [question["text"] for question in listed] == [text]
     assert listed[0]["answers"]
-    # Annotating again opens the same draft and adds no second question.
+    # Nothing is reserved before something is typed. Annotating again opens the same question and adds no second one.
+    assert json.loads(home.run("traces", "list", "--project", "phantom", "--status", "all", "--json")) == []
     url = page.url
     fay.open("phantom", view="questions")
     fay.fill("Search", "occupation is theatre manager")

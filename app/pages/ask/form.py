@@ -29,8 +29,8 @@ from settings import DEFAULT_LIBRARY
 DEMONSTRATION, MODEL = "demonstration", "model"
 ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
 ADVANCED_OPTIONS = ("pipeline", "sources", "form", "response", "merge")
-"""The options under More that are choices."""
-OPTIONS_UNDER_MORE = frozenset({*ADVANCED_OPTIONS, "own_answer", "seed"})
+"""The options in the drawer that are choices."""
+OPTIONS_IN_DRAWER = frozenset({*ADVANCED_OPTIONS, "own_answer", "seed"})
 MODEL_LIMITS = {"tokens": "Tokens", "money": "US dollars", "model_calls": "Model calls", "retrievals": "Retrievals"}
 """The limits of reasoners with a model, with their labels; without a value there is none."""
 OPTION_LABELS = {"own": "Own knowledge", "k": "Demonstrations", "shots": "Plans shown as examples"}
@@ -196,9 +196,8 @@ def show_ask_form(
         place = _show_select_box("World", list(places), "world", width=130, format_func=places.__getitem__)
         mode = _choose_answer_mode()
         profile = _select_profile(profiles) if mode == MODEL else None
-        config = replace(_show_config_fields(services.database, mode), profile=profile)
-        with st.popover("Limits", icon=":material/speed:"):
-            limits = _show_limit_fields(config.entry)
+        config, limits = _show_config_fields(services.database, mode)
+        config = replace(config, profile=profile)
         is_pressed = st.button(
             "Ask",
             key="ask",
@@ -234,24 +233,24 @@ def _choose_answer_mode() -> str:
     )
 
 
-def _show_config_fields(database: Database, mode: str) -> RunConfig:
-    """Draw the fields of the reasoner, and of what it uses: library, demonstrations and its options."""
+def _show_config_fields(database: Database, mode: str) -> tuple[RunConfig, RunLimits]:
+    """Draw the fields of the reasoner, of what it uses, and a drawer of its options and limits."""
     entry = _choose_reasoner(mode)
     library = _select_library(database) if entry.uses_demonstrations else None
     selects = entry.uses_demonstrations and entry.options is AgentOptions and mode == MODEL
     options = _select_demonstration_options() if selects else {}
     person_skills: tuple[str, ...] = ()
     skills = MODEL_SKILLS
-    if entry.own_options:
-        with st.popover("Options", icon=":material/tune:"):
+    with st.popover("Options", icon=":material/tune:"):
+        if entry.own_options:
             options |= {option.name: show_option(entry, option) for option in entry.own_options}
             if entry.skills:
                 person_skills, skills = _select_person_skills(entry), _select_skill_source(entry)
-    elif not OPTIONS_UNDER_MORE.isdisjoint(entry.option_names):
-        with st.popover("More", icon=":material/tune:"):
+        elif not OPTIONS_IN_DRAWER.isdisjoint(entry.option_names):
             options |= _show_advanced_options(entry)
+        limits = _show_limit_fields(entry)
     used = {name: value for name, value in options.items() if name in entry.option_names}
-    return RunConfig(entry.name, used, library, person_skills=person_skills, skills=skills)
+    return RunConfig(entry.name, used, library, person_skills=person_skills, skills=skills), limits
 
 
 def _choose_reasoner(mode: str) -> ReasonerEntry:
@@ -294,10 +293,7 @@ def _select_profile(profiles: Mapping[str, ModelProfile]) -> str | None:
 def _explain_missing_model(mode: str) -> None:
     """Say how to set up a model."""
     if mode == DEMONSTRATION:
-        st.caption(
-            "No model is set up. Replay runs the actions of a matching demonstration again with the names of your "
-            "question. Add a model on the Settings page to use a language model."
-        )
+        st.caption("No model is set up. Add one on the Settings page to have a language model answer.")
     else:
         st.caption(
             ":material/warning: No model is set up. Add one on the Settings page, or set SHOWHOW_MODEL (such as "

@@ -306,7 +306,7 @@ ENDING_ADVICE = {
     "demonstration. Or ask with another reasoner.",
     "failed": "Ask again, **Continue** from where it failed, or fix the step with **Fix this**.",
     "stopped": "**Continue** from where it stopped, or ask again.",
-    "limit": "Raise the limit under **Limits**, then **Continue**.",
+    "limit": "Raise the limit under **Options**, then **Continue**.",
     "waiting": "Write the reply below.",
     "interrupted": "The program ended during the run. **Continue** runs the unfinished step and goes on.",
 }

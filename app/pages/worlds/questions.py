@@ -15,7 +15,7 @@ from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
-from db import projects, recording, users
+from db import projects, users
 from db.database import StoreError
 from db.models import Project, User
 from db.trace_record import TraceRecord
@@ -86,7 +86,7 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
 
 
 def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) -> None:
-    """Add the question to the world's first project (created if missing) and open a draft on the Annotate page."""
+    """Add the question to the first project of the world (created if missing) and open it, without a reservation."""
     record = parse_question(row, world.folder / QUESTIONS_FILE, None)
     try:
         with world.services.database.begin() as session:
@@ -94,8 +94,7 @@ def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) 
             project: Project = existing[0] if existing else _create_project(session, world.name)
             projects.add_questions(session, project.id, [record])
             question = projects.find_matching_question(session, project.id, record)
-            trace = recording.start_trace(session, question.id, users.register_user(session, person.name).id)
-            parameters = {"you": person.name, "project": project.name, "trace": str(trace.id)}
+            parameters = {"you": person.name, "project": project.name, "question": str(question.id)}
     except StoreError as error:
         st.error(format_sentence(str(error)))
     else:
