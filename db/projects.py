@@ -53,6 +53,13 @@ class QuestionImportCounts:
 
     added: int
     existing: int
+    differing: int
+    """Of those that it had, how many have other gold answers there, which stay."""
+
+    def __str__(self) -> str:
+        added = f"{self.added:,} question{'' if self.added == 1 else 's'} added"
+        differing = f", of which {self.differing:,} keep other gold answers" if self.differing else ""
+        return f"{added}, {self.existing:,} existed already{differing}"
 
 
 def list_projects(session: Session) -> list[Project]:
@@ -239,17 +246,17 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
     """Append the questions to the project, except those whose source id, text and attachments it already has."""
-    key_query = select(Question.source_id, *FULL_TEXT_COLUMNS).where(Question.project_id == project_id)
-    stored_keys = {(source_id, join_attachments(*texts)) for source_id, *texts in session.execute(key_query)}
+    gold_answers = _load_gold_answers(session, project_id)
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []
-    added = existing = 0
+    added = existing = differing = 0
     for record in records:
         key = (record.source_id, _full_text(record))
-        if key in stored_keys:
+        if key in gold_answers:
             existing += 1
+            differing += gold_answers[key] != list(record.gold_answers)
             continue
-        stored_keys.add(key)
+        gold_answers[key] = list(record.gold_answers)
         position += 1
         added += 1
         rows.append(_question_row(record, project_id, position))
@@ -258,15 +265,20 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
             rows = []
     if rows:
         session.execute(insert(Question), rows)
-    return QuestionImportCounts(added, existing)
+    return QuestionImportCounts(added, existing, differing)
 
 
 def has_questions(session: Session, project_id: UUID, records: Sequence[QuestionSource]) -> bool:
     """Whether the project has exactly these questions, with these gold answers."""
+    stored = _load_gold_answers(session, project_id)
+    return stored == {(record.source_id, _full_text(record)): list(record.gold_answers) for record in records}
+
+
+def _load_gold_answers(session: Session, project_id: UUID) -> dict[tuple[str | None, str], list[dict[str, Any]]]:
+    """The gold answers of the project's questions by source id, and text with attachments."""
     columns = select(Question.source_id, Question.gold_answers, *FULL_TEXT_COLUMNS)
     rows = session.execute(columns.where(Question.project_id == project_id))
-    stored = {(source_id, join_attachments(*texts)): gold for source_id, gold, *texts in rows}
-    return stored == {(record.source_id, _full_text(record)): list(record.gold_answers) for record in records}
+    return {(source_id, join_attachments(*texts)): gold for source_id, gold, *texts in rows}
 
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:

@@ -64,9 +64,9 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
         if text is not None:
             stored.guidelines = text
         counts = projects.add_questions(session, stored.id, records)
-    value = {"project": project, "added": counts.added, "already": counts.existing, **_survey_to_json(survey)}
-    summary = f"{project}: {format_count(counts.added, 'question')} added, {counts.existing:,} existed already"
-    emit(value, "\n".join((summary, *_survey_lines(survey))), as_json=as_json)
+    figures = {"added": counts.added, "already": counts.existing, "differing": counts.differing}
+    lines = (f"{project}: {counts}", *_survey_lines(survey))
+    emit({"project": project, **figures, **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
 
 
 def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:

@@ -126,3 +126,15 @@ def test_a_project_without_a_world_keeps_its_tools(database):
         with pytest.raises(Conflict, match="no world, so it needs tools of its own"):
             projects.set_tools(session, "chores", [])
         assert projects.get_project(session, "chores").tools == ["sweep"]
+
+
+def test_an_import_counts_the_questions_whose_gold_answers_differ_and_keeps_these(database, sample_question):
+    gold = [{"text": "Ines Moor", "entity": None}]
+    with database.begin() as session:
+        project = projects.create_project(session, "quays", "harbour")
+        quays = [sample_question(f"Who built quay {n}?", gold_answers=gold) for n in (1, 2)]
+        projects.add_questions(session, project.id, quays)
+        changed = [quays[0], sample_question(quays[1].text, gold_answers=[{"text": "Otto Moor", "entity": None}])]
+        counts = projects.add_questions(session, project.id, changed)
+        assert str(counts) == "0 questions added, 2 existed already, of which 1 keep other gold answers"
+        assert [question.gold_answers for question in projects.list_questions(session, project.id)] == [gold, gold]

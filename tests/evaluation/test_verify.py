@@ -261,7 +261,7 @@ def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_q
         out, err = home.run(*words, "--json", server=server)
         report = json.loads(out)
         # The rate limiter may slow down the other questions, too.
-        assert (report["right"] + report["left"], report["failed"], report["refused"]) == (4, 0, 0)
+        assert (report["right"] + report["left"], report["failed"], report["refused"]) == (4, 0, 0), err
         assert 1 <= report["left"] <= 2
         assert "questions stayed unfinished: " in err
         assert "annotators' queue" not in home.run(*words, server=server)[0]

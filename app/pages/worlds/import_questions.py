@@ -68,8 +68,7 @@ def show_question_import(services: Services, person: User, project_name: str, wo
         except (StoreError, WorldError) as error:
             st.error(format_sentence(str(error)))
         else:
-            added = format_count(counts.added, "question")
-            st.success(escape_markdown(f"{project.strip()}: {added} added, {counts.existing:,} existed already."))
+            st.success(escape_markdown(f"{project.strip()}: {counts}."))
 
 
 def _format_label(name: str) -> str:

@@ -55,7 +55,7 @@ def test_questions_are_added_once_and_listed_in_order(home: Path) -> None:
     guidelines.write_text("**Be brief.**", "utf-8")
     done = showhow(home, "import", file, "--project", "Kin", "--world", "small", "--guidelines", guidelines, "--json")
     counts = {"format": "jsonl", "questions": 2, "without_gold": 0, "several_gold": 0, "unread": []}
-    assert json.loads(done.stdout) == {"project": "Kin", "added": 2, "already": 0, **counts}
+    assert json.loads(done.stdout) == {"project": "Kin", "added": 2, "already": 0, "differing": 0, **counts}
     again = showhow(home, "import", file, "--project", "Kin")
     assert again.stdout == "Kin: 0 questions added, 2 existed already\nformat jsonl: 2 questions read\n"
     questions = list_questions(home)
