@@ -40,8 +40,8 @@ def setup() -> None:
 
 def prepare(services: Services) -> None:
     """Upgrade the database; make the default world, its project and its library unless they exist."""
-    has_world = (services.settings.worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file()
-    if has_world and _has_project(services.database, DEFAULT_PROJECT) and _has_library(services.database):
+    is_stored = _has_project(services.database, DEFAULT_PROJECT) and _has_library(services.database)
+    if is_stored and (services.settings.worlds_folder / DEFAULT_WORLD / WORLD_FILE).is_file():
         return
     with _only_setup(services.settings.home):
         make_default_world(services, DEFAULT_WORLD, DEFAULT_PROJECT)
