@@ -90,12 +90,14 @@ def _join_mintaka_labels(answer: Any) -> str:
         return require_text(answer["mention"], "the mention")
     if answer["answerType"] != "entity":
         return str(values[0]) if values else ""
-    return " ".join(_find_label(entity["label"]) for entity in values)
+    return " ".join(_find_label(entity) for entity in values)
 
 
-def _find_label(label: Any) -> str:
+def _find_label(entity: Mapping[str, Any]) -> str:
+    """The label of an entity, or its name where it has none in this language."""
+    label = entity["label"]
     # The first release of Mintaka has a text, the present one a label by language.
-    return require_text(label[_LANGUAGE] if isinstance(label, Mapping) else label, "the label")
+    return require_text((label.get(_LANGUAGE) or entity["name"]) if isinstance(label, Mapping) else label, "the label")
 
 
 def split_dpr_tokens(text: str) -> list[str]:

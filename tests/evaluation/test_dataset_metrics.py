@@ -247,6 +247,9 @@ def test_mintakas_labels_by_language_are_read_like_texts(score):
     gold = {"answer": {"answerType": "entity", "answer": entities, "mention": ""}}
     assert score("mintaka_text_f1", [{"predicted": "Ada Ben", "gold": gold}])["value"] == 1.0
     assert score("mintaka_kg_h1", [{"predicted": ["Q2"], "gold": gold}])["value"] == 1.0
+    # As in imports, an entity without a label in this language has its name.
+    entities[1]["label"] = {"de": "Ben"}
+    assert score("mintaka_text_f1", [{"predicted": "Ada Q2", "gold": gold}])["value"] == 1.0
 
 
 def test_tokens_are_runs_of_letters_digits_and_marks_or_single_signs():
