@@ -18,12 +18,10 @@ from db.models import (
     Step,
     Trace,
     User,
-    join_attachments,
-    summarize_task,
 )
 from db.projects import FULL_TEXT_COLUMNS
 from db.serialization import insert_rows
-from db.types import Base
+from db.types import Base, join_attachments, summarize_task
 from db.users import ADMIN, REVIEWER, require_role
 from folder_names import explain_refused_name, shorten_name
 

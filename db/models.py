@@ -8,7 +8,6 @@ Run 1-n Attempt n-1 Question; Attempt 1-1 Trace; Attempt 1-n Score
 Conditions and columns of indexes are defined here too, because queries must use the same text.
 """
 
-import json
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,7 +16,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, fal
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.types import Base, partial_index, utc_now
+from db.types import Base, join_attachments, partial_index, summarize_task, utc_now
 
 TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "position", "started_at", "finished_at")
 """The columns of a step that tool reports read."""
@@ -115,26 +114,6 @@ class Question(Base):
     def summary(self) -> str:
         """The text for a list, with the beginning of its attachments."""
         return summarize_task(self.text, self.attachments)
-
-
-def join_attachments(text: str, attachments: Any) -> str:
-    """The text with its attachments; the text alone for anything but an object of them."""
-    parts = [text]
-    for name, value in attachments.items() if isinstance(attachments, dict) else ():
-        parts.append(f"{name}:\n{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)}")
-    return "\n\n".join(parts)
-
-
-SUMMARY_CHARACTERS = 140
-"""The length of the attachments in a summary."""
-
-
-def summarize_task(text: str, attachments: Any) -> str:
-    """The text with the beginning of its attachments, which may be all that tells two tasks apart, on one line."""
-    attached = " ".join(join_attachments("", attachments).split())
-    if len(attached) > SUMMARY_CHARACTERS:
-        attached = f"{attached[:SUMMARY_CHARACTERS]} …"
-    return f"{text} · {attached}" if attached else text
 
 
 class Run(Base):

@@ -12,8 +12,8 @@ from uuid_utils.compat import uuid7
 
 from db.answer_formats import AnswerFormat
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Project, Question, Run, Trace, join_attachments
-from db.types import utc_now
+from db.models import Assignment, Project, Question, Run, Trace
+from db.types import join_attachments, utc_now
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)

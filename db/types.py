@@ -1,4 +1,7 @@
-"""The base of all tables, and column types that behave alike on SQLite and PostgreSQL and return the stored value."""
+"""The base of all tables, and column types that behave alike on SQLite and PostgreSQL and return the stored value.
+
+Also the text of a task with its attachments, which are stored apart.
+"""
 
 import json
 import re
@@ -192,3 +195,23 @@ class Base(MappedAsDataclass, DeclarativeBase, kw_only=True):
         list[list[str]]: ExactJson,
         list[dict[str, Any]]: ExactJson,
     }
+
+
+def join_attachments(text: str, attachments: Any) -> str:
+    """The text with its attachments; the text alone for anything but an object of them."""
+    parts = [text]
+    for name, value in attachments.items() if isinstance(attachments, dict) else ():
+        parts.append(f"{name}:\n{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)}")
+    return "\n\n".join(parts)
+
+
+SUMMARY_CHARACTERS = 140
+"""The length of the attachments in a summary."""
+
+
+def summarize_task(text: str, attachments: Any) -> str:
+    """The text with the beginning of its attachments, which may be all that tells two tasks apart, on one line."""
+    attached = " ".join(join_attachments("", attachments).split())
+    if len(attached) > SUMMARY_CHARACTERS:
+        attached = f"{attached[:SUMMARY_CHARACTERS]} …"
+    return f"{text} · {attached}" if attached else text

@@ -68,13 +68,11 @@ class OpenedTrace:
         """Load the trace, or make the record of one that is not begun, and the person as stored at that moment."""
         with database.read() as session:
             try:
-                record = traces.load_trace(session, self.id)
+                # The trace first: the first draft, which the page posts by itself, may store a new person with it.
+                return traces.load_trace(session, self.id), users.preview_user(session, self.person)
             except RowNotFound:
                 if self.question_id is None:
                     raise
-            else:
-                # After the trace: the first draft, which the page posts by itself, may store a new person with it.
-                return record, users.preview_user(session, self.person)
             person = users.preview_user(session, self.person)
             new_trace = Trace(
                 question_id=self.question_id,
@@ -419,28 +417,24 @@ def _show_queue(database: Database, project: Project, person: User) -> None:
     else:
         label = "Continue" if tab == "Drafts" else "Open"
         for item in drafts if tab == "Drafts" else completed[str(tab).lower()]:
-            open_trace = partial(_same_id, item.trace.id)
-            _show_queue_entry(label, item.trace.id, item.question.summary, _describe_own_trace(item.trace), open_trace)
+            _show_queue_entry(label, item.trace.id, item.question.summary, _describe_own_trace(item.trace))
 
 
 def _describe_own_trace(trace: Trace) -> str:
     fork = f", forked at step {trace.parent_position}" if trace.parent_position else ""
-    moment = format_when(trace.submitted_at or trace.started_at)
     answer = f": {trace.final_answer}" if trace.final_answer else ""
-    return f"{trace.status.capitalize()}, {moment}{fork}{answer}"
+    return f"{trace.status.capitalize()}, {format_when(trace.submitted_at or trace.started_at)}{fork}{answer}"
 
 
-def _show_queue_entry(label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID]) -> None:
-    """Draw one row of the dialog; `row_id` makes its key unique, `open_trace` returns the trace that it opens."""
+def _show_queue_entry(
+    label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID] | None = None
+) -> None:
+    """Draw one row of the dialog; `open_trace` returns the trace that it opens, which else has the id of the row."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"{escape_markdown(question)}  \n:gray[{escape_markdown(note)}]", width="stretch")
         if st.button(label, key=f"queue_entry_{row_id.hex}"):
-            st.query_params["trace"] = str(open_trace())
+            st.query_params["trace"] = str(open_trace() if open_trace else row_id)
             st.rerun()
-
-
-def _same_id(trace_id: UUID) -> UUID:
-    return trace_id
 
 
 def fork_returned_trace(database: Database, trace_id: UUID, person_id: UUID) -> UUID:
