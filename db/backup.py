@@ -11,6 +11,7 @@ import secrets
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ _SQLITE_LOCK_RANGE = (512, 0x40000000)
 """Length and start of the bytes that SQLite locks; each open connection to a database with a -wal holds one of them."""
 _MAX_POSTGRESQL_NAME_BYTES = 63
 _RESTORE_ADVISORY_LOCK = 7_203_002
+_BACKEND_EXIT_SECONDS = 2.0
 _IN_USE = "the database is in use; stop `showhow run` and every other verb that uses it, then restore again"
 
 
@@ -315,10 +317,14 @@ def _prepare_postgresql(url: URL, backup: Path) -> tuple[list[str], str | None]:
 
 
 def _refuse_postgresql_in_use(connection: Connection, name: str) -> bool:
-    """Return whether the database exists; StoreUnavailable if a client is connected to it."""
+    """Return whether the database exists; StoreUnavailable if a client stays connected to it."""
     clients = text("SELECT count(*) FROM pg_stat_activity WHERE datname = :name AND backend_type = 'client backend'")
-    if connection.scalar(clients, {"name": name}):
-        raise StoreUnavailable(_IN_USE)
+    # The server ends the backend of a closed connection a moment later.
+    deadline = time.monotonic() + _BACKEND_EXIT_SECONDS
+    while connection.scalar(clients, {"name": name}):
+        if time.monotonic() > deadline:
+            raise StoreUnavailable(_IN_USE)
+        time.sleep(0.05)
     return bool(connection.scalar(text("SELECT count(*) FROM pg_database WHERE datname = :name"), {"name": name}))
 
 

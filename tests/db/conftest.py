@@ -62,8 +62,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         template = request.getfixturevalue("postgresql_template")
         store = Database(server.create_database(f"t{uuid4().hex}", template))
     yield store
-    assert check_database(store) == []
-    store.close()
+    try:
+        assert check_database(store) == []
+    finally:
+        store.close()
 
 
 @dataclass(frozen=True, slots=True)
