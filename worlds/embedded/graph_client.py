@@ -133,14 +133,15 @@ class GraphWorker:
         assert process.stderr is not None  # noqa: S101 - tells the type checker that it is a pipe
         code = process.wait()
         stderr = process.stderr.read().decode(errors="replace").strip()
-        if "memory allocation" in stderr or "MemoryError" in stderr or "bad_alloc" in stderr:
+        # Threads that Rust started report a stack overflow; the main thread ends with SIGSEGV.
+        if "overflowed its stack" in stderr or code == -signal.SIGSEGV:
+            return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
+        # Without memory, a process may have none left for the words, and only abort.
+        if any(word in stderr for word in ("memory allocation", "MemoryError", "bad_alloc")) or code == -signal.SIGABRT:
             return SourceTimeout(
                 f"The query was stopped at its limit of {self._limits.memory_bytes >> 20:,} MB of memory; "
                 "ask for less, for example with more conditions or without sorting."
             )
-        # Threads that Rust started report a stack overflow; the main thread ends with SIGSEGV.
-        if "overflowed its stack" in stderr or code == -signal.SIGSEGV:
-            return QueryRefused("The query is nested too deeply; write it with fewer brackets.")
         if code == -signal.SIGALRM:
             return SourceTimeout(
                 f"The query was stopped at its limit of {self._limits.timeout_seconds:g} s; ask for less."
