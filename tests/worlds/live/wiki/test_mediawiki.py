@@ -274,7 +274,7 @@ def test_a_failing_wiki_is_an_error_and_never_an_empty_result(
     broken_wiki.respond_with(responder)
     response_cache = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
     api = f"{broken_wiki.url}/w/api.php"
-    text = MediaWikiText(api, "en", http_client_for(api, response_cache, seconds=1.0))
+    text = MediaWikiText(api, "en", http_client_for(api, response_cache, seconds=10.0))
     with pytest.raises(SourceError, match=message) as failed:
         text.search("Ada Reed", 5) if asks == "search" else text.article("Ada Reed")
     assert not isinstance(failed.value, NotFound)
