@@ -25,8 +25,8 @@ from tools.arguments import require_graph
 from tools.registry import BUILT_IN_TOOLS
 from tools.text_to_sparql.candidates import CERTAIN_SIMILARITY
 from tools.tool import EncodeFunction, ToolContext
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.importers import read_articles
 from worlds.open import open_world
 from worlds.source import Relation, World
 

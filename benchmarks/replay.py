@@ -37,8 +37,8 @@ from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner
 from tools.registry import available_tools
 from tools.tool import ToolContext
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.importers import read_articles
 from worlds.open import open_world
 
 DEFAULT_WORLD = GenerationOptions(people=1000, seed=1, depth=6, per_template=4, split="text=50,graph=35,web=15")

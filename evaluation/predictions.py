@@ -36,7 +36,7 @@ from evaluation.metrics.metric import (
     name_values,
 )
 from evaluation.statistics import mean_with_error
-from worlds.importers.files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
+from worlds.input_files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
 
 ID_FIELDS = ("id", "_id", "qid", "question_id", "QuestionId", "ID", "uid", "interaction_id", "source_id")
 """The fields that may hold a question's id, the first one first."""

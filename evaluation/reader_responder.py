@@ -16,7 +16,7 @@ from reasoners.pdrr.skills import CompleteRequest
 from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage
-from worlds.importers.articles import split_sentences
+from worlds.article_files import split_sentences
 from worlds.lexicon.kinship import gendered_words
 
 _SIBLING_RELATIONS = frozenset({"sibling", *gendered_words("sibling")})

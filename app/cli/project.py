@@ -17,7 +17,7 @@ from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
 from db.types import load_json
 from evaluation.value_format import format_count
 from tools.registry import ToolRegistry
-from worlds.importers.files import open_regular_file
+from worlds.input_files import open_regular_file
 from worlds.open import NO_WORLD, read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Create and list projects: their world, tools, instruction and answers.")

@@ -13,7 +13,7 @@ from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_questi
 from evaluation.datasets.reader import AUTO, QuestionReader, QuestionSurvey
 from evaluation.datasets.record import QuestionRecord
 from evaluation.value_format import format_count
-from worlds.importers.files import open_regular_file
+from worlds.input_files import open_regular_file
 from worlds.open import read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")

@@ -18,10 +18,10 @@ from app.progress import make_stage_printer, print_progress
 from app.services import current_services
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
 from worlds.folder import world_folder
-from worlds.importers import read_articles
-from worlds.importers.files import open_regular_file
+from worlds.input_files import open_regular_file
 from worlds.live import list_presets, read_preset
 from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe, list_worlds, read_world_metadata
 from worlds.source import Cell, TextSource

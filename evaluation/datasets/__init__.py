@@ -11,7 +11,7 @@ from evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINA
 from evaluation.datasets.text_answers import ATOMR, BLENDQA, CRAG, HOTPOTQA, MUSIQUE, PHANTOMWIKI, STRATEGYQA, TWO_WIKI
 from fiction.questions.question_file import QUESTIONS_FILE
 from worlds.folder import world_folder
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 
 QUESTION_FORMATS: dict[str, QuestionFormat] = {
     question_format.name: question_format

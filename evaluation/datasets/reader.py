@@ -29,7 +29,7 @@ from evaluation.datasets.record import (
     parse_record,
 )
 from worlds.folder import WorldError
-from worlds.importers.files import (
+from worlds.input_files import (
     READ_ERRORS,
     MalformedFile,
     decode_line,

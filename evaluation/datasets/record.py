@@ -11,7 +11,7 @@ from typing import Any
 
 from db.types import UnstorableValue, check_storable_json, dump_json
 from evaluation.value_format import restore_cell
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 
 Fields = Mapping[str, Any]
 """One record of a file as it was read."""

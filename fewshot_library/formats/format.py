@@ -18,7 +18,7 @@ from uuid import UUID
 from db.models import Step
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
-from worlds.importers.files import open_regular_file
+from worlds.input_files import open_regular_file
 
 JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 # The number of records listed for each reason why records were left out.

@@ -18,7 +18,7 @@ from fiction.questions.names import NameFormatter, format_english_date
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import NONE, SOURCES, WEB, FactSources, Universe
-from worlds.importers.files import iter_json_objects
+from worlds.input_files import iter_json_objects
 from worlds.lexicon.english import takes_article_an, title_for
 from worlds.source import WebPage
 

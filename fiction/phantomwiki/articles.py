@@ -43,7 +43,7 @@ from fiction.universe.relations import (
 )
 from fiction.universe.universe import NONE, Universe
 from worlds.folder import WorldError, world_folder
-from worlds.importers.files import (
+from worlds.input_files import (
     READ_ERRORS,
     MalformedFile,
     iter_nonblank_lines,

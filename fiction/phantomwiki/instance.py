@@ -38,7 +38,7 @@ from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import FACTS, GRAPH, TEXT, FactSources, Universe
 from worlds.build import WorldContents, create_world_folder, write_world
-from worlds.importers.files import MalformedFile, parse_json, read_text_file
+from worlds.input_files import MalformedFile, parse_json, read_text_file
 from worlds.source import Article
 
 _FACT_FILES = ("facts.pl", "facts.pl.gz")

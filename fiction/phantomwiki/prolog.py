@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fiction.phantomwiki.records import parse_day
 from fiction.universe.relations import RELATIONS
 from fiction.universe.universe import NONE, Friendships, IdArray, Places, Universe
-from worlds.importers.files import MalformedFile, require_storable_text
+from worlds.input_files import MalformedFile, require_storable_text
 
 # Possessive, so that an unterminated string does not cause exponential backtracking.
 _TOKEN_PATTERN = re.compile(r'\s*(?:"((?:[^"\\]|\\x[0-9a-fA-F]+\\|\\.|"")*+)"|([A-Za-z_]\w*)|(\d+)|([(),]))', re.DOTALL)

@@ -18,7 +18,7 @@ import pyarrow.parquet
 from fiction.questions.evaluate import ExpressionAnswer
 from fiction.questions.names import NameFormatter
 from fiction.universe.universe import NONE, Universe
-from worlds.importers.files import (
+from worlds.input_files import (
     MalformedFile,
     iter_json_objects,
     open_regular_file,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from worlds.folder import WorldError
-from worlds.importers.files import MalformedFile, iter_json_objects, open_bytes, parse_json
+from worlds.input_files import MalformedFile, iter_json_objects, open_bytes, parse_json
 
 QUESTIONS_FILE = "questions.jsonl"
 

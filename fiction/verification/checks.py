@@ -38,7 +38,7 @@ from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.graph_client import QueryLimits
 from worlds.embedded.text import EmbeddedText, EmbeddedWeb
 from worlds.folder import GRAPH_FOLDER, TEXT_FOLDER, WEB_FOLDER, WorldError
-from worlds.importers.files import iter_json_objects
+from worlds.input_files import iter_json_objects
 from worlds.source import Article, Cell, NotFound, QueryRefused, SourceTimeout, Table
 
 MAX_DIFFERENCES = 10

@@ -58,7 +58,7 @@ from fiction.verification.checks import (
 )
 from worlds.embedded.text import EmbeddedText
 from worlds.folder import TEXT_FOLDER, WorldError, world_folder
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 from worlds.open import read_world_metadata
 from worlds.source import NotFound
 

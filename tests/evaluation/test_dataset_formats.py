@@ -17,7 +17,7 @@ from evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord, list
 from evaluation.datasets.record import QuestionRecord, UnreadableRecord, parse_record
 from tests.examples import examples
 from worlds.folder import WorldError
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 
 Raw = dict[str, Any]
 

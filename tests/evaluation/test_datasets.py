@@ -14,7 +14,7 @@ from evaluation.datasets.record import Fields, QuestionFormat, QuestionRecord, r
 from tests.cli_help import option_help
 from tests.examples import examples
 from worlds.folder import WorldError
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 
 REAL = {
     "world_2wiki/questions_300.json": (300, "2wikimultihopqa"),

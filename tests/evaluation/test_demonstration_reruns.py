@@ -12,8 +12,8 @@ from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.importers import read_articles
 from worlds.open import open_world
 
 HARBOUR = Path(__file__).parents[1] / "tools"

@@ -29,8 +29,8 @@ from runs.process import current_worker_id, is_worker_alive, worker_id_of
 from runs.services import Services
 from settings import Settings
 from tests.servers.model import ModelServer, Request, Says
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.importers import read_articles
 from worlds.open import read_world_metadata
 
 HARBOUR = Path(__file__).parents[1] / "tools"

@@ -21,8 +21,8 @@ from tools.limits import (
 )
 from tools.registry import get_tool
 from tools.tool import Observation, ToolContext
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.importers import read_articles
 from worlds.open import open_world
 
 SENTENCES = 60_000

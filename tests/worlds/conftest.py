@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.graph_client import QueryLimits
 from worlds.embedded.text import EmbeddedText
-from worlds.importers import read_articles
 from worlds.open import open_world
 from worlds.source import World
 

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world, remove_half_built_worlds
 from worlds.folder import InvalidWorldName, WorldError, WorldExists, WorldNotFound, list_world_names
-from worlds.importers import read_articles
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 from worlds.open import list_worlds, open_world, read_world_metadata
 from worlds.source import Article
 
@@ -201,7 +201,7 @@ def test_the_world_hash_does_not_depend_on_the_hash_seed(tmp_path):
 import sys
 from pathlib import Path
 from worlds.build import WorldContents, build_world, remove_half_built_worlds
-from worlds.importers import read_articles
+from worlds.article_files import read_articles
 here, home = Path(sys.argv[1]), Path(sys.argv[2])
 print(build_world(home, "w", WorldContents(read_articles(here / "isle.jsonl"), here / "isle.ttl"))["hash"])
 """

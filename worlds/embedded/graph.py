@@ -24,7 +24,7 @@ from worlds.embedded.graph_client import GraphWorker, QueryLimits
 from worlds.embedded.sparql_guard import check_query
 from worlds.embedded.text import EmbeddedText
 from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
-from worlds.importers.files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
+from worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
 from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
 from worlds.text_normalization import (
     ANALYZER_NAME,

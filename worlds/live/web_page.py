@@ -18,7 +18,7 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from worlds.importers.articles import split_sentences
+from worlds.article_files import split_sentences
 from worlds.live.http.request import HttpResponse, InvalidResponse, get_host
 from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PageTextReader
 from worlds.source import SourceTimeout, WebPage

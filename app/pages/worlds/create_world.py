@@ -29,8 +29,8 @@ from fiction.generator.source_split import SPLIT_MODES, parse_split
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
 from settings import Settings
+from worlds.article_files import ARTICLE_FORMATS
 from worlds.folder import WorldError, list_world_names, new_world_folder
-from worlds.importers import ARTICLE_FORMATS
 
 OptionValue = bool | int | float | str
 ARTICLE_EXTENSIONS = ["jsonl", "ndjson", "json", "gz"]

@@ -12,8 +12,8 @@ import pytest
 
 from tests.app.cli.in_process import run_in_process
 from tests.servers.model import ModelServer, Request, Says
+from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.importers import read_articles
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 HARBOUR = Path(__file__).parents[2] / "tools"

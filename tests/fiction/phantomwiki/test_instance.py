@@ -13,7 +13,7 @@ from fiction.questions.question_file import read_question_rows
 from fiction.verification.verify import verify_world
 from tests.fiction.phantomwiki import small_instance
 from worlds.folder import list_world_names
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 from worlds.open import open_world, read_world_metadata
 
 LAYOUTS: list[Callable[[Path], Path]] = [

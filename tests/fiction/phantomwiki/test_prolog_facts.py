@@ -7,7 +7,7 @@ import pytest
 
 from fiction.phantomwiki.prolog import parse_facts
 from tests.fiction.phantomwiki.small_instance import FACTS
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 
 FILE = Path("facts.pl")
 

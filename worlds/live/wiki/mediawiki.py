@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from worlds.importers.articles import split_sentences
+from worlds.article_files import split_sentences
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.wiki.api import (
     MAX_TITLE_BYTES,

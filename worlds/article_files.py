@@ -1,19 +1,21 @@
-"""Read articles from JSON Lines and from question files.
+"""Read files of articles, by format: JSON Lines, and question files.
 
 A line of JSON has `title`, `text` or `sentences`, and optionally an entity's id in one of ENTITY_FIELDS. The questions
 of HotpotQA and 2WikiMultihopQA come with paragraphs.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sentencex import segment
 
-from worlds.importers.files import (
+from worlds.folder import WorldError
+from worlds.input_files import (
     MalformedFile,
     iter_json_objects,
+    iter_nonblank_lines,
     read_json_list,
     require_storable_text,
     require_text_field,
@@ -139,3 +141,48 @@ def _is_record_number(name: str, value: object) -> bool:
 
 def _field_text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+ArticleReader = Callable[[Path, Mapping[str, str]], Iterator[Article]]
+
+ARTICLE_FORMATS: dict[str, ArticleReader] = {
+    "jsonl": read_jsonl,
+    "hotpotqa": read_contexts,
+    "2wiki": read_contexts,
+}
+ARTICLE_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
+
+
+class UnknownArticleFormat(WorldError):
+    """There is no article format with this name."""
+
+
+def read_articles(source: Path, format_name: str = "auto", where: Mapping[str, str] | None = None) -> Iterator[Article]:
+    """The articles of a file, or of every article file in a folder in the order of their names.
+
+    `where` selects records whose fields have these values.
+    """
+    for file in _list_files(source):
+        yield from _select_reader(file, format_name)(file, where or {})
+
+
+def _list_files(source: Path) -> list[Path]:
+    if not source.exists():
+        raise MalformedFile(source, None, "there is no such file or folder")
+    if not source.is_dir():
+        return [source]
+    files = sorted(path for path in source.iterdir() if path.name.endswith(ARTICLE_SUFFIXES))
+    if not files:
+        raise MalformedFile(source, None, f"the folder has no file that ends in {', '.join(ARTICLE_SUFFIXES)}")
+    return files
+
+
+def _select_reader(file: Path, format_name: str) -> ArticleReader:
+    if format_name == "auto":
+        _, first_line = next(iter_nonblank_lines(file), (0, ""))
+        format_name = "2wiki" if first_line.lstrip().startswith("[") else "jsonl"
+    if format_name not in ARTICLE_FORMATS:
+        raise UnknownArticleFormat(
+            f"There is no article format {format_name!r}; the formats are auto, {', '.join(ARTICLE_FORMATS)}."
+        )
+    return ARTICLE_FORMATS[format_name]

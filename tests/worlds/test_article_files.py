@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from worlds.article_files import ARTICLE_FORMATS, ENTITY_FIELDS, UnknownArticleFormat, read_articles
 from worlds.folder import WorldError
-from worlds.importers import ARTICLE_FORMATS, UnknownArticleFormat, read_articles
-from worlds.importers.articles import ENTITY_FIELDS
-from worlds.importers.files import MalformedFile
+from worlds.input_files import MalformedFile
 from worlds.source import Article
 
 in_any_file = settings(
