@@ -20,8 +20,8 @@ from fiction.questions.expressions import Expression
 from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import Universe
-from fiction.verification.checks import VerificationCheck, parse_row_expression
-from fiction.verification.verify import verify_world
+from fiction.verification import verify_world
+from fiction.verification_checks import VerificationCheck, parse_row_expression
 from tools.tool import ToolContext
 from worlds.open import open_world
 

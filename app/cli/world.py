@@ -281,7 +281,7 @@ def format_instance_counts(metadata: Mapping[str, Any]) -> str:
 def verify(name: str, *, as_json: AsJson = False) -> None:
     """Derive every answer and fact of a world again; exit status 1 and the first differences if there are any."""
     # Loaded only by this verb, since its libraries are large.
-    from fiction.verification.verify import verify_world  # noqa: PLC0415
+    from fiction.verification import verify_world  # noqa: PLC0415
 
     result = verify_world(current_services().settings.worlds_folder, name, lambda check: print_progress(str(check)))
     counts = ", ".join(f"{check.checked:,} {check.name}" for check in result.checks if check.checked)

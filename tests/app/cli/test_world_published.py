@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.cli.test_world import error_of, showhow, stdout_of
 from tests.fiction.phantomwiki import small_instance
-from tests.fiction.verification.alterations import change_rows
+from tests.fiction.world_alterations import change_rows
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,8 @@ from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS
 from fiction.universe.universe import FACTS, Universe
-from fiction.verification.checks import format_answers
-from fiction.verification.verify import verify_world
+from fiction.verification import verify_world
+from fiction.verification_checks import format_answers
 from tests.fiction.phantomwiki import small_instance
 from worlds.folder import WorldError, world_folder
 

@@ -10,7 +10,7 @@ import pytest
 
 from fiction.phantomwiki.instance import import_instance
 from fiction.questions.question_file import read_question_rows
-from fiction.verification.verify import verify_world
+from fiction.verification import verify_world
 from tests.fiction.phantomwiki import small_instance
 from worlds.folder import list_world_names
 from worlds.input_files import MalformedFile

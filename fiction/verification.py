@@ -38,7 +38,7 @@ from fiction.universe.build import make_universe
 from fiction.universe.options import GenerationOptions
 from fiction.universe.relations import RELATIONS, SPOUSE, KinshipRelation, find_related
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.checks import (
+from fiction.verification_checks import (
     MAX_DIFFERENCES,
     ROW_ERRORS,
     VerificationCheck,

@@ -19,10 +19,10 @@ from fiction.phantomwiki.records import ValueCodec
 from fiction.questions.question_file import QUESTIONS_FILE
 from fiction.universe.relations import RELATIONS, find_related
 from fiction.universe.universe import Friendships, Universe
-from fiction.verification.checks import VerificationCheck
-from fiction.verification.verify import VerificationReport, _make_probe, verify_world
+from fiction.verification import VerificationReport, _make_probe, verify_world
+from fiction.verification_checks import VerificationCheck
 from tests.fiction.phantomwiki import small_instance
-from tests.fiction.verification.alterations import change_article, change_graph, change_rows, change_stated
+from tests.fiction.world_alterations import change_article, change_graph, change_rows, change_stated
 from worlds.folder import WorldError
 
 

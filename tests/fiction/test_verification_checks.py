@@ -16,7 +16,8 @@ from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
 from fiction.universe.options import GenerationOptions
 from fiction.universe.universe import GRAPH, FactSources, Universe
-from fiction.verification.checks import (
+from fiction.verification import verify_world
+from fiction.verification_checks import (
     VerificationCheck,
     check_answers,
     check_articles,
@@ -29,8 +30,7 @@ from fiction.verification.checks import (
     check_split,
     read_options,
 )
-from fiction.verification.verify import verify_world
-from tests.fiction.verification.alterations import change_article, change_graph, change_rows, titles
+from tests.fiction.world_alterations import change_article, change_graph, change_rows, titles
 from worlds.embedded.text import EmbeddedWeb, WebWriter
 from worlds.folder import WEB_FOLDER, WorldError
 from worlds.open import read_world_metadata
