@@ -17,7 +17,7 @@ from html import escape
 from urllib.parse import quote, quote_plus, urljoin, urlsplit
 
 from worlds.live.http.access import Access, RequestPolicy
-from worlds.live.http.rate_limiter import get_rate_limiter, parse_retry_after
+from worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
 from worlds.live.http.request import (
     HttpRequest,
     HttpResponse,
@@ -28,7 +28,6 @@ from worlds.live.http.request import (
     get_host,
 )
 from worlds.live.http.response_cache import ResponseCache
-from worlds.live.http.shared_limits import MAX_RETRY_AFTER
 from worlds.live.http.transport import DeadlineExceeded, TransportError, send_once
 from worlds.source import SourceTimeout, SourceUnavailable
 

@@ -15,16 +15,15 @@ import pytest
 from tests.servers.faulty_server import FaultyServer, Responder, hangs, run_faulty_server, says, status
 from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.rate_limiter import WIKIMEDIA, find_operator
+from worlds.live.http.rate_limiter import WIKIMEDIA, SharedLimits, find_operator
 from worlds.live.http.request import HttpRequest
 from worlds.live.http.response_cache import ResponseCache
-from worlds.live.http.shared_limits import SharedLimits
 from worlds.source import SourceTimeout, SourceUnavailable
 
 SENDER = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
-from tests.worlds.live.http.test_shared_limits import create_client
+from tests.worlds.live.http.test_rate_limiter_shared import create_client
 from worlds.live.http.request import HttpRequest
 from worlds.source import SourceError
 url, folder, name, count, policy = sys.argv[1:4] + [int(sys.argv[4]), json.loads(sys.argv[5])]
