@@ -15,8 +15,7 @@ from evaluation.datasets.record import QuestionRecord
 from evaluation.gold_traces import attempt
 from evaluation.gold_traces import attempt as thoughts
 from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError, ValuePairs, people_with_fact, relation_pairs
-from evaluation.gold_traces.graph_steps import GraphLookup
-from evaluation.gold_traces.text_steps import TextLookup, WebLookup
+from evaluation.gold_traces.lookups import GraphLookup, TextLookup, WebLookup
 from fiction.generator.build import PAGES_FILE
 from fiction.generator.pages import load_marks_by_address
 from fiction.generator.prose import load_prose_style

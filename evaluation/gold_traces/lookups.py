@@ -1,9 +1,11 @@
-"""Lookups of gold traces in articles and web pages: reads what is written about each head of an operation.
+"""Lookups of gold traces in the graph, in articles and in web pages.
 
-Also reads facts from sentences, by the phrasings that the generator uses in articles and on web pages.
+The graph is asked by ids with a query, which the tool generates if it understands the question; of articles and web
+pages, what is written about each head of an operation is read, by the phrasings that the generator uses.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from evaluation.gold_traces import attempt
@@ -17,13 +19,165 @@ from evaluation.gold_traces.attempt import (
 )
 from fiction.generator.prose import ProseStyle, load_web_phrasings, split_clauses
 from fiction.generator.sites import NAMESAKE, OUT_OF_DATE
-from fiction.questions.evaluate import FACT_VALUE_KINDS
+from fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
 from fiction.questions.names import ThingCatalog, format_english_date
 from fiction.questions.reasoning import ReasoningNode
-from fiction.universe.items import PROPERTY_IDS, PROPERTY_LABELS
+from fiction.universe.items import FEMALE, MALE, PROPERTY_IDS, PROPERTY_LABELS
 from fiction.universe.universe import Universe
 from worlds.lexicon.english import title_for
 from worlds.lexicon.kinship import gendered_words
+
+MAX_HEADS = 30
+"""The maximum number of ids in a query."""
+
+
+class GraphLookup:
+    """The graph lookups of one attempt."""
+
+    def __init__(self, attempt: GoldAttempt, things: ThingCatalog) -> None:
+        self._attempt, self._things = attempt, things
+
+    def find_id(self, kind: str, number: int) -> str:
+        """The id of a thing, looked up by name unless it was observed before."""
+        item = str(self._things.entity_id(kind, number))
+        if not self._attempt.has_observed_value(item):
+            name = self._things.sentence_text(kind, number)
+            values = self._attempt.call_tool(f"To ask the graph I need the id of {name}.", "getWikiDataID", title=name)
+            if item not in [entity["id"] for entity in values["entities"]]:
+                raise GoldTraceError(f"getWikiDataID does not find {item} for {name!r}")
+        return item
+
+    def forward(self, leaf: ReasoningNode, heads: Sequence[int]) -> ValuePairs:
+        """Look up the values of all heads in one query."""
+        if len(heads) == 1:
+            values = self.chain([leaf], heads)
+            return {(heads[0], value) for value in values}
+        items = self._find_ids(leaf.inputs[0].kind, heads)
+        id_list = " ".join(f"wd:{item}" for item in items.values())
+        where = _triple_pattern(leaf, "?of", "?found")
+        head_names = attempt.name_values(self._things, leaf.inputs[0].kind, heads)
+        rows = self._run_query(
+            f"I ask the graph for the {attempt.relation_word(leaf)} of {head_names} at once.",
+            f"SELECT ?of ?found WHERE {{ VALUES ?of {{ {id_list} }} {where} }}",
+        )
+        return {(self._parse_cell(of), self._parse_cell(value, _result_kind(leaf))) for of, value in rows}
+
+    def chain(self, leaves: Sequence[ReasoningNode], heads: Sequence[int]) -> set[int]:
+        """Look up the values of a chain of operations in one query."""
+        kind = leaves[0].inputs[0].kind
+        items = list(self._find_ids(kind, heads).values())
+        if (
+            len(leaves) == len(items) == 1
+            and (values := self._answer_by_generated_query(leaves[0], heads[0], items[0])) is not None
+        ):
+            return values
+        first = f"wd:{items[0]}" if len(items) == 1 else "?x0"
+        where = "" if len(items) == 1 else f"VALUES ?x0 {{ {' '.join(f'wd:{item}' for item in items)} }} "
+        names = [first, *(f"?x{place}" for place in range(1, len(leaves)))]
+        where += " ".join(
+            _triple_pattern(leaf, start, end)
+            for leaf, start, end in zip(leaves, names, [*names[1:], "?found"], strict=True)
+        )
+        if len(leaves) == len(heads) == 1:
+            thought = f"{attempt.question_about(self._things, leaves[0], heads[0])} The graph should know."
+        else:
+            relations = ", then ".join(attempt.relation_word(leaf) for leaf in leaves)
+            head_names = attempt.name_values(self._things, kind, heads)
+            thought = f"The graph can go all of the way in one query: from {head_names} to {relations}."
+        rows = self._run_query(thought, f"SELECT DISTINCT ?found WHERE {{ {where} }}")
+        return {self._parse_cell(value, _result_kind(leaves[-1])) for (value,) in rows}
+
+    def backward(self, leaf: ReasoningNode, value: int) -> set[int]:
+        """Look up the people whose fact has the value."""
+        kind = FACT_VALUE_KINDS[leaf.relation]
+        pid = PROPERTY_IDS[leaf.relation]
+        if kind == "day":
+            day = self._things.answer_text(kind, value)
+            # Typed as in the graph.
+            where = f'?found wdt:{pid} "{day}T00:00:00Z"^^xsd:dateTime .'
+        else:
+            where = f"?found wdt:{pid} wd:{self.find_id(kind, value)} ."
+        rows = self._run_query(attempt.node_question(self._things, leaf), f"SELECT ?found WHERE {{ {where} }}")
+        return {self._parse_cell(values) for (values,) in rows}
+
+    def answer_by_query(self, sparql: str, kind: str) -> set[int]:
+        """Run one query for the whole question; return its answers."""
+        table = self._attempt.call_tool(
+            "All of it is in the graph, so one query can answer the whole question.", "runQuery", sparql=sparql
+        )
+        if table["boolean"] is not None:
+            return {int(table["boolean"])}
+        return {self._parse_cell(row[0], kind) for row in table["rows"] if row[0] is not None}
+
+    def _find_ids(self, kind: str, heads: Iterable[int]) -> dict[int, str]:
+        all_heads = list(heads)
+        if len(all_heads) > MAX_HEADS:
+            raise GoldTraceError(f"a query would have to list {len(all_heads)} ids")
+        return {head: self.find_id(kind, head) for head in all_heads}
+
+    def _answer_by_generated_query(self, leaf: ReasoningNode, head: int, item: str) -> set[int] | None:
+        """The answers of the query that the tool generates; None if it would not return the gold values."""
+        expected = {value for _, value in relation_pairs(self._things.universe, leaf.relation, [head])}
+        question = attempt.question_about(self._things, leaf, head)
+        arguments: dict[str, Any] = {"question": question, "entity_ids": [item]}
+        generated = self._attempt.preview_call("generateQuery", **arguments)
+        if (
+            generated is None
+            or not generated["candidates"]
+            or self._read_answers(self._attempt.preview_call("runQuery", sparql=_first_candidate(generated)), leaf)
+            != expected
+        ):
+            return None
+        generated = self._attempt.call_tool(
+            f"{question} I let the query for the graph be written.", "generateQuery", **arguments
+        )
+        reading = generated["candidates"][0]["reading"]
+        table = self._attempt.call_tool(
+            f"It is read as: {reading}. That is what I ask.", "runQuery", sparql=_first_candidate(generated)
+        )
+        return self._read_answers(table, leaf)
+
+    def _read_answers(self, table: dict[str, Any] | None, leaf: ReasoningNode) -> set[int] | None:
+        """The values in a table with one column; None for any other table."""
+        if table is None or len(table["columns"]) != 1:
+            return None
+        try:
+            return {self._parse_cell(cell, _result_kind(leaf)) for (cell,) in table["rows"] if cell is not None}
+        except (KeyError, ValueError):
+            # The query asks for something else, whose cells are no such values.
+            return None
+
+    def _run_query(self, thought: str, sparql: str) -> list[list[Any]]:
+        table = self._attempt.call_tool(thought, "runQuery", sparql=sparql)
+        if table["truncated"]:
+            raise GoldTraceError("the graph has more rows than a query may give")
+        return [row for row in table["rows"] if None not in row]
+
+    def _parse_cell(self, cell: dict[str, Any], kind: str = "person") -> int:
+        """The number of the thing, day or count in a cell."""
+        if cell["kind"] == "entity":
+            return self._things.items.locate(cell["value"])[1]
+        return date.fromisoformat(cell["value"][:10]).toordinal() if kind == "day" else int(cell["value"])
+
+
+def _result_kind(leaf: ReasoningNode) -> str:
+    """The kind of the values that an operation looks up; a filter looks up facts."""
+    return FACT_VALUE_KINDS.get(leaf.relation, leaf.kind)
+
+
+def _first_candidate(generated: dict[str, Any]) -> str:
+    return str(generated["candidates"][0]["sparql"])
+
+
+def _triple_pattern(leaf: ReasoningNode, start: str, end: str) -> str:
+    if leaf.relation in PROPERTY_IDS:
+        return f"{start} wdt:{PROPERTY_IDS[leaf.relation]} {end} ."
+    if leaf.relation == "parent":
+        return f"{start} wdt:{PROPERTY_IDS['father']}|wdt:{PROPERTY_IDS['mother']} {end} ."
+    base, women = GENDERED_RELATIONS[leaf.relation]
+    gender = FEMALE if women else MALE
+    return f"{start} wdt:{PROPERTY_IDS[base]} {end} . {end} wdt:{PROPERTY_IDS['gender']} wd:{gender} ."
+
 
 SENTENCE_KINDS = {relation: gendered_words(relation) for relation in ("parent", "child", "sibling", "spouse")}
 """The kinds of sentences that state a relation; another relation has sentences of its own kind."""
