@@ -16,6 +16,7 @@ from worlds.lexicon.english import (
     word_root,
 )
 from worlds.source import ErrorKind, Relation
+from worlds.sparql_syntax import quote_literal
 from worlds.terms import format_node, format_predicate
 
 MALE_LABELS = ("male", "man", "boy", "trans man")
@@ -109,12 +110,6 @@ def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
     """The month, if it is abbreviated so: Oct, Sept."""
     letters = abbreviation.removesuffix(".")
     return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
-
-
-def quote_literal(text: str) -> str:
-    """A text as a literal of SPARQL, with everything escaped that could end it."""
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
 
 
 @dataclass

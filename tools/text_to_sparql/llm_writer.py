@@ -20,9 +20,7 @@ from tools.text_to_sparql.lexicon import entity_term
 from tools.text_to_sparql.vocabulary import fetch_relations, load_vocabulary
 from tools.tool import EncodeFunction
 from worlds import terms
-from worlds.embedded.sparql_guard import check_query
 from worlds.live.sparql.rewrite import apply_row_limit
-from worlds.live.sparql.tokens import SparqlToken, TokenizedQuery, tokenize_query
 from worlds.source import (
     Cell,
     Entity,
@@ -33,6 +31,7 @@ from worlds.source import (
     RelationSearch,
     SourceTimeout,
 )
+from worlds.sparql_syntax import SparqlToken, TokenizedQuery, check_query, tokenize_query
 
 TRIAL_ROWS = 10
 """Row limit of a trial; one row shows that the query has results."""

@@ -21,11 +21,11 @@ from tantivy import Occur, Query
 
 from worlds import terms
 from worlds.embedded.graph_client import GraphWorker, QueryLimits
-from worlds.embedded.sparql_guard import check_query
 from worlds.embedded.text import EmbeddedText
 from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
 from worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
 from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
+from worlds.sparql_syntax import check_query
 from worlds.text_normalization import (
     ANALYZER_NAME,
     build_analyzer,

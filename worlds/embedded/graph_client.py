@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from worlds.embedded.sparql_guard import shorten_parser_message
 from worlds.source import QueryRefused, SourceError, SourceTimeout, SourceUnavailable
+from worlds.sparql_syntax import shorten_parser_message
 
 _START_TIMEOUT = 20.0
 """Seconds within which a new process must have opened its graph."""

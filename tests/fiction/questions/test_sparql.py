@@ -18,7 +18,7 @@ from fiction.universe.universe import GRAPH, Universe
 from tests.examples import examples
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 from worlds import terms
-from worlds.embedded.sparql_guard import check_query
+from worlds.sparql_syntax import check_query
 
 
 def graph_of(universe: Universe) -> ox.Store:

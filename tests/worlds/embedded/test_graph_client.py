@@ -15,9 +15,9 @@ from pyoxigraph import Store
 
 from tests.servers.loopback import QuietServer
 from worlds.embedded.graph_client import GraphWorker, QueryLimits
-from worlds.embedded.sparql_guard import check_query
 from worlds.folder import GRAPH_FOLDER
 from worlds.source import QueryRefused, SourceError, SourceUnavailable
+from worlds.sparql_syntax import check_query
 
 ROOT = Path(__file__).resolve().parents[3]
 URL = "URL"

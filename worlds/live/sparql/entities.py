@@ -9,8 +9,8 @@ import pyoxigraph as ox
 from worlds import terms
 from worlds.live.description import SparqlEndpoint
 from worlds.live.sparql.protocol import SparqlClient
-from worlds.live.sparql.tokens import tokenize_query
 from worlds.source import Entity
+from worlds.sparql_syntax import tokenize_query
 
 _MAX_IRI_LENGTH = 2000
 """Characters of an IRI."""
@@ -213,12 +213,6 @@ def filter_labelled(protocol: SparqlClient, iris: Sequence[str]) -> set[str]:
 
 def _format_iris(iris: Sequence[str] | dict[str, _EntityDescription]) -> str:
     return " ".join(f"<{iri}>" for iri in iris)
-
-
-def quote_literal(text: str) -> str:
-    """The text as a literal of a query."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
 
 
 def iter_batches(iris: Sequence[str], size: int) -> Iterator[Sequence[str]]:

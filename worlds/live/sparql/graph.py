@@ -13,12 +13,12 @@ from worlds.live.sparql.entities import (
     filter_labelled,
     filter_subjects,
     list_entities,
-    quote_literal,
 )
 from worlds.live.sparql.protocol import SparqlClient
 from worlds.live.sparql.relations import SparqlRelations
 from worlds.live.sparql.rewrite import prepare_query
 from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceError, Table
+from worlds.sparql_syntax import quote_literal
 from worlds.text_normalization import normalize_name, replace_surrogates
 
 _MAX_MATCHES = 200

@@ -16,7 +16,6 @@ from typing import Any
 
 from SPARQLWrapper import GET, JSON, POST, POSTDIRECTLY, URLENCODED, SPARQLWrapper
 
-from worlds.embedded.sparql_guard import shorten_parser_message
 from worlds.live.description import SparqlEndpoint
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.http.request import (
@@ -28,8 +27,8 @@ from worlds.live.http.request import (
     get_host,
 )
 from worlds.live.sparql.rewrite import INTERNAL_PREFIX, PreparedQuery, prepare_query
-from worlds.live.sparql.tokens import tokenize_query
 from worlds.source import Cell, QueryRefused, SourceError, SourceTimeout, SourceUnavailable, Table
+from worlds.sparql_syntax import shorten_parser_message, tokenize_query
 from worlds.text_normalization import replace_unstorable
 
 _XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"

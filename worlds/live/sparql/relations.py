@@ -6,9 +6,10 @@ from itertools import count
 from threading import Lock
 
 from worlds import terms
-from worlds.live.sparql.entities import EntityDescriber, EntityIdMapping, iter_batches, quote_literal
+from worlds.live.sparql.entities import EntityDescriber, EntityIdMapping, iter_batches
 from worlds.live.sparql.protocol import SparqlClient
 from worlds.source import Cell, Relation, Relations
+from worlds.sparql_syntax import quote_literal
 
 _MAX_INCOMING = 20_000
 """Maximum incoming triples read of one entity; a country has millions."""

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from worlds import terms
-from worlds.embedded.sparql_guard import UPDATE_KEYWORDS, check_query
 from worlds.live.description import SparqlEndpoint
-from worlds.live.sparql.tokens import SparqlToken, TokenizedQuery, decode_escapes, tokenize_query
 from worlds.source import QueryRefused
+from worlds.sparql_syntax import (
+    UPDATE_KEYWORDS,
+    SparqlToken,
+    TokenizedQuery,
+    check_query,
+    decode_escapes,
+    tokenize_query,
+)
 
 _SERVICE_NAMES = {"wikibase:label", "<http://wikiba.se/ontology#label>"}
 _AUTOMATIC_PREDICATES = {"Label": "rdfs:label", "AltLabel": "skos:altLabel", "Description": "schema:description"}

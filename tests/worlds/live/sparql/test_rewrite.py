@@ -13,8 +13,8 @@ from tests.examples import examples
 from worlds import terms
 from worlds.live.description import SparqlEndpoint
 from worlds.live.sparql.rewrite import prepare_query
-from worlds.live.sparql.tokens import tokenize_query
 from worlds.source import QueryRefused
+from worlds.sparql_syntax import tokenize_query
 
 PLAIN = SparqlEndpoint("http://127.0.0.1/sparql", rows=100)
 WITH_SERVICE = SparqlEndpoint("http://127.0.0.1/sparql", rows=100, label_service=True, labels="service")
