@@ -11,6 +11,7 @@ from evaluation.datasets import QUESTION_FORMATS
 from evaluation.datasets.reader import list_claims
 from evaluation.datasets.record import UnreadableRecord, parse_record
 from evaluation.metrics.answer_sets import ANSWER_SET_METRICS
+from evaluation.metrics.em_and_f1 import OFFICIAL_F1, normalize_words
 from evaluation.metrics.hits import HIT_METRICS
 from evaluation.metrics.metric import (
     ANSWER_F1,
@@ -26,7 +27,7 @@ from evaluation.metrics.metric import (
     require_text,
     score_against_gold,
 )
-from evaluation.metrics.multihop import MULTIHOP_METRICS, OFFICIAL_F1, normalize_words
+from evaluation.metrics.multihop import MULTIHOP_METRICS
 from evaluation.metrics.text_answers import CRAG_METRICS, STRATEGYQA_METRICS
 from reasoners.answers.extraction import strip_or_none
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
+from evaluation.metrics.em_and_f1 import exact_match
 from evaluation.metrics.metric import (
     GOLD_TEXT_FIELDS,
     Case,
@@ -22,7 +23,6 @@ from evaluation.metrics.metric import (
     require_text,
     require_values,
 )
-from evaluation.metrics.multihop import exact_match
 
 MINTAKA_SCRIPT = "amazon-science/mintaka evaluate/evaluate.py"
 COMPMIX_SCRIPT = "PhilippChr/EXPLAIGNN explaignn/evaluation.py"
