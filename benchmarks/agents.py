@@ -24,7 +24,7 @@ from db.runs import RunOutcome, start_run, start_run_trace
 from db.schema import upgrade
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
-from evaluation.demonstration_reruns import make_demonstrations
+from evaluation.gold_demonstrations import make_demonstrations
 from evaluation.gold_traces.traces import GoldWorld
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.selection import CandidatePool, select_demonstrations

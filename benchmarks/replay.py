@@ -22,7 +22,8 @@ from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
-from evaluation.demonstration_reruns import check_repetition, make_demonstrations
+from evaluation.drift import check_repetition
+from evaluation.gold_demonstrations import make_demonstrations
 from evaluation.gold_traces.traces import GoldWorld
 from evaluation.scoring import QuestionScore, sample_questions, score_outcome, summarize_scores
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder

@@ -16,9 +16,9 @@ from typing import Any
 from db.models import Step
 from db.trace_configuration import MODEL_SKILLS
 from evaluation.datasets.record import parse_question
-from evaluation.demonstration_reruns import open_gold_world
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
+from evaluation.gold_traces.traces import open_gold_world
 from evaluation.reader_responder import ReaderResponder
 from evaluation.skill_sources import GoldSkillSource
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile

@@ -30,9 +30,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from db.models import Question, Step
 from db.trace_configuration import MODEL_SKILLS
 from db.traces import load_trace
-from evaluation.demonstration_reruns import open_gold_world
 from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
+from evaluation.gold_traces.traces import open_gold_world
 from evaluation.reader_responder import ReaderResponder, say_unknown
 from reasoners.atomr.plan import PlanArgument, PlanReply
 from reasoners.base import ReasonerError

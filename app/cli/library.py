@@ -27,7 +27,7 @@ from app.services import current_services
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
 from db.projects import list_question_kinds
 from db.traces import load_traces
-from evaluation.demonstration_reruns import check_repetitions
+from evaluation.drift import check_repetitions
 from evaluation.selection_usage import Report, UsageRequest, compute_usage
 from fewshot_library.formats import find_writer, writable_formats
 from fewshot_library.formats.format import FormatError

@@ -83,7 +83,8 @@ def make_default_world(services: Services, world: str, project: str) -> None:
     if _has_project(services.database, project):
         return
     # Loaded only when a world is built, so that the server starts faster in a prepared home.
-    from evaluation.demonstration_reruns import make_demonstrations, open_gold_world  # noqa: PLC0415
+    from evaluation.gold_demonstrations import make_demonstrations  # noqa: PLC0415
+    from evaluation.gold_traces.traces import open_gold_world  # noqa: PLC0415
 
     guidelines = files("app").joinpath("guidelines.md").read_text(encoding="utf-8")
     new_project = Project(name=project, world=world, guidelines=guidelines)

@@ -21,7 +21,7 @@ from db.projects import find_project
 from db.serialization import to_json_fields
 from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import iterate_traces, list_trace_summaries, load_trace
-from evaluation.demonstration_reruns import compute_drift, list_demonstration_ids, save_drift
+from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
 from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
 from fewshot_library.formats.format import (

@@ -25,8 +25,9 @@ from fiction.questions.names import NameFormatter, ThingCatalog
 from fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningBuilder, ReasoningNode
 from fiction.universe.items import ItemCatalog
 from fiction.universe.universe import GRAPH, SOURCES, TEXT, WEB, FactSources, Universe
+from runs.services import Services
 from tools.tool import ToolContext
-from worlds.folder import WorldError
+from worlds.folder import WorldError, world_folder
 from worlds.lexicon.kinship import find_relation_path, gendered_words
 
 SourceLookup = GraphLookup | TextLookup | WebLookup
@@ -225,6 +226,16 @@ class GoldWorld:
                 universe, ItemCatalog(universe), NameFormatter(universe, plain=self.plain)
             )
         return self._things_by_sources[sources]
+
+
+def open_gold_world(services: Services, name: str) -> GoldWorld:
+    """Open a generated world with its universe; WorldError for any other world."""
+    folder = world_folder(services.settings.worlds_folder, name)
+    # Gold traces need no model, and its calls would cost.
+    context = replace(services.tool_context(name), chat=None)
+    if not (folder / FACT_SOURCES_FILE).is_file():
+        raise WorldError(f"The world {name} has no universe; only generated worlds have gold traces.")
+    return GoldWorld(folder, context)
 
 
 def build_question(record: QuestionRecord, project: Project, position: int) -> Question:

@@ -16,7 +16,7 @@ from db.models import GENERATED_REASONER, Project
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
 from evaluation.datasets.record import QuestionRecord
-from evaluation.demonstration_reruns import make_demonstrations
+from evaluation.gold_demonstrations import make_demonstrations
 from evaluation.gold_traces import attempt
 from evaluation.gold_traces.attempt import iterate_sentences
 from evaluation.gold_traces.traces import NO_ANSWER, GoldWorld, make_gold_trace

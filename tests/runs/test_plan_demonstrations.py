@@ -12,7 +12,7 @@ from db.models import Project, Question
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.datasets import read_questions
-from evaluation.demonstration_reruns import make_world_gold_traces
+from evaluation.gold_demonstrations import make_world_gold_traces
 from evaluation.gold_traces.traces import build_question
 from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
 from fewshot_library.formats.format import TraceExport

@@ -20,7 +20,7 @@ from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
 from db.projects import count_questions, list_projects
-from evaluation.demonstration_reruns import load_drift
+from evaluation.drift import load_drift
 from evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
 from fewshot_library.selection import SelectionError
 from worlds.source import SourceError

@@ -22,7 +22,7 @@ from db.trace_record import TraceRecord
 from db.users import ADMIN, require_role
 from evaluation.datasets import open_question_file
 from evaluation.datasets.record import parse_question
-from evaluation.demonstration_reruns import make_world_gold_trace
+from evaluation.gold_demonstrations import make_world_gold_trace
 from fiction.generator.world_files import FACT_SOURCES_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter, QuestionSummary, format_needs
 from worlds.folder import WorldError

@@ -11,7 +11,7 @@ import pytest
 
 from db.merge import merge_trace
 from db.schema import upgrade
-from evaluation.demonstration_reruns import make_world_gold_traces
+from evaluation.gold_demonstrations import make_world_gold_traces
 from fiction.generator.build import generate_world
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
 from fiction.universe.options import GenerationOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from db.trace_record import TraceRecord
-from evaluation.demonstration_reruns import check_repetition
+from evaluation.drift import check_repetition
 from evaluation.metrics import score_answer
 from fewshot_library.formats import read_traces
 from reasoners.provenance import resolve_origin

@@ -7,7 +7,7 @@ import pytest
 from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 from db.types import utc_now
-from evaluation.demonstration_reruns import check_trace_drift, strip_ignored_fields
+from evaluation.drift import check_trace_drift, strip_ignored_fields
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
 from tools.registry import BUILT_IN_TOOLS
