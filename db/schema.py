@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from db import leases, libraries, model_calls, recording  # noqa: F401 - so that their tables are known
+from db import leases, libraries, model_calls, rate_limits, recording  # noqa: F401 - so that their tables are known
 from db.database import Database, StoreError, StoreUnavailable
 from db.models import Question, Step, Trace
 from db.projects import select_completed_traces

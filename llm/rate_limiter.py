@@ -225,7 +225,7 @@ class Slot(Protocol):
 
 
 class LimitsBackend(Protocol):
-    """What machines share about limits, for example in a database (db/leases.py); thread-safe.
+    """What machines share about limits, for example in a database (db/rate_limits.py); thread-safe.
 
     An exception of a method ends the request with it.
     """

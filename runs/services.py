@@ -156,7 +156,7 @@ class Services:
         """Where the rate limits of models are shared: in the home, or in a database of several machines."""
         if self.settings.database_url.startswith("sqlite"):
             return self.settings.home
-        from db.leases import DatabaseLimits  # noqa: PLC0415
+        from db.rate_limits import DatabaseLimits  # noqa: PLC0415
 
         return DatabaseLimits(self.database)
 

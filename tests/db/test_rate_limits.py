@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from db.database import Database
-from db.leases import DatabaseLimits
+from db.rate_limits import DatabaseLimits
 from llm.client import build_chat_client
 from llm.rate_limiter import ModelRateLimiter, RequestLimits, SharedLimitStore
 from llm.types import Message, ModelProfile
