@@ -13,7 +13,7 @@ from uuid import UUID
 from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from llm.usage import TokenPrice
-from runs.background_runs import ActiveRuns
+from runs.active_runs import ActiveRuns
 from settings import Settings
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.live.http.access import Access

@@ -31,6 +31,7 @@ from evaluation.value_format import format_count, format_seconds
 from reasoners.answers.extraction import find_evidence_steps
 from reasoners.answers.normalization import ALL_AGREE, TWO_AGREE
 from reasoners.registry import REASONERS
+from runs.active_runs import BackgroundRun
 from runs.ask import (
     ASK_ERRORS,
     AskRequest,
@@ -44,7 +45,6 @@ from runs.ask import (
     resume_run,
     resume_with_reply,
 )
-from runs.background_runs import BackgroundRun
 from runs.services import Services
 
 AGREEMENT_SIGNS = {ALL_AGREE: "good", TWO_AGREE: "fair"}

@@ -1,4 +1,4 @@
-"""The background runs of this process, by trace."""
+"""The active runs of this process, in threads in the background, by trace."""
 
 import logging
 from threading import Lock, Thread
