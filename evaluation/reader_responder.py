@@ -16,8 +16,8 @@ from reasoners.pdrr.skills import CompleteRequest
 from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswersReply, AnswerValue, SourcePassage
-from worlds.article_files import split_sentences
 from worlds.lexicon.kinship import gendered_words
+from worlds.sentences import split_sentences
 
 _SIBLING_RELATIONS = frozenset({"sibling", *gendered_words("sibling")})
 AskedOperation = tuple[GoldOperation, list[AnswerValue]]

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sentencex import segment
-
 from worlds.folder import WorldError
 from worlds.input_files import (
     MalformedFile,
@@ -20,6 +18,7 @@ from worlds.input_files import (
     require_storable_text,
     require_text_field,
 )
+from worlds.sentences import split_sentences
 from worlds.source import Article
 
 
@@ -115,12 +114,6 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
     if not isinstance(text, str):
         raise MalformedFile(file, line, "the field 'text' is not a text")
     return Article(title, split_sentences(require_storable_text(text, file, line)), _parse_entity(record, file, line))
-
-
-def split_sentences(text: str, language: str = "en") -> tuple[str, ...]:
-    """The sentences of a text; the end of a line ends a sentence."""
-    sentences = (sentence.strip() for line in text.splitlines() if line.strip() for sentence in segment(language, line))
-    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:

@@ -33,7 +33,7 @@ from reasoners.humaniq.options import AgentOptions
 from reasoners.prompting.builder import PromptTooLong, render_prompt
 from reasoners.prompting.run_state import MIN_OBSERVATION_TOKENS, count_message_tokens, truncate_observation
 from tools.tool import ToolResult
-from worlds.article_files import split_sentences
+from worlds.sentences import split_sentences
 
 # Models cite several steps in one reference, and use other kinds of brackets.
 _STEP_REFERENCE = re.compile(r"\s*[\[(【]\s*steps?\s*(\d(?:[\d\s,;&–-]|and|to|steps?)*)[\])】]", re.IGNORECASE)

@@ -20,7 +20,7 @@ from fewshot_library.formats.chat import step_outcome_text
 from llm.types import Message, ToolSpec
 from tools.read import rank_sentences
 from tools.tool import EncodeFunction
-from worlds.article_files import split_sentences
+from worlds.sentences import split_sentences
 
 BYTES_PER_TOKEN = 3
 MESSAGE_OVERHEAD = 4

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from worlds.article_files import split_sentences
 from worlds.live.http.request import HttpResponse, InvalidResponse, get_host
 from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PageTextReader
+from worlds.sentences import split_sentences
 from worlds.source import SourceTimeout, WebPage
 from worlds.text_normalization import replace_unstorable, truncate_text
 

@@ -7,7 +7,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from worlds.article_files import split_sentences
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.wiki.api import (
     MAX_TITLE_BYTES,
@@ -18,6 +17,7 @@ from worlds.live.wiki.api import (
     WikiSearchHit,
 )
 from worlds.live.wiki.page import DisambiguationChoice, WikiPage, parse_page
+from worlds.sentences import split_sentences
 from worlds.source import AmbiguousTitle, Article, NotFound, SearchHit
 from worlds.text_normalization import STOP_WORDS, replace_surrogates, truncate_text
 

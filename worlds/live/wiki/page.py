@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from worlds.article_files import split_sentences
+from worlds.sentences import split_sentences
 
 CellReader = Callable[[LexborNode, str], str]
 """Returns a cell's text in one line, its parts separated by the second argument."""
