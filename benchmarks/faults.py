@@ -29,7 +29,7 @@ from tests.servers.model import ModelServer, Says
 from tests.servers.wiki_pages import real_pages
 from tools.registry import get_tool
 from tools.tool import EncodeFunction, ToolContext
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
 from worlds.live.world import add_live_world
 from worlds.open import open_world

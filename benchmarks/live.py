@@ -14,7 +14,7 @@ from benchmarks.servers import run_slow_endpoint
 from tests.servers import mediawiki, oxigraph
 from tests.servers.live_world import description
 from tests.servers.wiki_pages import real_pages
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
 from worlds.live.world import add_live_world
 from worlds.open import open_world

@@ -16,7 +16,7 @@ from llm.usage import TokenPrice
 from runs.active_runs import ActiveRuns
 from settings import Settings
 from worlds.embedded.graph import EmbeddedGraph
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.open import open_world, read_world_metadata
 from worlds.source import World
 

@@ -23,7 +23,7 @@ from worlds.folder import (
     list_world_names,
     world_folder,
 )
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.source import (
     Article,
     Entity,

@@ -15,7 +15,7 @@ from tests.servers.model import ModelServer, Says
 from tests.servers.sparql import SparqlServer
 from tools.registry import get_tool
 from tools.tool import ToolContext
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.world import add_live_world
 from worlds.open import open_world
 

@@ -18,7 +18,7 @@ from tools.registry import get_tool
 from tools.tool import ToolContext, ToolResult
 from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.world import add_live_world
 from worlds.open import open_world
 

@@ -11,9 +11,8 @@ from tests.servers.mediawiki import MediaWiki
 from tests.servers.sparql import SparqlServer
 from tools.registry import get_tool
 from tools.tool import ToolContext
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import get_host
+from worlds.live.http.request import Access, RequestPolicy, get_host
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.live.wiki.mediawiki import MediaWikiText
 from worlds.live.world import add_live_world

@@ -19,9 +19,8 @@ from pydantic_core import ErrorDetails
 
 from worlds import terms
 from worlds.folder import LIVE_KIND, WorldError
-from worlds.live.http.access import RequestPolicy
 from worlds.live.http.rate_limiter import WIKIMEDIA, find_operator
-from worlds.live.http.request import get_host
+from worlds.live.http.request import RequestPolicy, get_host
 
 QueryMethod = Literal["GET", "POST form", "POST direct"]
 LabelSource = Literal["service", "rdfs:label", "api"]

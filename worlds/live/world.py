@@ -8,9 +8,8 @@ from pathlib import Path
 from worlds.folder import WORLD_FILE, WorldError, WorldExists, new_world_folder
 from worlds.live.consent import load_consent, variables_sent_to
 from worlds.live.description import LiveWorldConfig, SparqlEndpoint, WebTable, parse_live_config
-from worlds.live.http.access import Access
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import get_host
+from worlds.live.http.request import Access, get_host
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.live.sparql.graph import SparqlGraph
 from worlds.live.sparql.protocol import SparqlClient

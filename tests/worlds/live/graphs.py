@@ -10,9 +10,8 @@ import pytest
 from tests.servers.sparql import SparqlServer
 from worlds.build import WorldContents, build_world
 from worlds.live.description import SparqlEndpoint
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import get_host
+from worlds.live.http.request import Access, RequestPolicy, get_host
 from worlds.live.http.response_cache import ResponseCache
 from worlds.live.sparql.graph import SparqlGraph
 from worlds.live.sparql.protocol import SparqlClient

@@ -17,7 +17,7 @@ from worlds.live.description import (
     SparqlEndpoint,
     parse_live_config,
 )
-from worlds.live.http.access import Access, RequestPolicy
+from worlds.live.http.request import Access, RequestPolicy
 from worlds.live.world import add_live_world
 from worlds.open import list_worlds, open_world, read_world_metadata
 from worlds.source import SourceUnavailable

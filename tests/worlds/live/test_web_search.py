@@ -25,7 +25,7 @@ from tests.servers.faulty_server import (
 )
 from tests.servers.web import HARBOUR_PAGES, OTHER_SHAPE, SEARCH_KEY, HarbourWeb, html, run_web
 from worlds.live.consent import sent_variables, store_consent
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.web_search import normalize_address
 from worlds.live.world import add_live_world
 from worlds.open import open_world
@@ -375,7 +375,7 @@ def test_a_normalized_address_is_ascii_without_fragment_and_normalizing_it_again
 SEARCHER = """
 import json, sys
 from pathlib import Path
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.open import open_world
 from worlds.source import SourceError
 source = open_world(Path(sys.argv[1]), sys.argv[2], Access("tests@showhow.example")).web

@@ -8,7 +8,7 @@ import pytest
 
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, sends
 from tests.servers.live_world import description
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.world import add_live_world
 from worlds.open import open_world
 from worlds.source import NotFound, SourceError, World

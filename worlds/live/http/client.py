@@ -16,13 +16,14 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from urllib.parse import quote, quote_plus, urljoin, urlsplit
 
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
 from worlds.live.http.request import (
+    Access,
     HttpRequest,
     HttpResponse,
     HttpStatusError,
     InvalidResponse,
+    RequestPolicy,
     ServerBusy,
     format_status,
     get_host,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from worlds.live.http.access import RequestPolicy
+from worlds.live.http.request import RequestPolicy
 from worlds.source import SourceTimeout, SourceUnavailable
 
 WINDOW_SECONDS = 60.0

@@ -19,8 +19,7 @@ from typing import Any
 import certifi
 import httpcore
 
-from worlds.live.http.access import RequestPolicy
-from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, PrivateAddress, get_host
+from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, PrivateAddress, RequestPolicy, get_host
 
 _CONNECT_TIMEOUT = 5.0
 _CHUNK_SIZE = 1 << 16

@@ -28,9 +28,16 @@ from tests.servers.faulty_server import (
     trickles,
     trickles_headers,
 )
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import HttpRequest, HttpResponse, HttpStatusError, InvalidResponse, ServerBusy
+from worlds.live.http.request import (
+    Access,
+    HttpRequest,
+    HttpResponse,
+    HttpStatusError,
+    InvalidResponse,
+    RequestPolicy,
+    ServerBusy,
+)
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.source import SourceError, SourceTimeout, SourceUnavailable
 

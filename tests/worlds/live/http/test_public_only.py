@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from tests.servers.faulty_server import FaultyServer, run_faulty_server, says, status
 from tests.servers.public_network import enter_network
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import HttpRequest
+from worlds.live.http.request import Access, HttpRequest, RequestPolicy
 from worlds.live.http.response_cache import ResponseCache
 from worlds.live.http.transport import is_public_address
 from worlds.source import SourceError

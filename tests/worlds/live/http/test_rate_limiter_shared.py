@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.servers.faulty_server import FaultyServer, Responder, hangs, run_faulty_server, says, status
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.http.rate_limiter import WIKIMEDIA, SharedLimits, find_operator
-from worlds.live.http.request import HttpRequest
+from worlds.live.http.request import Access, HttpRequest, RequestPolicy
 from worlds.live.http.response_cache import ResponseCache
 from worlds.source import SourceTimeout, SourceUnavailable
 

@@ -17,9 +17,8 @@ from tests.worlds.live.graphs import CONTACT, SERVERS, endpoint_of, live_graph
 from tools.registry import get_tool
 from tools.tool import ToolContext
 from worlds.live.description import QUERY_METHODS, SparqlEndpoint
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import HttpRequest, HttpResponse, get_host
+from worlds.live.http.request import Access, HttpRequest, HttpResponse, RequestPolicy, get_host
 from worlds.live.http.response_cache import ResponseCache
 from worlds.live.sparql.graph import SparqlGraph
 from worlds.live.sparql.protocol import SparqlClient, map_failure, parse_results

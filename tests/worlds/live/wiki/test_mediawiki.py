@@ -10,9 +10,8 @@ import pytest
 
 from tests.servers.faulty_server import FaultyServer, Handler, run_faulty_server, says, sends, status
 from tests.servers.mediawiki import MediaWiki
-from worlds.live.http.access import Access, RequestPolicy
 from worlds.live.http.client import RecordingHttpClient
-from worlds.live.http.request import get_host
+from worlds.live.http.request import Access, RequestPolicy, get_host
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.live.wiki.api import WikiApi
 from worlds.live.wiki.mediawiki import MediaWikiText

@@ -20,7 +20,7 @@ from tools.run_query import run_query
 from tools.tool import ToolContext
 from worlds import terms
 from worlds.live.description import parse_live_config
-from worlds.live.http.access import Access
+from worlds.live.http.request import Access
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE
 from worlds.live.sparql import relations
 from worlds.live.wiki.wikibase import find_wikimedia_site
