@@ -39,7 +39,8 @@ from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import AgentOptions
 from runs.budget import RunLimits
-from runs.recorders import MemoryRecorder, StoreModelCallRecorder, StoreRecorder
+from runs.model_call_recorder import StoreModelCallRecorder
+from runs.recorders import MemoryRecorder, StoreRecorder
 from runs.runner import RunControl, RunRecorder, run_reasoner
 from tests.servers.model import Fails, ModelServer, Says
 from tests.servers.rate_limits import RateLimitedScript, TokenBucket, refuse_in_text, refuse_silently

@@ -45,8 +45,8 @@ from llm.types import ChatReply, OutgoingRequest
 from llm.usage import Usage
 from reasoners.skills.skill import ModelResponder, Skill, SkillCall, answer_skill_call
 from runs.branch_workers import RunStopped
+from runs.model_call_recorder import to_chat_reply, to_failure, to_model_reply, to_model_request
 from runs.process import hold_run_lock
-from runs.recorders import to_chat_reply, to_failure, to_model_reply, to_model_request
 from runs.services import Services
 
 MIN_LABELS = 100

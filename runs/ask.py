@@ -25,9 +25,10 @@ from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import UnknownReasoner, find_reasoner
 from reasoners.skills.skill import RejectedReply, Responder, check_written_reply, skill_name, written_step_data
 from runs.budget import RunLimits
+from runs.model_call_recorder import StoreModelCallRecorder
 from runs.preparation import RunConfig, build_bare_task, build_run, check_pins, prepare_task
 from runs.process import current_worker_id, is_worker_alive
-from runs.recorders import StoreModelCallRecorder, StoreRecorder
+from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from runs.services import Services
 from tools.arguments import ToolError

@@ -39,7 +39,8 @@ from reasoners.base import (
 from reasoners.skills.skill import ModelResponder, SkillCall, SkillResult, answer_skill_call, skill_step_data
 from runs.branch_workers import CancellableWorkers, PersonAwaited, RunStopped, Strand, list_successors, next_move
 from runs.budget import BudgetMeter, CallCounts, RunLimitExceeded, RunLimits
-from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step, working_on_step
+from runs.model_call_recorder import working_on_step
+from runs.recorders import NO_OUTCOME, RecordedSteps, StepRecorder, read_recorded, to_new_step
 from tools.arguments import ToolError
 from tools.tool import ToolResult
 from worlds.source import ErrorKind, SourceError

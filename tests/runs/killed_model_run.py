@@ -22,7 +22,8 @@ from llm.types import ChatReply, Message, ModelProfile
 from reasoners.base import Task
 from reasoners.humaniq.agent import HumanIQ
 from runs.budget import RunLimits
-from runs.recorders import StoreModelCallRecorder, StoreRecorder
+from runs.model_call_recorder import StoreModelCallRecorder
+from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.agents import ALONE
 from tests.reasoners.scripted import NOWHERE, tool_of

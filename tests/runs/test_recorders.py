@@ -22,7 +22,8 @@ from llm.types import ChatReply, Message, OutgoingRequest, TokenLogprob
 from llm.usage import Usage
 from reasoners.base import Action, FinalAnswer, ReasonerError, ReasonerGenerator, Task
 from runs.budget import RunLimits
-from runs.recorders import MemoryRecorder, StoreModelCallRecorder, StoreRecorder
+from runs.model_call_recorder import StoreModelCallRecorder
+from runs.recorders import MemoryRecorder, StoreRecorder
 from runs.runner import RunControl, run_reasoner
 from tests.reasoners.scripted import NOWHERE, Hanging, Scripted, breaks, echo, tool_of
 from tests.runs.killed_tree import DEPTH, QUESTION
