@@ -28,7 +28,7 @@ from evaluation.metrics.metric import (
     score_against_gold,
 )
 from evaluation.metrics.multihop import MULTIHOP_METRICS
-from evaluation.metrics.text_answers import CRAG_METRICS, STRATEGYQA_METRICS
+from evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
 from reasoners.answers.extraction import strip_or_none
 
 METRICS = {

@@ -16,7 +16,7 @@ from evaluation.metrics.answer_sets import score_spinach, score_webqsp
 from evaluation.metrics.hits import match_pdrr, match_tog, split_dpr_tokens
 from evaluation.metrics.metric import Case, MetricError, Unscorable, UnusableValue
 from evaluation.metrics.multihop import score_evidence, score_musique_words, score_supporting_facts
-from evaluation.metrics.text_answers import compute_sari, score_crag, score_decomposition, score_verdict
+from evaluation.metrics.strategyqa_and_crag import compute_sari, score_crag, score_decomposition, score_verdict
 from evaluation.predictions import read_cases, score_cases
 
 Row = dict[str, Any]
