@@ -20,8 +20,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatUnreachable
+from llm.rate_limit_headers import parse_budgets
 from llm.rate_limiter import LimitsBackend, ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
-from llm.retry_hints import parse_budgets
 from llm.types import (
     ChatModel,
     ChatReply,

@@ -24,7 +24,7 @@ from llm.errors import (
     ChatTimeout,
     ChatUnreachable,
 )
-from llm.retry_hints import parse_duration, parse_wait
+from llm.rate_limit_headers import parse_duration, parse_wait
 
 _MAX_MESSAGE_CHARACTERS = 240
 _MAX_CAUSES = 8

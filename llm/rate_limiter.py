@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from filelock import FileLock, Timeout
 
 from llm.errors import ChatRateLimited, ChatUnavailable
-from llm.retry_hints import RateBudget
+from llm.rate_limit_headers import RateBudget
 
 RATE_LIMITS_FILE_NAME = "model_limits.sqlite"
 SLOTS_FOLDER = "model_slots"

@@ -17,6 +17,7 @@ import pytest
 
 from llm.client import build_chat_client
 from llm.errors import ChatRateLimited
+from llm.rate_limit_headers import RateBudget
 from llm.rate_limiter import (
     RATE_LIMITS_FILE_NAME,
     LimitState,
@@ -25,7 +26,6 @@ from llm.rate_limiter import (
     StartedRequest,
     get_rate_limiter_of_model,
 )
-from llm.retry_hints import RateBudget
 from llm.types import Message, ModelProfile
 from tests.servers.model import Fails, ModelServer, Request, Says
 from tests.servers.rate_limits import (
