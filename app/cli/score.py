@@ -20,7 +20,8 @@ from app.progress import print_count, print_progress
 from app.services import current_services
 from db import comparisons
 from db.review import add_labels
-from evaluation.judge_models import (
+from evaluation.metrics import find_dataset_metric, list_dataset_metrics
+from evaluation.model_judges import (
     JudgingOptions,
     PersonLabel,
     judge_run,
@@ -28,7 +29,6 @@ from evaluation.judge_models import (
     report_preferences,
     report_ratings,
 )
-from evaluation.metrics import find_dataset_metric, list_dataset_metrics
 from evaluation.predictions import ENDINGS, read_cases, score_cases
 from evaluation.shared_model import TotalLimits
 

@@ -13,7 +13,7 @@ from db import comparisons
 from db.database import Database, StoreError
 from db.models import Project, Run
 from db.review import add_labels
-from evaluation.judge_models import MIN_LABELS, list_judges, read_label_file, report_preferences, report_ratings
+from evaluation.model_judges import MIN_LABELS, list_judges, read_label_file, report_preferences, report_ratings
 from evaluation.predictions import list_run_metrics
 from evaluation.scoring import label_runs, load_metric_figures
 from llm.profiles import ProfileError

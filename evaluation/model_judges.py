@@ -1,4 +1,4 @@
-"""Judge models: a model rates the answers of a run, or compares them with those of another run in both orders.
+"""Judges that are models: a model rates the answers of a run, or compares them with those of another run, both ways.
 
 Verdicts are scores under names that contain the judge's model, so they are never mixed with metrics or with the labels
 of people. The labels measure the judge (sensitivity, specificity, kappa), and correct the share that it reports.
