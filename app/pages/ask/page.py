@@ -11,7 +11,7 @@ from app.pages.library.demonstrations import open_demonstration
 from app.services import current_services
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
-from app.widgets.selection import render_pick_reasons
+from app.widgets.selection_form import render_pick_reasons
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
 from db.libraries import Demonstration

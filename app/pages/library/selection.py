@@ -14,7 +14,7 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.choices import SelectedLibrary
 from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.selection import SelectionOptions, ask_selection_options, render_pick_reasons
+from app.widgets.selection_form import SelectionOptions, ask_selection_options, render_pick_reasons
 from app.widgets.table import TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter

@@ -15,7 +15,7 @@ from app.widgets.choices import SelectedLibrary
 from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, show_verb_job, start_verb_job
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
-from app.widgets.selection import SelectionOptions, ask_selection_options
+from app.widgets.selection_form import SelectionOptions, ask_selection_options
 from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter

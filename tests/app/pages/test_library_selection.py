@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.pages.library.selection import build_points, heat_map_chart, rank_candidates, scatter_chart
-from app.widgets.selection import render_pick_reasons
+from app.widgets.selection_form import render_pick_reasons
 from fewshot_library.dpp import likelihood_matrix, similarity_matrix
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
 from fewshot_library.formats import read_traces
