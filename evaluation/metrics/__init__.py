@@ -24,8 +24,8 @@ from evaluation.metrics.metric import (
     UnusableValue,
     first_field,
     list_gold_texts,
-    require_text,
     score_against_gold,
+    to_text,
 )
 from evaluation.metrics.multihop import MULTIHOP_METRICS
 from evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
@@ -98,7 +98,7 @@ def _for_any_dataset(metric: Metric) -> DatasetMetric:
     """
 
     def score(case: Case) -> Components:
-        return {metric.name: metric.score(require_text(case.predicted), _list_gold_answers(case.gold))}
+        return {metric.name: metric.score(to_text(case.predicted), _list_gold_answers(case.gold))}
 
     return DatasetMetric(
         name=metric.name,

@@ -20,9 +20,9 @@ from evaluation.metrics.metric import (
     declare_metrics,
     first_field,
     mean_components,
-    require_list,
-    require_text,
-    require_values,
+    to_list,
+    to_text,
+    to_values,
 )
 
 GERBIL = "dice-group/gerbil, branch QuestionAnswering, FMeasureCalculator.java"
@@ -44,7 +44,7 @@ _QALD_FIELDS = ("gold", "answers", "answer")
 def _list_qald_values(value: Any) -> set[Any]:
     """The distinct values of QALD's answers, of a truth value, or of a list of values; numbers count as texts."""
     values: set[Any] = set()
-    for answer in require_list([value] if isinstance(value, Mapping) else value, "the answers"):
+    for answer in to_list([value] if isinstance(value, Mapping) else value, "the answers"):
         match answer:
             case {"boolean": bool(verdict)}:
                 values.add(verdict)
@@ -55,7 +55,7 @@ def _list_qald_values(value: Any) -> set[Any]:
             case bool():
                 values.add(answer)
             case _:
-                values.add(require_text(answer, "an answer"))
+                values.add(to_text(answer, "an answer"))
     return values
 
 
@@ -114,7 +114,7 @@ def score_webqsp(case: Case) -> Components | None:
         return None
     if not case.has_prediction:
         return dict.fromkeys((*_SET_FIGURES, "accuracy"), 0.0)
-    predicted = require_values(case.predicted)
+    predicted = to_values(case.predicted)
     scores = [_score_parse([answer["AnswerArgument"] for answer in parse["Answers"]], predicted) for parse in parses]
     # The first of several best parses, as in the script.
     precision, recall, f1 = (round(figure, 15) for figure in max(scores, key=lambda score: score[2]))
@@ -143,11 +143,11 @@ def summarize_webqsp(scores: Sequence[Components]) -> Components:
 
 def score_grailqa(case: Case) -> Components:
     """Precision, recall and F1 over the distinct MIDs and values; 0 if both sides have none."""
-    return _compare_sets(set(require_values(case.predicted)), set(_list_grailqa_golds(case.gold)))
+    return _compare_sets(set(to_values(case.predicted)), set(_list_grailqa_golds(case.gold)))
 
 
 def _list_grailqa_golds(gold: Mapping[str, Any]) -> list[Any]:
-    answers = require_list(first_field(gold, ("gold", "answer")), "the gold answers")
+    answers = to_list(first_field(gold, ("gold", "answer")), "the gold answers")
     return [answer["answer_argument"] if isinstance(answer, Mapping) else answer for answer in answers]
 
 
@@ -163,13 +163,13 @@ def score_lcquad2(case: Case) -> Components:
 
 
 def _list_lcquad2_golds(gold: Mapping[str, Any]) -> list[Any]:
-    ids = [value for value in require_list(gold.get("ans_id"), "the gold ids") if value is not None]
+    ids = [value for value in to_list(gold.get("ans_id"), "the gold ids") if value is not None]
     return list(ids or _normalize_values(first_field(gold, ("gold", "ans")), "the gold answers"))
 
 
 def _normalize_values(values: Any, name: str) -> set[str | float]:
     """The values without blanks around them; numbers as numbers, entities of Wikidata as their ids."""
-    texts = [str(value).strip().removeprefix(WIKIDATA_ENTITY) for value in require_values(values, name)]
+    texts = [str(value).strip().removeprefix(WIKIDATA_ENTITY) for value in to_values(values, name)]
     return {float(text) if _NUMBER.fullmatch(text) else text for text in texts}
 
 
@@ -181,7 +181,7 @@ def score_phantomwiki(case: Case) -> Components:
 
 
 def _split_names(value: Any) -> set[str]:
-    texts = [require_text(text, "an answer") for text in require_list(value, "the answers")]
+    texts = [to_text(text, "an answer") for text in to_list(value, "the answers")]
     return {name.strip().lower() for text in texts for name in text.split(",")}
 
 
@@ -223,7 +223,7 @@ def _read_rows(value: Any, name: str) -> list[Mapping[str, Any]] | bool:
             return verdict
         case {"results": {"bindings": list(rows)}} | {"bindings": list(rows)}:
             value = rows
-    rows = require_list(value, name)
+    rows = to_list(value, name)
     if not all(isinstance(row, Mapping) and all(isinstance(term, Mapping) for term in row.values()) for row in rows):
         raise UnusableValue(f"{name} are no SPARQL bindings")
     return rows

@@ -19,9 +19,9 @@ from evaluation.metrics.metric import (
     declare_metrics,
     first_field,
     list_gold_texts,
-    require_list,
-    require_text,
-    require_values,
+    to_list,
+    to_text,
+    to_values,
 )
 
 MINTAKA_SCRIPT = "amazon-science/mintaka evaluate/evaluate.py"
@@ -43,7 +43,7 @@ def score_mintaka_ids(case: Case) -> Components:
     A gold answer of null that is answered with null counts as right, as in the script.
     """
     golds = _list_mintaka_values(_find_mintaka_answer(case.gold))
-    predicted = None if case.predicted is None else require_values(case.predicted)
+    predicted = None if case.predicted is None else to_values(case.predicted)
     is_equal = float(case.has_prediction and predicted == golds)
     if not golds or not predicted:
         return {"em": is_equal, "f1": is_equal, "h1": is_equal if None in (golds, predicted) else 0.0}
@@ -62,7 +62,7 @@ def _list_mintaka_golds(gold: Mapping[str, Any]) -> list[Any]:
 
 def _list_mintaka_values(answer: Any) -> list[Any] | None:
     if not isinstance(answer, Mapping):
-        return None if answer is None else require_list(answer)
+        return None if answer is None else to_list(answer)
     values = answer["answer"]
     is_entity = answer["answerType"] == "entity" and values is not None
     return [entity["name"] for entity in values] if is_entity else values
@@ -70,7 +70,7 @@ def _list_mintaka_values(answer: Any) -> list[Any] | None:
 
 def score_mintaka_text(case: Case) -> Components:
     """EM and h1: the gold tokens occur in the prediction one after the other; F1 over words as they are written."""
-    gold, answer = _join_mintaka_labels(_find_mintaka_answer(case.gold)), require_text(case.predicted)
+    gold, answer = _join_mintaka_labels(_find_mintaka_answer(case.gold)), to_text(case.predicted)
     if not gold.strip():
         raise UnusableValue("the gold record has no answer")
     tokens, gold_tokens = split_dpr_tokens(answer), split_dpr_tokens(gold)
@@ -84,10 +84,10 @@ def score_mintaka_text(case: Case) -> Components:
 def _join_mintaka_labels(answer: Any) -> str:
     """The labels of entities joined by blanks, the annotator's words if none is linked, or the first value."""
     if not isinstance(answer, Mapping):
-        return " ".join(require_text(text, "the gold answer") for text in require_list(answer))
+        return " ".join(to_text(text, "the gold answer") for text in to_list(answer))
     values = answer["answer"]
     if values is None:
-        return require_text(answer["mention"], "the mention")
+        return to_text(answer["mention"], "the mention")
     if answer["answerType"] != "entity":
         return str(values[0]) if values else ""
     return " ".join(_find_label(entity) for entity in values)
@@ -97,7 +97,7 @@ def _find_label(entity: Mapping[str, Any]) -> str:
     """The label of an entity, or its name where it has none in this language."""
     label = entity["label"]
     # The first release of Mintaka has a text, the present one a label by language.
-    return require_text((label.get(_LANGUAGE) or entity["name"]) if isinstance(label, Mapping) else label, "the label")
+    return to_text((label.get(_LANGUAGE) or entity["name"]) if isinstance(label, Mapping) else label, "the label")
 
 
 def split_dpr_tokens(text: str) -> list[str]:
@@ -130,7 +130,7 @@ def score_compmix(case: Case) -> Components:
 
 
 def _list_compmix_golds(gold: Mapping[str, Any]) -> list[Any]:
-    golds = require_list(first_field(gold, ("gold", "answers")), "the gold answers")
+    golds = to_list(first_field(gold, ("gold", "answers")), "the gold answers")
     return [answer["id"] if isinstance(answer, Mapping) else answer for answer in golds]
 
 
@@ -141,7 +141,7 @@ def _rank_ids(case: Case) -> list[tuple[float, str]]:
     if isinstance(predicted, Mapping):
         predicted = [predicted]
     ranked = []
-    for place, answer in enumerate(require_list(predicted), 1):
+    for place, answer in enumerate(to_list(predicted), 1):
         match answer:
             case {"answer": {"id": answer_id}} | {"id": answer_id}:
                 rank = answer.get("rank", place)
@@ -160,7 +160,7 @@ def _rank_mentions(text: str, mentions: Any) -> list[str]:
 
 
 def _normalize_id(value: Any) -> str:
-    return require_text(value, "an answer's id").lower().strip().replace('"', "").replace("+", "")
+    return to_text(value, "an answer's id").lower().strip().replace('"', "").replace("+", "")
 
 
 def extract_first_braces(answer: str) -> str:
@@ -209,8 +209,8 @@ def _score_hit(
     """A score of 1 if the first answer matches a gold name; a text without a letter or digit matches none."""
 
     def score(case: Case) -> Components:
-        answers = require_list(case.predicted)
-        text = extract(require_text(answers[0]))
+        answers = to_list(case.predicted)
+        text = extract(to_text(answers[0]))
         return {name: float(_is_named(text) and any(match(text, gold) for gold in _list_names(case.gold)))}
 
     return score

@@ -129,14 +129,14 @@ def first_field(record: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((record[name] for name in names if name in record), None)
 
 
-def require_text(value: Any, name: str = "the prediction") -> str:
+def to_text(value: Any, name: str = "the prediction") -> str:
     """The value as a text; UnusableValue unless it is a text, a number, or true or false."""
     if not isinstance(value, str | int | float):
-        raise UnusableValue(f"{name} is {describe_type(value)}, and this metric compares texts")
+        raise UnusableValue(f"{name} is {describe_unusable_type(value)}, and this metric compares texts")
     return str(value)
 
 
-def require_list(value: Any, name: str = "the prediction") -> list[Any]:
+def to_list(value: Any, name: str = "the prediction") -> list[Any]:
     """The value as a list; a single text, number or truth value is a list of one, None is an empty list."""
     if value is None:
         return []
@@ -145,17 +145,19 @@ def require_list(value: Any, name: str = "the prediction") -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def require_values(value: Any, name: str = "the prediction") -> list[str | int | float]:
+def to_values(value: Any, name: str = "the prediction") -> list[str | int | float]:
     """The value as a list of texts, numbers and truth values; UnusableValue for other elements."""
-    values = require_list(value, name)
+    values = to_list(value, name)
     for element in values:
         if not isinstance(element, str | int | float):
-            raise UnusableValue(f"{name} contains {describe_type(element)}, and this metric compares texts and numbers")
+            raise UnusableValue(
+                f"{name} contains {describe_unusable_type(element)}, and this metric compares texts and numbers"
+            )
     return values
 
 
-def describe_type(value: Any) -> str:
-    """The type of a JSON value, in words."""
+def describe_unusable_type(value: Any) -> str:
+    """The type of a value that is no text, number or truth value, in words."""
     return {dict: "an object", list: "a list", type(None): "null"}.get(type(value), "a value of another type")
 
 
@@ -165,10 +167,10 @@ def list_gold_texts(gold: Mapping[str, Any]) -> list[str]:
     A gold answer may be a text or an object with `text` and `aliases`.
     """
     texts: list[str] = []
-    for answer in require_list(first_field(gold, GOLD_TEXT_FIELDS), "the gold answer"):
+    for answer in to_list(first_field(gold, GOLD_TEXT_FIELDS), "the gold answer"):
         is_object = isinstance(answer, Mapping) and "text" in answer
-        texts += list_aliases(answer) if is_object else [require_text(answer, "the gold answer")]
-    texts += [require_text(text, "the alias") for text in require_list(gold.get("answer_aliases"), "the aliases")]
+        texts += list_aliases(answer) if is_object else [to_text(answer, "the gold answer")]
+    texts += [to_text(text, "the alias") for text in to_list(gold.get("answer_aliases"), "the aliases")]
     # Test splits have blank answers, which no prediction is wrong against.
     texts = [text for text in texts if text.strip()]
     if not texts:

@@ -24,8 +24,8 @@ from evaluation.metrics.metric import (
     declare_metrics,
     first_field,
     list_gold_texts,
-    require_list,
-    require_text,
+    to_list,
+    to_text,
 )
 
 FIGURES = ("em", "f1", "precision", "recall")
@@ -44,7 +44,7 @@ ATOMR_DATASETS = ("hotpotqa", "2wikimultihopqa", "musique", "blendqa", "crag")
 
 def score_answer_words(case: Case) -> Components:
     """EM, F1, precision and recall, each as the maximum over the gold answers, by HotpotQA's rule."""
-    answer, golds = require_text(case.predicted), list_gold_texts(case.gold)
+    answer, golds = to_text(case.predicted), list_gold_texts(case.gold)
     scores = [compare_hotpotqa_words(answer, gold) for gold in golds]
     precision, recall, f1 = (max(score[index] for score in scores) for index in range(3))
     return {"em": float(exact_match(answer, golds)), "f1": f1, "precision": precision, "recall": recall}
@@ -58,7 +58,7 @@ def _score_matches(matches: int, predicted: int, golds: int, *, is_exact: bool, 
 
 
 def _read_tuples(value: Any, name: str) -> list[tuple[Any, ...]]:
-    rows = require_list(value, name)
+    rows = to_list(value, name)
     for row in rows:
         if not isinstance(row, list | tuple) or not row or not all(isinstance(part, str | int) for part in row):
             raise UnusableValue(f"{name} are not a list of lists of texts and numbers")
@@ -120,7 +120,7 @@ def score_musique_words(case: Case) -> Components | None:
     """
     if not case.gold.get("answerable", True):
         return None
-    answer, golds = require_text(case.predicted), list_gold_texts(case.gold)
+    answer, golds = to_text(case.predicted), list_gold_texts(case.gold)
     words, gold_words = normalize_words(answer), [normalize_words(gold) for gold in golds]
     f1 = max(compare_words(words, gold)[2] if words or gold else 1.0 for gold in gold_words)
     return {"em": float(words in gold_words), "f1": f1}
@@ -130,7 +130,7 @@ def score_musique_support(case: Case) -> Components | None:
     """F1, precision and recall of the distinct numbers (`idx`) of the supporting paragraphs."""
     if not case.gold.get("answerable", True):
         return None
-    predicted = set(require_list(first_field(case.row, PARAGRAPH_FIELDS)))
+    predicted = set(to_list(first_field(case.row, PARAGRAPH_FIELDS)))
     golds = {paragraph["idx"] for paragraph in case.gold["paragraphs"] if paragraph["is_supporting"]}
     return _score_matches(
         len(predicted & golds), len(predicted), len(golds), is_exact=predicted == golds, prefix="support"
@@ -142,7 +142,7 @@ def score_by_atomr(case: Case) -> Components:
 
     An answer covers a gold answer if its normalized text contains that of the gold answer, within words too.
     """
-    words = _normalize_atomr_words(require_text(case.predicted))
+    words = _normalize_atomr_words(to_text(case.predicted))
     golds = [_normalize_atomr_words(gold) for gold in list_gold_texts(case.gold)]
     return {
         "em": float(words in golds),

@@ -12,11 +12,11 @@ from evaluation.metrics.metric import (
     Unscorable,
     UnusableValue,
     declare_metrics,
-    describe_type,
+    describe_unusable_type,
     first_field,
-    require_list,
-    require_text,
-    require_values,
+    to_list,
+    to_text,
+    to_values,
 )
 
 STRATEGYQA_SCRIPT = "allenai/strategyqa-evaluator evaluator/eval.py"
@@ -29,7 +29,7 @@ NGram = tuple[str, ...]
 
 def score_verdict(case: Case) -> Components:
     """1 if the verdict is right: true or false, or as a text yes, no, true or false; other texts are wrong."""
-    golds = require_list(first_field(case.gold, ("gold", "answer")), "the gold answer")
+    golds = to_list(first_field(case.gold, ("gold", "answer")), "the gold answer")
     gold = _read_verdict(golds[0]) if len(golds) == 1 else None
     if gold is None:
         raise UnusableValue("the gold answer is no verdict: true, false, yes or no")
@@ -41,7 +41,7 @@ def _read_verdict(value: Any) -> bool | None:
         return value
     if isinstance(value, str):
         return _VERDICTS.get(value.strip(" .\n\t").lower())
-    raise UnusableValue(f"a verdict is {describe_type(value)}, and true, false, yes or no is required")
+    raise UnusableValue(f"a verdict is {describe_unusable_type(value)}, and true, false, yes or no is required")
 
 
 def score_decomposition(case: Case) -> Components:
@@ -51,9 +51,9 @@ def score_decomposition(case: Case) -> Components:
     version, for which a question mark is a word; its own test has .6645 for the same predictions.
     """
     texts = [
-        require_text(case.gold["question"], "the question"),
+        to_text(case.gold["question"], "the question"),
         *(
-            " ".join(require_text(step, "a step") for step in require_list(value, "the decomposition"))
+            " ".join(to_text(step, "a step") for step in to_list(value, "the decomposition"))
             for value in (first_field(case.row, DECOMPOSITION_FIELDS), case.gold["decomposition"])
         ),
     ]
@@ -91,7 +91,7 @@ def _f1(selected: set[NGram], relevant: set[NGram]) -> Fraction:
 
 def score_paragraphs(case: Case) -> Components:
     """Recall of the evidence among the first 10 paragraphs and the first one, each as the maximum over annotators."""
-    retrieved = require_values(first_field(case.row, PARAGRAPH_ID_FIELDS), "the paragraphs")
+    retrieved = to_values(first_field(case.row, PARAGRAPH_ID_FIELDS), "the paragraphs")
     evidence = [_list_paragraph_ids(annotator) for annotator in case.gold["evidence"]]
     return {f"recall{limit}": _best_recall(evidence, set(retrieved[:limit])) for limit in (10, 1)}
 
@@ -161,7 +161,7 @@ def score_crag(case: Case) -> Components:
     """
     if case.predicted in (None, []):
         return _count(missing=1)
-    answer = require_text(case.predicted).strip().lower()
+    answer = to_text(case.predicted).strip().lower()
     if len(words := answer.split()) > MAX_WORDS:
         answer = " ".join(words[:MAX_WORDS])
     if not answer or _MISSING in answer:
@@ -195,8 +195,8 @@ def _list_gold_answers(case: Case) -> list[str]:
             alternatives = json.loads(alternatives)
         except json.JSONDecodeError as error:
             raise UnusableValue("the alternative answers are a text that is no JSON list") from error
-    golds = [*require_list(first_field(case.gold, ("gold", "answer", "answers"))), *require_list(alternatives)]
-    return [require_text(gold, "a gold answer").strip().lower() for gold in golds]
+    golds = [*to_list(first_field(case.gold, ("gold", "answer", "answers"))), *to_list(alternatives)]
+    return [to_text(gold, "a gold answer").strip().lower() for gold in golds]
 
 
 def _count(*, correct: int = 0, missing: int = 0, wrong: int = 0) -> Components:
