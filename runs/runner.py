@@ -5,8 +5,7 @@ to the driver through a queue; it abandons them when the run is stopped or reach
 once even if a tool or a model hangs, and a late result is dropped.
 
 In each round every branch that can go on makes one move: a tool call, or, if no branch has one, a call of a skill. The
-steps of a round are stored in the order of the branches and executed at the same time; the next round begins when all
-are done.
+steps of a round are stored in the order of the branches and executed together; the next begins when all are done.
 """
 
 import time
