@@ -1,5 +1,6 @@
-"""A real Showhow server with a home of its own on a free port, started by the command line."""
+"""A real Showhow server with a home of its own on a free port, started as the command line does."""
 
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from db import users
 from db.database import Database
 from tests.app.cli.in_process import run_in_process
 from tests.servers.loopback import free_port
+from tests.servers.preloaded import PreloadedProcess
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 PREPARED = "PREPARED_SHOWHOW_HOMES"
@@ -25,24 +27,44 @@ PREPARED = "PREPARED_SHOWHOW_HOMES"
 
 def copy_prepared_home(home: Path) -> None:
     """Copy the result of `showhow setup`, which runs once in a test run, into an empty home."""
-    prepared = Path(os.environ[PREPARED]) / "home"
-    with FileLock(f"{prepared}.lock"):
+    shutil.copytree(prepare_home()[0], home, dirs_exist_ok=True)
+
+
+def prepare_home() -> tuple[Path, list[str]]:
+    """The home that two concurrent setups made once others were killed, and what each of the two printed on stderr.
+
+    No test may change it.
+    """
+    folder = Path(os.environ[PREPARED])
+    prepared, printed = folder / "home", folder / "printed.json"
+    with FileLock(folder / "lock"):
         if not prepared.exists():
-            unfinished = prepared.with_name("unfinished")
+            unfinished = folder / "unfinished"
             unfinished.mkdir()
-            setup = subprocess.run(
-                [SHOWHOW, "setup"],
-                env=_environment(unfinished),
-                cwd=unfinished,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if setup.returncode:
+            for seconds in (0.5, 1.5, 3.0):
+                killed = _start_setup(unfinished)
+                time.sleep(seconds)
+                killed.kill()
+                killed.communicate()
+            concurrent = [_start_setup(unfinished) for _ in range(2)]
+            outputs = [process.communicate(timeout=300)[1] for process in concurrent]
+            if any(process.returncode for process in concurrent):
                 shutil.rmtree(unfinished)
-            assert setup.returncode == 0, setup.stderr
+                raise AssertionError("\n".join(outputs))
+            printed.write_text(json.dumps(outputs), encoding="utf-8")
             unfinished.rename(prepared)
-    shutil.copytree(prepared, home, dirs_exist_ok=True)
+    return prepared, json.loads(printed.read_text(encoding="utf-8"))
+
+
+def _start_setup(home: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [SHOWHOW, "setup"],
+        env=_environment(home),
+        cwd=home,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -51,16 +73,22 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 class Showhow:
-    """One home, with the default world unless `empty`, and its server, which opens at most `descriptors` files."""
+    """One home, with the default world unless `empty`, and its server.
 
-    def __init__(self, home: Path, *, empty: bool = False, descriptors: int | None = None) -> None:
+    The server starts in seconds less where its modules are `preloaded`; else it may open at most `descriptors` files.
+    """
+
+    def __init__(
+        self, home: Path, *, empty: bool = False, preloaded: bool = True, descriptors: int | None = None
+    ) -> None:
         self.home = home
+        self._is_preloaded = preloaded and descriptors is None
         self._descriptors = descriptors
         if not empty:
             copy_prepared_home(home)
         self.environment = _environment(home)
         self.port = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | PreloadedProcess | None = None
 
     def run(self, *words: str) -> str:
         """Run a verb in this process and return its stdout; raises AssertionError with its stderr if it fails."""
@@ -81,9 +109,7 @@ class Showhow:
         """Start the server; returns the seconds until it responded."""
         self.port = free_port()
         started = time.perf_counter()
-        command = [*self._limit_descriptors(), SHOWHOW, "run", "--port", str(self.port)]
-        with (self.home / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.home)
+        self._process = self._start_process("run", "--port", str(self.port))
         # The first start may build the default world.
         while time.perf_counter() - started < 240:
             try:
@@ -95,14 +121,19 @@ class Showhow:
                 time.sleep(0.05)
         raise AssertionError((self.home / "server.log").read_text())
 
-    def _limit_descriptors(self) -> list[str]:
-        """The start of a command that may open at most that many files."""
-        return ["bash", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "bash"] if self._descriptors else []
+    def _start_process(self, *words: str) -> "subprocess.Popen[bytes] | PreloadedProcess":
+        log_path = self.home / "server.log"
+        if self._is_preloaded:
+            return PreloadedProcess(words, self.environment, self.home, log_path)
+        limit = f"ulimit -n {self._descriptors}; " if self._descriptors else ""
+        command = ["bash", "-c", f'{limit}exec "$@"', "bash", SHOWHOW, *words]
+        with log_path.open("ab") as log:
+            return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.home)
 
     @property
     def process_environment(self) -> dict[str, str]:
-        """The environment that the process of the server has."""
-        assert self._process is not None
+        """The environment that the process of the server has, which is not preloaded."""
+        assert isinstance(self._process, subprocess.Popen)
         return psutil.Process(self._process.pid).environ()
 
     @property

@@ -296,11 +296,6 @@ UNUSED = {
 }
 
 
-def test_the_server_keeps_memory_and_cores_for_its_pages(real: Showhow):
-    environment = real.process_environment
-    assert (environment["MALLOC_ARENA_MAX"], environment["OMP_NUM_THREADS"]) == ("2", "1")
-
-
 def test_connections_that_are_not_used_are_closed_and_a_page_that_is_looked_at_stays(home: Showhow):
     with open_session(home.url, "", {"you": "reader", "project": PROJECT}) as session:
         draft = re.search(rb"/drafts/[^\"]+token=[0-9a-f]+", session.received)

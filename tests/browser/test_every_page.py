@@ -46,40 +46,45 @@ def visit(page: Page, home: Showhow, address: str) -> None:
     settle(page)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_can_be_read_in_the_theme_of_the_system_and_by_a_screen_reader(
-    browser: Browser, home: Showhow, theme: str
+def find_violations(page: Page) -> list[tuple[str, str, str]]:
+    """The serious violations of accessibility, and skipped levels of headings: address, rule, element."""
+    return [
+        (page.url, violation["id"], violation["nodes"][0]["html"])
+        for violation in Axe().run(page).response["violations"]
+        if violation["impact"] in ("serious", "critical") or violation["id"] == "heading-order"
+    ]
+
+
+def measure_brightness(page: Page) -> str:
+    return str(page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"))
+
+
+def test_every_page_can_be_read_in_both_themes_by_a_screen_reader_and_in_a_narrow_window(
+    browser: Browser, home: Showhow
 ):
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, has_touch=True)
     context.add_init_script(CONFIRM_NAME)
     page = context.new_page()
     failures: list[str] = []
     page.on("response", lambda response: failures.append(response.url) if response.status >= 400 else None)
     page.on("console", lambda message: failures.append(message.text) if message.type == "error" else None)
     for address in ADDRESSES:
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1440, "height": 900})
         visit(page, home, address)
-        violations = [
-            (address, violation["id"], violation["nodes"][0]["html"])
-            for violation in Axe().run(page).response["violations"]
-            if violation["impact"] in ("serious", "critical") or violation["id"] == "heading-order"
-        ]
-        assert violations == []
         assert page.locator("h1").count() == 1, address
         assert page.evaluate(SOLID_BUTTONS) <= 1, address
         assert page.title().endswith(" · Showhow"), address
-    assert failures == []
-    brightness = page.evaluate("getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor")
-    assert (brightness == "rgb(255, 255, 255)") == (theme == "light")
-    context.close()
-
-
-def test_pages_fit_into_narrow_windows(browser: Browser, home: Showhow):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    context.add_init_script(CONFIRM_NAME)
-    page = context.new_page()
-    for address in ADDRESSES:
-        visit(page, home, address)
+        assert measure_brightness(page) == "rgb(255, 255, 255)"
+        assert find_violations(page) == []
+        page.emulate_media(color_scheme="dark")
+        settle(page)
+        assert measure_brightness(page) != "rgb(255, 255, 255)"
+        assert find_violations(page) == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        settle(page)
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth"), address
+    assert failures == []
     visit(page, home, "/")
     # The composer docks at the bottom, with its act in view.
     box = page.locator(".st-key-run button").bounding_box()
@@ -92,18 +97,16 @@ def test_pages_fit_into_narrow_windows(browser: Browser, home: Showhow):
     context.close()
 
 
-@pytest.mark.parametrize("width", [1024, 720, 390])
-def test_the_name_of_the_project_and_the_words_of_tables_stay_whole(browser: Browser, home: Showhow, width: int):
-    context = browser.new_context(viewport={"width": width, "height": 844})
-    context.add_init_script(CONFIRM_NAME)
-    page = context.new_page()
+def test_the_name_of_the_project_and_the_words_of_tables_stay_whole(page: Page, home: Showhow):
     visit(page, home, "/tools")
-    name = page.get_by_label("Current project")
-    expect(name).to_have_value("Fictional people")
-    assert name.evaluate("field => field.scrollWidth <= field.clientWidth")
-    tool = page.get_by_role("region", name="Tool quality").get_by_role("button", name="generateQuery")
-    assert tool.evaluate("button => button.getClientRects().length") == 1
-    context.close()
+    for width in (1024, 720, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        settle(page)
+        name = page.get_by_label("Current project")
+        expect(name).to_have_value("Fictional people")
+        assert name.evaluate("field => field.scrollWidth <= field.clientWidth"), width
+        tool = page.get_by_role("region", name="Tool quality").get_by_role("button", name="generateQuery")
+        assert tool.evaluate("button => button.getClientRects().length") == 1, width
 
 
 def test_the_options_and_the_limits_of_a_question_are_in_one_drawer(page: Page, home: Showhow):

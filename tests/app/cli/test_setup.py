@@ -3,10 +3,8 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from db.models import GENERATED_REASONER
 from fewshot_library.formats import showhow
 from fiction.questions.question_file import read_question_rows
 from fiction.questions.templates import build_templates
+from tests.browser.server import prepare_home
 from tools.registry import BUILT_IN_TOOLS
 from worlds.folder import list_world_names
 from worlds.open import read_world_metadata
@@ -65,17 +64,9 @@ def assert_ready(home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home in which setups were killed at different times, then two concurrent ones succeeded."""
-    home = tmp_path_factory.mktemp("home")
-    for seconds in (0.5, 1.5, 3.0):
-        process = setup(home)
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    progress = [assert_success(process) for process in [setup(home) for _ in range(2)]]
-    assert sum("answering some of its questions" in text for text in progress) == 1, progress
-    return home
+def prepared() -> Path:
+    """A home in which setups were killed at different times, then two concurrent ones succeeded; not to be changed."""
+    return prepare_home()[0]
 
 
 @pytest.fixture
@@ -84,8 +75,10 @@ def home(prepared: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(prepared, tmp_path / "home"))
 
 
-def test_killed_and_concurrent_setups_make_one_world_and_one_project(prepared: Path) -> None:
+def test_killed_and_concurrent_setups_make_one_world_and_one_project() -> None:
+    prepared, printed = prepare_home()
     assert_ready(prepared)
+    assert sum("answering some of its questions" in text for text in printed) == 1, printed
 
 
 def test_a_second_setup_changes_nothing_and_loads_no_large_library(home: Path) -> None:
