@@ -26,8 +26,8 @@ def can_differ(method: str, gold: GoldReasoning) -> bool:
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS, sampled=36)
+def ground() -> Iterator[Ground]:
+    yield from make_ground(OPTIONS, sampled=36)
 
 
 @dataclass

@@ -78,13 +78,13 @@ class HopSize:
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS[request.param], QUESTIONS)
+def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+    yield from make_ground(WORLDS[request.param], QUESTIONS)
 
 
 @pytest.fixture(scope="module")
-def full_graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS["everywhere"], QUESTIONS)
+def full_graph() -> Iterator[Ground]:
+    yield from make_ground(WORLDS["everywhere"], QUESTIONS)
 
 
 def fact_values(universe: Universe, fact: str, people: np.ndarray) -> np.ndarray:

@@ -21,10 +21,8 @@ LEAST_RIGHT = {"everywhere": 0.8, "spread": 0.25, "on the web": 0.2}
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def named_ground(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Ground]]:
-    for ground in make_ground(tmp_path_factory.mktemp("home"), WORLDS[request.param]):
+def named_ground(request: pytest.FixtureRequest) -> Iterator[tuple[str, Ground]]:
+    for ground in make_ground(WORLDS[request.param]):
         yield request.param, ground
 
 

@@ -1,15 +1,18 @@
 """Gold replies to skills: every kind of question of three worlds is answered, with the calls that were expected."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from time import sleep
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from db.models import Question, Step
 from db.runs import RunOutcome
@@ -45,6 +48,7 @@ from reasoners.skills.values import AnswersReply, AnswerValue
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import DEFAULT_CONCURRENCY, RunControl, run_reasoner
+from tests.browser.server import PREPARED
 from tests.evaluation.test_gold_traces import PROJECT, some_meaning
 from tests.servers.model import ModelServer, Reply, Request, Says
 from tools.registry import available_tools
@@ -95,30 +99,40 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def deep() -> Iterator[Ground]:
     """Questions of up to twenty operations."""
     options = GenerationOptions(people=120, seed=1, depth=20, per_template=4)
-    yield from make_ground(tmp_path_factory.mktemp("deep"), options, sampled=500)
+    yield from make_ground(options, sampled=500)
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS[request.param])
+def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+    yield from make_ground(WORLDS[request.param])
 
 
 @pytest.fixture(scope="module")
-def one_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS["spread"])
+def one_ground() -> Iterator[Ground]:
+    yield from make_ground(WORLDS["spread"])
 
 
 @pytest.fixture(scope="module")
-def everywhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS["everywhere"])
+def everywhere() -> Iterator[Ground]:
+    yield from make_ground(WORLDS["everywhere"])
 
 
-def make_ground(home: Path, options: GenerationOptions, sampled: int | None = None) -> Iterator[Ground]:
+def generate_once(options: GenerationOptions) -> Path:
+    """A folder of worlds with the world "gold" of these options, generated once in a test run; not to be changed."""
+    digest = sha256(repr(options).encode()).hexdigest()[:16]
+    home = Path(os.environ[PREPARED]) / f"worlds-{digest}"
+    with FileLock(f"{home}.lock"):
+        if not (home / "gold").exists():
+            generate_world(home, "gold", options)
+    return home
+
+
+def make_ground(options: GenerationOptions, sampled: int | None = None) -> Iterator[Ground]:
     """A world with so many of its questions, or one of each kind."""
-    generate_world(home, "gold", options)
+    home = generate_once(options)
     rows = [
         Question(
             project_id=PROJECT.id,
@@ -142,8 +156,8 @@ def is_short(question: Question) -> bool:
 
 
 @pytest.fixture(scope="module", params=OTHER_WORLDS)
-def other_ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OTHER_WORLDS[request.param])
+def other_ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+    yield from make_ground(OTHER_WORLDS[request.param])
 
 
 @pytest.mark.parametrize("method", EXACT_METHODS)

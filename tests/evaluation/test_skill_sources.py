@@ -37,8 +37,8 @@ METHODS = ["atomr", "pdrr", "geek", "tog"]
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS, sampled=500)
+def ground() -> Iterator[Ground]:
+    yield from make_ground(OPTIONS, sampled=500)
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ LIMITED = RunLimits(steps=None, seconds=None, model_calls=10_000, retrievals=10_
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS)
+def ground() -> Iterator[Ground]:
+    yield from make_ground(OPTIONS)
 
 
 def run(  # noqa: PLR0917 - each is a part of the run

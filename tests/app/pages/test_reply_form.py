@@ -28,8 +28,8 @@ OPTIONS = GenerationOptions(people=80, seed=9, depth=4, per_template=1, split="t
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS)
+def ground() -> Iterator[Ground]:
+    yield from make_ground(OPTIONS)
 
 
 def pass_through_form(fields: tuple[ReplyField, ...], document: Any) -> dict[str, Any]:

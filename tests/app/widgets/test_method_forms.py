@@ -55,8 +55,8 @@ class Watching(MemoryRecorder):
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), OPTIONS, sampled=500)
+def ground() -> Iterator[Ground]:
+    yield from make_ground(OPTIONS, sampled=500)
 
 
 def watch(ground: Ground, method: str, question: Question, **options: Any) -> Watching:

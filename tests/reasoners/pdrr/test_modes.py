@@ -59,18 +59,18 @@ CEILINGS = {"who": (0.94, 0.74), "what": (0.945, 0.775), "composition": (0.98, 0
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS["large"], sampled=5_000)
+def large() -> Iterator[Ground]:
+    yield from make_ground(WORLDS["large"], sampled=5_000)
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), WORLDS["small"], sampled=5_000)
+def small() -> Iterator[Ground]:
+    yield from make_ground(WORLDS["small"], sampled=5_000)
 
 
 @pytest.fixture(scope="module")
-def spread(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    yield from make_ground(tmp_path_factory.mktemp("home"), SPLIT_WORLDS["spread"])
+def spread() -> Iterator[Ground]:
+    yield from make_ground(SPLIT_WORLDS["spread"])
 
 
 @dataclass(frozen=True)
