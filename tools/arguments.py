@@ -41,6 +41,13 @@ class Accepts:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """Annotates a tool's parameter with the label of its field, where its name does not say what it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter; `kind` is text, number, whole number, yes/no, choice, list or json; `hint` is for the form."""
 
@@ -57,6 +64,13 @@ class Parameter:
     that may also be plain text."""
     accepts: tuple[str, ...] | None = None
     """The kinds of clicked values that it accepts; None if the tool does not declare them."""
+    title: str = ""
+    """The declared label; "" for one made of the name."""
+
+    @property
+    def label(self) -> str:
+        """The label of its field, and of the argument in a step."""
+        return self.title or label_of_name(self.name)
 
     def parse(self, value: Any) -> Any:
         """Convert text to the parameter's type, "5" to 5 for a number; ValueError if it cannot be converted.
@@ -96,6 +110,12 @@ class Parameter:
         except ValueError:
             is_exact = False
         return text if is_exact else json.dumps(items, ensure_ascii=False)
+
+
+def label_of_name(name: str) -> str:
+    """A label made of the name of a parameter or a tool, such as "Entity ids" of entity_ids."""
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return f"{words[:1].upper()}{words[1:]}" or name
 
 
 def _format_scalar(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, ToolError, normalize_id, require_graph
+from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, Label, ToolError, normalize_id, require_graph
 from tools.run_query import format_literal
 from tools.tool import Observation, ToolContext
 from worlds import terms
@@ -95,7 +95,9 @@ def _entity_to_json(entity: Entity) -> dict[str, str | None]:
 
 def get_label(
     context: ToolContext,
-    ids: Annotated[list[str], "ids such as Q42 or P57", SPLIT_IDS_VALIDATOR, Accepts("entity", "relation")],
+    ids: Annotated[
+        list[str], "ids such as Q42 or P57", SPLIT_IDS_VALIDATOR, Accepts("entity", "relation"), Label("Entities")
+    ],
 ) -> Observation:
     """Look up what entities and properties are called."""
     graph = require_graph(context.world, "getLabel")

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from llm.client import ChatClient
-from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, ToolError, normalize_id, require_graph
+from tools.arguments import SPLIT_IDS_VALIDATOR, Accepts, Label, ToolError, normalize_id, require_graph
 from tools.text_to_sparql.candidates import QueryCandidate, SemanticRelationMatcher, find_candidates
 from tools.text_to_sparql.llm_writer import QueryTrial, write_queries
 from tools.text_to_sparql.vocabulary import load_vocabulary
@@ -27,7 +27,11 @@ def generate_query(
     context: ToolContext,
     question: Annotated[str, "a question that the graph can answer", Accepts()],
     entity_ids: Annotated[
-        list[str], "ids of the entities it speaks of, from getWikiDataID", SPLIT_IDS_VALIDATOR, Accepts("entity")
+        list[str],
+        "ids of the entities it speaks of, from getWikiDataID",
+        SPLIT_IDS_VALIDATOR,
+        Accepts("entity"),
+        Label("Entities"),
     ],
 ) -> Observation:
     """Write a SPARQL query for a question about entities whose ids are known; runQuery runs it."""

@@ -1,12 +1,13 @@
 """The registry of tools: the built-in ones, and the external ones of the configuration."""
 
 import concurrent.futures
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from tools.arguments import ToolError
+from tools.arguments import ToolError, label_of_name
 from tools.entities import (
     get_head_entities,
     get_label,
@@ -64,6 +65,27 @@ BUILT_IN_TOOLS: dict[str, Tool] = {
         ),
     )
 }
+
+
+def tool_title(name: str) -> str:
+    """The word of pages for a tool in a stored step: its title, or one made of the name of an external tool."""
+    return BUILT_IN_TOOLS[name].title if name in BUILT_IN_TOOLS else label_of_name(name)
+
+
+_PLAIN_NAMES = [tool.name for tool in BUILT_IN_TOOLS.values() if tool.name != tool.title.casefold()]
+"""The names that are no words of English, as `read` is one."""
+_NAME_IN_TEXT = re.compile(rf"`({'|'.join(BUILT_IN_TOOLS)})`|\b({'|'.join(_PLAIN_NAMES)})\b")
+
+
+def name_tools_by_title(text: str) -> str:
+    """A text that models read too, with the titles of built-in tools in place of their names."""
+    return _NAME_IN_TEXT.sub(lambda match: tool_title(match[1] or match[2]), text)
+
+
+def argument_label(tool: str | None, name: str) -> str:
+    """The word of pages for an argument in a stored step: the label of its field in the form of the tool."""
+    parameters = BUILT_IN_TOOLS[tool].parameters if tool in BUILT_IN_TOOLS else ()
+    return next((parameter.label for parameter in parameters if parameter.name == name), label_of_name(name))
 
 
 @dataclass(frozen=True, slots=True)

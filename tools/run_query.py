@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any
 
-from tools.arguments import Accepts, ToolError, require_graph
+from tools.arguments import Accepts, Label, ToolError, require_graph
 from tools.tool import Observation, ToolContext
 from worlds.source import Cell, ErrorKind, GraphSource, Table
 
@@ -29,7 +29,9 @@ _MONTHS = [
 
 def run_query(
     context: ToolContext,
-    sparql: Annotated[str, "a SELECT or ASK query in SPARQL", Accepts("query", "entity", "relation")],
+    sparql: Annotated[
+        str, "a SELECT or ASK query in SPARQL", Accepts("query", "entity", "relation"), Label("SPARQL query")
+    ],
 ) -> Observation:
     """Run a SPARQL query over the graph; wd:, wdt:, rdfs: and other usual prefixes need no declaration."""
     graph = require_graph(context.world, "runQuery")

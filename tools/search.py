@@ -2,16 +2,15 @@
 
 from typing import Annotated
 
-from tools.arguments import Accepts, require_text, require_web
+from tools.arguments import Accepts, Label, require_text, require_web
 from tools.tool import Observation, ToolContext
 from worlds.source import SearchHit, WebHit
 
 MAX_HITS, MAX_PAGES = 5, 5
+SearchText = Annotated[str, "words or a question to search for", Accepts("title"), Label("Search for")]
 
 
-def wikisearch(
-    context: ToolContext, query: Annotated[str, "words or a question to search for", Accepts("title")]
-) -> Observation:
+def wikisearch(context: ToolContext, query: SearchText) -> Observation:
     """Search the articles; returns titles with a snippet each, best first. Works with a name or a whole question."""
     hits = require_text(context.world, "wikisearch").search(query, MAX_HITS)
     data = [_hit_to_json(hit) for hit in hits]
@@ -32,9 +31,7 @@ def _format_description(hit: SearchHit) -> str:
     return f" ({hit.description})" if hit.description else ""
 
 
-def websearch(
-    context: ToolContext, query: Annotated[str, "words or a question to search for", Accepts("title")]
-) -> Observation:
+def websearch(context: ToolContext, query: SearchText) -> Observation:
     """Search the web pages; returns titles with date, address and a snippet, best first. `read` takes the address.
 
     What a page says may be out of date or about somebody else of the same name.

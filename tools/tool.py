@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.usage import Usage
-from tools.arguments import Accepts, Parameter, ToolError, parse_parameters
+from tools.arguments import Accepts, Label, Parameter, ToolError, parse_parameters
 from tools.limits import ToolLimits, bound_data, bound_text
 from worlds.source import ErrorKind, SourceError, World
 
@@ -131,8 +131,8 @@ class Tool:
         """Make a tool of a function; its first parameter is the context, the others become the schema."""
         model = _arguments_model(name, function)
         schema = _without_titles(model.model_json_schema())
-        accepts = _accepted_kinds(function)
-        parameters = tuple(_with_accepts(parameter, accepts) for parameter in parse_parameters(schema))
+        hints = get_type_hints(function, include_extras=True)
+        parameters = tuple(_annotate(parameter, hints[parameter.name]) for parameter in parse_parameters(schema))
         run = partial(_run_validated, name, function, model)
         description = inspect.cleandoc(function.__doc__ or "")
         return cls(name, title, description, schema, run, parameters, source, next_tool=next_tool)
@@ -198,19 +198,16 @@ def _arguments_model(name: str, function: Callable[..., Observation]) -> type[Ba
     return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _accepted_kinds(function: Callable[..., Observation]) -> dict[str, Accepts]:
-    """The Accepts in the annotations of the parameters, by name."""
-    hints = get_type_hints(function, include_extras=True)
-    annotations = [(name, annotation) for name, hint in hints.items() for annotation in get_args(hint)[1:]]
-    return {name: annotation for name, annotation in annotations if isinstance(annotation, Accepts)}
-
-
-def _with_accepts(parameter: Parameter, accepts: Mapping[str, Accepts]) -> Parameter:
-    if parameter.name not in accepts:
-        return parameter
-    kinds = accepts[parameter.name].kinds
-    is_id_list = parameter.kind == "list" and "entity" in kinds
-    return replace(parameter, accepts=kinds, item_kind="id" if is_id_list else parameter.item_kind)
+def _annotate(parameter: Parameter, hint: Any) -> Parameter:
+    """The parameter with what its annotation declares: the values that it accepts, and its label."""
+    for annotation in get_args(hint)[1:]:
+        if isinstance(annotation, Accepts):
+            is_id_list = parameter.kind == "list" and "entity" in annotation.kinds
+            item_kind = "id" if is_id_list else parameter.item_kind
+            parameter = replace(parameter, accepts=annotation.kinds, item_kind=item_kind)
+        elif isinstance(annotation, Label):
+            parameter = replace(parameter, title=annotation.text)
+    return parameter
 
 
 def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
 from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
 from reasoners.provenance import describe_origin
-from tools.registry import BUILT_IN_TOOLS
+from tools.registry import argument_label, tool_title
 
 USAGE_LABELS = {"thought": "to write the step", "tool": "inside the tool"}
 UsageData = Mapping[str, Any]
@@ -215,7 +215,8 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
     `overrides` replaces fields of the notebook's data, such as "ratable", "fixable" (offers the actions fix and rerun),
     "changeable" (offers to change a skill's reply), "notable" (offers notes on steps), "gold" (of compare_on_request),
     "conclusion" (the answer, drawn first), "folded" (opens as an outline), "takers" (the tools that take each kind of
-    value) and "interrupted". `is_known_name` decides which names in sentences can be clicked.
+    value), "titles" (of tools, by name) and "interrupted". `is_known_name` decides which names in sentences can be
+    clicked.
     """
     key = f"notebook_{record.trace.id.hex}"
     looked_at: NotebookPosition = st.session_state.setdefault(f"{key}_position", NotebookPosition())
@@ -325,10 +326,10 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: 
         "is_skill_call": step.tool is None and step.skill not in (None, SPAN_SKILL) and step.finished_at is not None,
         "reply": step.observation if state == "thought" else None,
         "tool": step.tool,
-        "tool_title": tool_title(step.tool),
+        "tool_title": None if step.tool is None else tool_title(step.tool),
         "arguments": [
-            {"name": name, "value": _format_value(value), "origin": describe_origin(step.origins.get(name))}
-            for name, value in step.arguments.items()
+            {"name": label, "value": value, "origin": describe_origin(step.origins.get(name))}
+            for name, label, value in list_shown_arguments(step)
         ],
         "state": state,
         "result": _result_line(step),
@@ -379,9 +380,9 @@ def list_step_marks(step: Step) -> list[str]:
     ]
 
 
-def tool_title(name: str | None) -> str | None:
-    """The tool's name on the page; for an external tool its identifier."""
-    return BUILT_IN_TOOLS[name].title if name in BUILT_IN_TOOLS else name
+def list_shown_arguments(step: Step) -> list[tuple[str, str, str]]:
+    """The name, the label and the formatted value of each argument of the step."""
+    return [(name, argument_label(step.tool, name), _format_value(value)) for name, value in step.arguments.items()]
 
 
 def _step_state(step: Step) -> str:

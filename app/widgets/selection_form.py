@@ -1,6 +1,6 @@
 """The selection of demonstrations: the form of its mode and parameters, and the reasons of each pick in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 
@@ -11,6 +11,7 @@ from fewshot_library.dpp import Pick
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
 from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
 from fewshot_library.sequence_similarity import DISTANCES
+from tools.registry import tool_title
 
 MODE_LABELS = {
     "dpp": "DPP: relevant and diverse",
@@ -141,6 +142,11 @@ def _ask_advanced_options(key: str, config: SelectionConfig) -> SelectionConfig:
     )
 
 
+def format_actions(tools: Sequence[str]) -> str:
+    """The actions of a demonstration on one line, as people read them."""
+    return " › ".join(map(tool_title, tools)) or "no action"
+
+
 def render_pick_reasons(selected: SelectedDemonstrations, library: LoadedLibrary, index: int) -> str:
     """Render the reasons of the pick with that index as HTML; all texts are escaped."""
     pick = selected.selection.picks[index]
@@ -156,7 +162,7 @@ def render_pick_reasons(selected: SelectedDemonstrations, library: LoadedLibrary
         ("Gain", _format_signed(pick.gain), "", _describe_gain(pick)),
         *_runner_up_rows(pick, library, by_weight=selected.selection.config.mode == "dpp"),
     ]
-    steps = "".join(f"<li>{escape_html(tool)}</li>" for tool in selected.demonstrations[index].tools)
+    steps = "".join(f"<li>{escape_html(tool_title(tool))}</li>" for tool in selected.demonstrations[index].tools)
     body = "".join(
         f"<tr><th scope='row'>{name}</th><td class='number'>{number}</td><td>{bar}{description}</td></tr>"
         for name, number, bar, description in rows

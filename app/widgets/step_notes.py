@@ -4,14 +4,14 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.page_layout import browser_zone, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import review, users
 from db.database import Database, StoreError
 from db.models import Step, User
 from db.review import STEP_NOTE_ASPECT, STEP_NOTE_KINDS
 from db.trace_record import TraceRecord, list_changes
-from tools.registry import BUILT_IN_TOOLS
+from tools.registry import tool_title
 
 STEP_NOTE_LABELS = {
     "comment": "Comment",
@@ -46,8 +46,7 @@ def show_requested_note_dialog(database: Database, record: TraceRecord, person: 
 
 @st.dialog("Note on a step")
 def _show_note_dialog(database: Database, record: TraceRecord, person: User, step: Step) -> None:
-    tool = BUILT_IN_TOOLS[step.tool].title if step.tool in BUILT_IN_TOOLS else step.tool
-    place = f"Step {step.position}, {escape_markdown(tool)}" if tool else f"Step {step.position}"
+    place = f"Step {step.position}, {escape_markdown(tool_title(step.tool))}" if step.tool else f"Step {step.position}"
     st.caption(
         f"{place}. Everybody who opens the trace reads the note; what a tool lacks is also listed on the Tools page."
     )
@@ -107,7 +106,7 @@ def _show_history(record: TraceRecord) -> None:
     changes = list_changes(record)
     rows = [
         [
-            TableCell(f"{change.at:%Y-%m-%d %H:%M:%S}", whole=True),
+            TableCell(f"{change.at.astimezone(browser_zone()):%Y-%m-%d %H:%M:%S}", whole=True),
             TableCell(change.who),
             TableCell(_describe_action(change.action)),
             TableCell("" if change.position is None else str(change.position), number=True),
@@ -117,13 +116,13 @@ def _show_history(record: TraceRecord) -> None:
         for change in changes
     ]
     st.caption("Every change is kept: nothing that was replaced or undone is lost. The oldest comes first.")
-    columns = ("when (UTC)", "who", "what", "step", "before", "after")
+    columns = ("when", "who", "what", "step", "before", "after")
     show_table(columns, rows, key=f"history_{record.trace.id.hex}", label="History of the trace")
 
 
 def _describe_action(action: str) -> str:
     verb, _, tool = action.partition(" ")
-    return f"{verb} {BUILT_IN_TOOLS[tool].title}" if tool in BUILT_IN_TOOLS else action
+    return f"{verb} {tool_title(tool)}" if verb == "ran" and " " not in tool else action
 
 
 def _text_cell(text: str) -> TableCell:

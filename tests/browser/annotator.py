@@ -7,8 +7,11 @@ from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
-from app.pages.annotate.composer import FIELD_LABELS
 from tests.browser.settled import CONFIRM_NAME, PATIENCE, settle
+from tools.registry import BUILT_IN_TOOLS
+
+LABELS = {parameter.name: parameter.label for tool in BUILT_IN_TOOLS.values() for parameter in tool.parameters}
+"""The label of each argument of the built-in tools; tools that share an argument share its label."""
 
 
 class Annotator:
@@ -59,7 +62,7 @@ class Annotator:
 
     def fill_argument(self, name: str, text: str) -> None:
         """Type the argument of that name into its field."""
-        self.fill(FIELD_LABELS.get(name, name.replace("_", " ").capitalize()), text)
+        self.fill(LABELS[name], text)
 
     def run(self) -> Locator:
         """Run the step by its key; returns the new step."""

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
-from tools.arguments import ToolError
+from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
 from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
 from tools.external.langchain_tool import describe_langchain_tool
@@ -145,7 +145,7 @@ class McpServer:
 
     def _build_registration(self, name: str, tool: BaseTool) -> ToolRegistration:
         metadata = tool.metadata or {}
-        title = str(metadata.get("title") or tool.name.replace("_", " ").replace("-", " ").capitalize())
+        title = str(metadata.get("title") or label_of_name(tool.name))
         return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._secrets())
 
     def _secrets(self) -> tuple[str, ...]:

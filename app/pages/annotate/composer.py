@@ -6,17 +6,20 @@ Fields hold text until the step is run; `parse_arguments` converts it to typed v
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from app.widgets.observation import NameLookup, find_values
 from app.widgets.page_layout import escape_markdown
 from db.answer_formats import AnswerFormat, AnswerKind
-from db.models import Draft
+from db.models import Draft, Step
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.types import dump_json, load_json
 from tools.arguments import Parameter, parse_parameters
+from tools.registry import name_tools_by_title
 from tools.tool import SourceKind, Tool
 
 MULTILINE_PARAMETERS = frozenset({"sparql"})
@@ -31,20 +34,6 @@ _FORMAT_HINTS = {
     "list": "one a line",
     "json": "JSON",
 }
-
-
-FIELD_LABELS = {
-    "query": "Search for",
-    "ids": "Entities",
-    "entity_ids": "Entities",
-    "sparql": "SPARQL query",
-}
-"""Labels of arguments whose name is not a suitable label."""
-
-
-def field_label(parameter: Parameter) -> str:
-    """The label of the argument's field."""
-    return FIELD_LABELS.get(parameter.name, parameter.name.replace("_", " ").capitalize())
 
 
 def argument_field_name(tool: Tool, parameter: Parameter) -> str:
@@ -73,18 +62,18 @@ def parameter_options(parameter: Parameter) -> tuple[str, ...]:
     )
 
 
-def show_argument_field(parameter: Parameter, key: str, label: str, default: str) -> None:
-    """Draw the field; `default` is its text until the person changes it."""
+def show_argument_field(parameter: Parameter, key: str, suggest: Callable[[], str]) -> None:
+    """Draw the field; `suggest` returns its text until the person changes it."""
     options = parameter_options(parameter)
     if key not in st.session_state:
-        st.session_state[key] = default
+        st.session_state[key] = suggest()
     if options and not parameter.required:
         options = (OMITTED, *options) if parameter.default is None else options
     if options and st.session_state[key] not in options:
         # The stored choice is no longer offered, or nothing was chosen yet.
         st.session_state[key] = OMITTED if OMITTED in options else None
-    label = escape_markdown(label) + ("" if parameter.required else " (optional)")
-    hint = escape_markdown(parameter.hint) if _needs_help(parameter) else None
+    label = escape_markdown(parameter.label) + ("" if parameter.required else " (optional)")
+    hint = escape_markdown(name_tools_by_title(parameter.hint)) if _needs_help(parameter) else None
     if options and len(options) <= MAX_RADIO_OPTIONS:
         st.radio(label, options, key=key, horizontal=True, format_func=_option_label, help=hint)
     elif options:
@@ -119,7 +108,7 @@ def parse_arguments(parameters: Iterable[Parameter], texts: dict[str, str]) -> d
             try:
                 arguments[parameter.name] = parameter.parse(text)
             except ValueError as error:
-                raise ValueError(f"{field_label(parameter)}: {error}") from error
+                raise ValueError(f"{parameter.label}: {error}") from error
     return arguments
 
 
@@ -142,7 +131,7 @@ def _needs_help(parameter: Parameter) -> bool:
 
 def _placeholder(parameter: Parameter) -> str:
     format_hint = "" if parameter.item_kind == "id" else _FORMAT_HINTS.get(parameter.kind, "")
-    return ": ".join(filter(None, (format_hint, parameter.hint)))
+    return ": ".join(filter(None, (format_hint, name_tools_by_title(parameter.hint))))
 
 
 ANSWER_FIELDS = {
@@ -161,6 +150,8 @@ class StepComposer:
 
     record: TraceRecord
     tools: tuple[Tool, ...]
+    is_known_name: NameLookup | None = None
+    """Whether the world has something of that name; None where nobody knows without asking a server."""
 
     @property
     def scope(self) -> str:
@@ -209,7 +200,7 @@ class StepComposer:
     def missing_fields(self) -> list[str]:
         """The labels of required fields that are empty."""
         texts = self._argument_texts()
-        return [field_label(p) for p in self.tool.parameters if p.required and not texts[p.name]]
+        return [p.label for p in self.tool.parameters if p.required and not texts[p.name]]
 
     def _argument_texts(self) -> dict[str, str]:
         values = {
@@ -255,7 +246,7 @@ class StepComposer:
             return self.field_values().get("final_answer", "").strip()
         values = {p.name: st.session_state.get(self.key(value_field_name(p))) for p in self.answer_parameters}
         texts = {name: str(value or "").strip() for name, value in values.items()}
-        if missing := [field_label(p) for p in self.answer_parameters if p.required and not texts[p.name]]:
+        if missing := [p.label for p in self.answer_parameters if p.required and not texts[p.name]]:
             raise ValueError(f"fill in {' and '.join(missing)}")
         return dump_json(parse_arguments(self.answer_parameters, texts))
 
@@ -342,16 +333,17 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
             )
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
-        show_argument_field(parameter, key, field_label(parameter), _suggest_argument(composer, parameter))
+        show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
 
 
 def _tool_help(tool: Tool) -> str:
     """The first line of the tool's description, with its identifier and, for an external tool, its origin."""
-    summary = tool.description.split("\n", maxsplit=1)[0]
+    summary = name_tools_by_title(tool.description.split("\n", maxsplit=1)[0])
     return f"{summary} ({tool.name}, from {tool.origin})" if tool.origin else f"{summary} ({tool.name})"
 
 
-def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
+def suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
+    """What the field of an argument begins with: its default, or what the question or the last step leads to."""
     if parameter.default is not None:
         return parameter.format(parameter.default)
     if composer.tool.origin:
@@ -364,14 +356,34 @@ def _suggest_argument(composer: StepComposer, parameter: Parameter) -> str:
         return str(last_step.data["entity"])
     if parameter.name == "sparql" and last_step and last_step.data and last_step.data.get("candidates"):
         return str(last_step.data["candidates"][0]["sparql"])
-    return ""
+    return _suggest_name(composer) if "title" in (parameter.accepts or ()) else ""
+
+
+def _suggest_name(composer: StepComposer) -> str:
+    """The title that the last step searched for and found; to search again, the question's first name not used."""
+    steps, question = composer.record.steps, composer.record.question.text
+    if steps and steps[-1].tool != composer.tool.name:
+        searched = _used_words(steps[-1:])
+        titles = [str(hit["title"]) for hit in (steps[-1].data or {}).get("hits", ())]
+        if (title := next((title for title in titles if title.casefold() in searched), None)) is not None:
+            return title
+    if composer.is_known_name is None:
+        return ""
+    used = _used_words(steps)
+    values = [question[start:end] for start, end in find_values(question, composer.is_known_name)]
+    # Dates and numbers of the question are no names.
+    return next((name for name in values if name.casefold() not in used and composer.is_known_name(name)), "")
+
+
+def _used_words(steps: Iterable[Step]) -> set[str]:
+    return {str(value).casefold() for step in steps for value in step.arguments.values()}
 
 
 def show_answer_form(composer: StepComposer) -> None:
     """Draw the answer form."""
     for parameter in composer.answer_parameters:
-        default = "" if parameter.default is None else parameter.format(parameter.default)
-        show_argument_field(parameter, composer.key(value_field_name(parameter)), field_label(parameter), default)
+        default = partial(parameter.format, parameter.default)
+        show_argument_field(parameter, composer.key(value_field_name(parameter)), default)
     is_json = composer.answer_format.kind == AnswerKind.JSON
     for name, (label, hint) in composer.answer_fields.items():
         if name == "final_answer" and is_json:

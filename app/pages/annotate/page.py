@@ -40,6 +40,7 @@ from db.models import Project, User
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.verifications import VerificationOutcome
+from reasoners.registry import reasoner_title
 from runs.services import Services
 from tools.arguments import ToolError
 from tools.tool import Tool
@@ -65,7 +66,7 @@ def show_repair_options(
 ) -> None:
     """Show the agent's answer beside the gold answer, and the buttons that start or refuse the repair."""
     st.markdown("**An answer to repair**")
-    _show_gold_and_answer(record.trace.reasoner, failure)
+    _show_gold_and_answer(reasoner_title(record.trace.reasoner), failure)
     advice = (
         "Find the first wrong step, fork at the step before it, and continue from there."
         if record.steps
@@ -93,7 +94,7 @@ def _show_gold_and_answer(agent: str, failure: VerificationOutcome) -> None:
     answer = (
         f"said **{escape_markdown(failure.answer)}**"
         if failure.answer
-        else f"gave no answer: {escape_markdown(failure.failure or '')}"
+        else f"gave no answer. {format_sentence(failure.failure or '')}"
     )
     st.markdown(f"Gold answer: **{escape_markdown(gold)}**  \n{escape_markdown(agent)} {answer}")
 
@@ -124,7 +125,6 @@ class _Workbench:
 
     composer: StepComposer
     recorder: AnnotationRecorder
-    world: World | None
     tool_problem: str | None
     returned: ReturnedWork | None
     can_redo: bool
@@ -141,7 +141,8 @@ class _Workbench:
         tools, tool_problem = _offered_tools(services, world, record.project)
         recorder = AnnotationRecorder(services, opened, record, person, draft)
         recorder.remember_version()
-        return cls(StepComposer(record, tools), recorder, world, tool_problem, returned, can_redo)
+        composer = StepComposer(record, tools, name_lookup(world))
+        return cls(composer, recorder, tool_problem, returned, can_redo)
 
     @property
     def is_draft(self) -> bool:
@@ -179,11 +180,12 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
                 editable=workbench.is_editable,
                 forkable=True,
                 on_act=partial(workbench.recorder.handle_action, workbench.composer),
-                is_known_name=name_lookup(workbench.world),
+                is_known_name=workbench.composer.is_known_name,
                 overrides={
                     "notable": True,
                     "takers": list_takers(workbench.composer.tools) if workbench.is_editable else {},
                     "tool": workbench.composer.tool.name if workbench.is_editable else None,
+                    "titles": {tool.name: tool.title for tool in workbench.composer.tools},
                 },
             )
             if workbench.recorder.record.steps or not workbench.is_draft:

@@ -11,11 +11,13 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.choices import LibraryStamp, SelectedLibrary, list_versions, load_demonstrations
 from app.widgets.page_layout import escape_markdown
+from app.widgets.selection import format_actions
 from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database
 from db.libraries import Demonstration, LibraryVersion
 from fewshot_library.library import LibraryStatistics
 from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map, encode_actions
+from tools.registry import tool_title
 
 MAX_DRAWN_SEQUENCES = 400
 """Maximum sequences on the map; the most used are drawn."""
@@ -60,7 +62,8 @@ def show_library_overview(library: SelectedLibrary) -> None:
 
 def _show_card(card: Mapping[str, Any]) -> None:
     st.header("Card", anchor=False)
-    values = {name: _format_value(value) for name, value in card.items() if value not in ("", [], {}, None)}
+    shown = card | {"tools": [tool_title(name) for name in card.get("tools", ())]}
+    values = {name: _format_value(value) for name, value in shown.items() if value not in ("", [], {}, None)}
     rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in values.items()]
     show_table(("what", "value"), rows, key="card", label="The card of this version")
     if not card.get("licence"):
@@ -82,7 +85,7 @@ def _show_gaps(statistics: LibraryStatistics) -> None:
         )
         gaps.append(f"Kinds of questions in its projects without a demonstration: {kinds}.")
     if statistics.unused_tools:
-        gaps.append(f"Tools that no demonstration uses: {', '.join(statistics.unused_tools)}.")
+        gaps.append(f"Tools that no demonstration uses: {', '.join(map(tool_title, statistics.unused_tools))}.")
     if statistics.unrated:
         gaps.append(f"{statistics.unrated:,} of {statistics.demonstrations:,} demonstrations are unrated.")
     if not statistics.kinds:
@@ -97,7 +100,7 @@ def _show_counts(statistics: LibraryStatistics) -> None:
     st.header("Contents", anchor=False)
     charts: list[tuple[str, str, dict[str, int], str]] = [
         ("Length", "actions", {str(length): count for length, count in statistics.lengths.items()}, "demonstrations"),
-        ("Tools", "tool", statistics.tools, "actions"),
+        ("Tools", "tool", {tool_title(name): count for name, count in statistics.tools.items()}, "actions"),
         ("Kinds of questions", "kind", statistics.kinds, "demonstrations"),
         ("Ratings (mean, rounded)", "stars", {str(s): c for s, c in statistics.ratings.items()}, "demonstrations"),
         ("Worlds", "world", statistics.worlds, "demonstrations"),
@@ -123,7 +126,7 @@ def _compute_map(database: Database, stamp: LibraryStamp) -> tuple[SequenceMap, 
             "x": round(float(sequence_map.coordinates[index, 0]), 4),
             "y": round(float(sequence_map.coordinates[index, 1]), 4),
             "demonstrations": int(usage_counts[index]),
-            "actions": " > ".join(sequences[int(first_rows[index])]) or "no action",
+            "actions": format_actions(sequences[int(first_rows[index])]),
         }
         for index in np.argsort(-usage_counts, kind="stable")[:MAX_DRAWN_SEQUENCES].tolist()
     ]
@@ -259,7 +262,7 @@ def _count_rows(before: LibraryStatistics, after: LibraryStatistics) -> list[lis
         "unrated": (before.unrated, after.unrated),
         "kinds of questions": (len(before.kinds), len(after.kinds)),
         **{
-            f"{tool}, actions": (before.tools.get(tool, 0), after.tools.get(tool, 0))
+            f"{tool_title(tool)}, actions": (before.tools.get(tool, 0), after.tools.get(tool, 0))
             for tool in _tool_names(before, after)
         },
     }

@@ -14,7 +14,7 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.choices import SelectedLibrary
 from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.selection_form import SelectionOptions, ask_selection_options, render_pick_reasons
+from app.widgets.selection_form import SelectionOptions, ask_selection_options, format_actions, render_pick_reasons
 from app.widgets.table import TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
@@ -50,7 +50,7 @@ def build_points(
             "place": round(float(sequence_map.coordinates[groups[item], 0]), 4),
             "relevance": round(float(selected.selection.cosines[item]), 4),
             "question": library.demonstrations[item].question,
-            "actions": " > ".join(library.demonstrations[item].tools),
+            "actions": format_actions(library.demonstrations[item].tools),
             "pick": number if number <= picks else 0,
         }
         for number, item in enumerate(rank_candidates(selected, MAX_POINTS), start=1)
@@ -311,7 +311,7 @@ def _show_candidates(selected: SelectedDemonstrations, opened: LoadedLibrary) ->
                 TableCell("pick" if number <= picks else "", number=True),
                 TableCell(opened.demonstrations[item].question, go=str(opened.demonstrations[item].trace_id)),
                 TableCell(f"{selected.selection.cosines[item]:.3f}", number=True),
-                TableCell(" > ".join(opened.demonstrations[item].tools)),
+                TableCell(format_actions(opened.demonstrations[item].tools)),
             ]
             for number, item in enumerate(rank_candidates(selected, HEAT_MAP_CANDIDATES), start=1)
         ]

@@ -23,6 +23,7 @@ from db.projects import count_questions, list_projects
 from evaluation.drift import load_drift
 from evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
 from fewshot_library.selection import SelectionError
+from tools.registry import argument_label, tool_title
 from worlds.source import SourceError
 
 MAX_INLINE_QUESTIONS = 200
@@ -277,10 +278,11 @@ def _show_trace_drift(database: Database, chosen: dict[str, Any]) -> None:
             person = current_user(database)
             st.switch_page("annotate/page.py", query_params={"you": person.name, "trace": chosen["trace"]})
     for step in chosen["steps"]:
-        arguments = ", ".join(f"{name}: {value}" for name, value in step["arguments"].items())
+        tool = str(step["tool"])
+        arguments = ", ".join(f"{argument_label(tool, name)}: {value}" for name, value in step["arguments"].items())
         reason = f" · {escape_markdown(step['why'])}" if step["why"] else ""
         st.markdown(
-            f"**Step {step['position']}** · {escape_markdown(step['tool'])} · {escape_markdown(arguments)}{reason}"
+            f"**Step {step['position']}** · {escape_markdown(tool_title(tool))} · {escape_markdown(arguments)}{reason}"
         )
         if step["before"] == step["now"]:
             st.caption("The text is the same; its data, from which later steps take values, differ.")

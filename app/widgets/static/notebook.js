@@ -25,6 +25,8 @@ const textsOf = (value, name = "") => typeof value === "string" ? (/^(kind|point
   : value && typeof value === "object" ? Object.entries(value).flatMap(([key, part]) => textsOf(part, key)) : [];
 
 function drawer(data, act, folds, offer) {
+  // The title on the button of the form, where there is one.
+  const titleOf = (step) => data.titles?.[step.tool] ?? step.tool_title;
   // A value that can fill an argument of the next action; `at` is {pointer, start?, end?} in its step's data.
   const value = (step, text, kind, at, strong) => {
     if (!data.editable || !text || !kind) return el("span", { className: strong ? "strong" : "" }, text ?? "");
@@ -161,8 +163,8 @@ function drawer(data, act, folds, offer) {
     return el("span", { className: "when", role: "img", ariaLabel: `begins at ${start.toFixed(2)} s, takes ${length.toFixed(2)} s`, title: `begins at ${start.toFixed(2)} s, takes ${length.toFixed(2)} s` },
       el("span", { style: `left:${Math.min(98, (100 * start) / seconds)}%; width:${Math.max(2, (100 * length) / seconds)}%` }));
   };
-  const outline = (s) => el("button", { className: "outline", type: "button", ariaExpanded: "false", ariaLabel: `Show step ${s.position}: ${s.tool_title ?? s.marks[0] ?? "thought"} ${s.result}`, onclick: () => fold(s, false) },
-    el("span", { className: "what" }, el("b", {}, s.tool_title ?? s.marks[0] ?? ""), " ", s.arguments.length ? s.arguments.map((a) => a.value).join(", ") : s.thought,
+  const outline = (s) => el("button", { className: "outline", type: "button", ariaExpanded: "false", ariaLabel: `Show step ${s.position}: ${titleOf(s) ?? s.marks[0] ?? "thought"} ${s.result}`, onclick: () => fold(s, false) },
+    el("span", { className: "what" }, el("b", {}, titleOf(s) ?? s.marks[0] ?? ""), " ", s.arguments.length ? s.arguments.map((a) => a.value).join(", ") : s.thought,
       s.result ? [" → ", el("span", { className: s.error ? "wrong" : "result" }, s.result)] : null),
     el("span", { className: "spent" }, s.spent), bar(s));
   const fold = (s, folded, focus = true) => {
@@ -180,7 +182,7 @@ function drawer(data, act, folds, offer) {
     el("div", {}, isFolded(s) ? outline(s) : null,
       s.thought ? el("p", { className: "thought" }, s.thought, s.marks.map((mark) => el("span", { className: "mark" }, mark)))
         : s.tool && (s.depth || s.node) ? null : el("p", { className: "thought none" }, "no thought written"),
-      s.tool && el("p", { className: "action" }, el("span", { className: "tool", title: s.tool }, s.tool_title), s.arguments.map(argument)),
+      s.tool && el("p", { className: "action" }, el("span", { className: "tool", title: s.tool }, titleOf(s)), s.arguments.map(argument)),
       observation(s),
       s.notes.length ? el("ul", { className: "notes", ariaLabel: `Notes on step ${s.position}` }, s.notes.map((note) =>
         el("li", {}, el("strong", {}, note.label), note.text ? `: ${note.text}` : "", note.author ? el("span", { className: "author" }, ` – ${note.author}`) : null))) : null,
@@ -309,8 +311,9 @@ function openMenu(data, root, event, pick, act) {
   document.addEventListener("pointerdown", outside, true);
 }
 
-// Moves the focus once the server has drawn the form anew.
-function focusLater(choose) {
+// Moves the focus once the server has drawn the form anew; with `scroll` the field comes into view, as in a narrow window
+// where the form follows the steps.
+function focusLater(choose, scroll = false) {
   const begun = performance.now();
   let ran = false;
   const look = () => {
@@ -323,12 +326,20 @@ function focusLater(choose) {
     // Who went on to another field meanwhile stays there.
     if (at && at !== document.body && !at.closest(".st-key-composer, [data-testid=stBidiComponentRegular]")) return;
     if (document.querySelector("[role=dialog]")) return;
-    choose()?.focus({ preventScroll: true });
+    const field = choose();
+    field?.focus({ preventScroll: true });
+    if (scroll) field?.scrollIntoView({ block: "nearest", behavior: "instant" });
   };
   setTimeout(look, 40);
 }
 const toThought = () => document.querySelector(".st-key-form textarea");
-const firstEmpty = () => [...document.querySelectorAll(".st-key-form :is(textarea, input[type=text])")].find((field) => !field.value && field.offsetParent);
+// The first empty field; without one the first that the tool has, whose suggestion is replaced by what is typed.
+const firstEmpty = () => {
+  const fields = [...document.querySelectorAll(".st-key-form :is(textarea, input[type=text])")].filter((field) => field.offsetParent);
+  const field = fields.find((other) => !other.value) ?? fields[1];
+  if (field?.matches("input")) field.select();
+  return field;
+};
 
 // A name that no chip offers: text selected inside one sentence can be taken as well, with its place.
 function takeSelection(root, host, act) {
@@ -378,7 +389,7 @@ export default function (component) {
   host.style.position = "relative";
   if (before >= 0 && data.count > before) {
     const latest = data.steps.find((s) => s.position === data.last);
-    if (latest) say(`Step ${latest.position}: ${latest.tool_title ?? "thought"}. ${latest.error ? "Error: " : ""}${latest.result}`);
+    if (latest) say(`Step ${latest.position}: ${(data.titles?.[latest.tool] ?? latest.tool_title) ?? "thought"}. ${latest.error ? "Error: " : ""}${latest.result}`);
     if (data.editable) {
       host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
       focusLater(toThought);
@@ -406,7 +417,8 @@ export default function (component) {
   // Plain digits rate the last step, but never while a text field has the focus; with Alt and Shift they always do.
   const digit = (event) => {
     if (data.editable && event.altKey && event.code === "KeyT") { event.preventDefault(); toThought()?.focus(); return; }
-    if (data.editable && event.altKey && !event.shiftKey && /^Digit\d$/.test(event.code)) focusLater(firstEmpty);
+    if (data.editable && event.altKey && !event.shiftKey && /^Digit\d$/.test(event.code)) focusLater(firstEmpty, true);
+    if (data.editable && event.ctrlKey && event.shiftKey && event.key === "Enter") focusLater(firstEmpty, true);
     const rates = event.altKey && event.shiftKey ? event.code.match(/^Digit([1-5])$/)?.[1] : !event.altKey && event.key.match(/^[1-5]$/)?.[0];
     if (!data.editable || event.ctrlKey || event.metaKey || !rates) return;
     const at = event.composedPath()[0];

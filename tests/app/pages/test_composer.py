@@ -1,4 +1,4 @@
-"""The form of an answer that is an object: every required part can be filled in, whatever its schema is."""
+"""The forms of steps and answers: what a field begins with, and a field for every required part of an answer."""
 
 import json
 from typing import Any
@@ -88,3 +88,73 @@ def test_a_list_begins_with_its_default(part: dict[str, Any], value: list[Any]) 
     page = draw_form({"type": "object", "properties": {"a": part}, "required": ["a"]})
     assert not page.exception
     assert json.loads(page.session_state["answer"]) == {"a": value}
+
+
+# Drawn as the Annotate page draws it; the test puts the steps, the names of the world and the tool into the session.
+STEP_SCRIPT = """
+import streamlit as st
+
+from app.pages.annotate.composer import StepComposer, show_step_form
+from app.pages.annotate.recorder import PickedValue, choose_tool, insert_value
+from db.models import Project, Question, Step, Trace
+from db.trace_record import TraceRecord
+from tools.registry import BUILT_IN_TOOLS
+
+project = Project(name="p", world="w")
+question = Question(project_id=project.id, position=1, text="Who was born earlier, Ada Lund or Bo Ek, in March?")
+trace = st.session_state.setdefault("trace", Trace(question_id=question.id))
+steps = [Step(trace_id=trace.id, position=place, **step) for place, step in enumerate(st.session_state["steps"], 1)]
+is_known_name = st.session_state["names"].__contains__ if st.session_state["names"] else None
+composer = StepComposer(TraceRecord(project, question, trace, steps), tuple(BUILT_IN_TOOLS.values()), is_known_name)
+st.session_state.setdefault(composer.key("tool"), st.session_state["first_tool"])
+for value in st.session_state.pop("clicked", ()):
+    insert_value(composer, PickedValue(value, "title"), None)
+if name := st.session_state.pop("chosen", None):
+    choose_tool(composer, name)
+show_step_form(composer, lambda name: choose_tool(composer, name))
+"""
+NAMES = {"Ada Lund", "Bo Ek", "March"}
+SEARCH = {"tool": "wikisearch", "thought": "", "arguments": {"query": "Ada Lund"}}
+FOUND = SEARCH | {"data": {"hits": [{"title": "Ada of Lund"}, {"title": "ADA LUND"}]}}
+READ = {"tool": "read", "thought": "", "arguments": {"title": "Ada Lund", "question": "?"}}
+
+
+def draw_step_form(steps: list[dict[str, Any]], tool: str, names: set[str] = NAMES) -> AppTest:
+    page = AppTest.from_string(STEP_SCRIPT, default_timeout=60)
+    page.session_state["steps"], page.session_state["names"], page.session_state["first_tool"] = steps, names, tool
+    return page.run()
+
+
+def first_field(page: AppTest) -> str:
+    assert not page.exception
+    return str(page.text_input[0].value)
+
+
+@pytest.mark.parametrize(
+    ("steps", "tool", "names", "text"),
+    [
+        ([], "wikisearch", NAMES, "Ada Lund"),
+        ([], "getWikiDataID", NAMES, "Ada Lund"),
+        ([FOUND], "wikisearch", NAMES, "Bo Ek"),
+        ([FOUND], "read", NAMES, "ADA LUND"),
+        ([SEARCH], "read", NAMES, "Bo Ek"),
+        ([FOUND, READ], "wikisearch", NAMES, "Bo Ek"),
+        ([FOUND, READ, SEARCH | {"arguments": {"query": "bo ek"}}], "wikisearch", NAMES - {"March"}, ""),
+        ([], "wikisearch", {"Bo Ek"}, "Bo Ek"),
+        # Nobody knows the names of a live world without asking its server.
+        ([], "wikisearch", set(), ""),
+        ([FOUND], "read", set(), "ADA LUND"),
+    ],
+)
+def test_a_title_begins_with_what_was_found_or_with_the_next_name_of_the_question(
+    steps: list[dict[str, Any]], tool: str, names: set[str], text: str
+) -> None:
+    assert first_field(draw_step_form(steps, tool, names)) == text
+
+
+def test_a_clicked_value_replaces_a_suggestion_and_goes_along_to_other_tools() -> None:
+    page = draw_step_form([], "wikisearch")
+    page.session_state["clicked"] = ["Cy Holm"]
+    assert first_field(page.run()) == "Cy Holm"
+    page.session_state["chosen"] = "read"
+    assert first_field(page.run()) == "Cy Holm"

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tools.arguments import ToolError
+from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolRegistration, adapt_tool
 from tools.external.config import FunctionConfig
 from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
@@ -317,7 +317,7 @@ def _keep(
 
 def load_function(name: str, config: FunctionConfig, host: FunctionHost) -> Tool:
     """Load the tool; ToolError says why it cannot be loaded and what to correct."""
-    title = config.title or name.replace("_", " ").replace("-", " ").strip().capitalize()
+    title = config.title or label_of_name(name)
     registration = ToolRegistration(name, title, config.place, config.limits, host.secrets)
     reply = host.describe(name, config.place, config.megabytes)
     if (description := reply.description) is None:
