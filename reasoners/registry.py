@@ -170,7 +170,7 @@ _ENTRIES = (
     ReasonerEntry(
         name="replay",
         label="Replay: demonstrations without a model",
-        description="runs the actions of a demonstration again with the values of the question; needs no model",
+        description="runs the actions of a demonstration again with the values of the question",
         cost="no call of the model",
         needs="a demonstration whose question asks the same of other names",
         build=ReplayReasoner,
@@ -417,6 +417,11 @@ def find_reasoner(name: str) -> ReasonerEntry:
     if name not in REASONERS:
         raise UnknownReasoner(f"there is no reasoner {name!r}; there are {', '.join(REASONERS)}")
     return REASONERS[name]
+
+
+def reasoner_title(name: str) -> str:
+    """The word of pages for a reasoner: its label without the explanation; its name if there is none of that name."""
+    return REASONERS[name].label.partition(":")[0] if name in REASONERS else name
 
 
 def default_reasoner(*, has_model: bool) -> ReasonerEntry:

@@ -51,7 +51,7 @@ class ChainOfKnowledgeOptions(CotScOptions):
     """
 
     samples: int = 10
-    """As in the paper, whose code takes 5."""
+    """Chains of thought that are sampled, as in the paper, whose code takes 5."""
     agreement: float = 0.5
     """The share of samples that must have an answer for it to need no sources."""
     articles: int = 3

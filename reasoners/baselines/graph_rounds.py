@@ -55,11 +55,13 @@ class PogOptions:
     """The options of Plan-on-Graph, with the published depth, returns and temperature."""
 
     depth: int = 4
+    """The most hops from the entities of the question."""
     breadth: int = 40
     """The most entities to which a hop leads, however many may help; not of the paper."""
     returns: int = 5
     """How often the walk may go back to earlier entities."""
     temperature: float = 0.3
+    """The temperature of the calls."""
     own: str = choice("never", OWN_CHOICES)
     """Whether own knowledge answers at the end: never, fallback."""
 
@@ -139,6 +141,7 @@ class StructGptOptions:
     """The options of StructGPT."""
 
     hops: int = 3
+    """The most hops from the entities of the question."""
     relations: int = 4
     """Relations that a hop follows."""
     facts: int = 100
@@ -224,6 +227,7 @@ class Tog2Options:
     width: int = 3
     """Relations that a hop follows from an entity, and entities that it keeps."""
     depth: int = 3
+    """The most hops from the entities of the question."""
     sentences: int = 10
     """Sentences of articles that are shown."""
     seed: int = 0

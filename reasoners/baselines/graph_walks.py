@@ -344,6 +344,7 @@ class TogOptions:
     width: int = 3
     """Relations that a hop follows, and facts that it keeps."""
     depth: int = 3
+    """The most hops from the entities of the question."""
     own: str = choice("never", OWN_CHOICES)
     """Whether own knowledge answers at the end: never, fallback."""
     seed: int = 0

@@ -261,8 +261,9 @@ class ReactCotScOptions(ReactOptions):
     """The options of ReAct joined with CoT-SC."""
 
     samples: int = 21
-    """As published for these joined methods."""
+    """Chains of thought that are sampled, as published for these joined methods."""
     temperature: float = 0.7
+    """The temperature of the samples."""
 
     def __post_init__(self) -> None:
         ReactOptions.__post_init__(self)

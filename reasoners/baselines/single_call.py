@@ -83,8 +83,9 @@ class CotScOptions:
     """The options of CoT-SC."""
 
     samples: int = 5
-    """As in PhantomWiki; Chain-of-Knowledge takes 10, ReAct 21."""
+    """Chains of thought that are sampled, as in PhantomWiki; Chain-of-Knowledge takes 10, ReAct 21."""
     temperature: float = 0.7
+    """The temperature of the samples."""
 
     def __post_init__(self) -> None:
         check_positive(samples=self.samples)

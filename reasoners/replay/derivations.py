@@ -399,6 +399,8 @@ _FILTERS: dict[str, Callable[[Values, ReplayValue], bool]] = {
     "after": lambda values, given: _compare_with_year(values, given) > 0,
 }
 
+DERIVATIONS = frozenset({ALL, COUNT, NONE, *_COMPARISONS, *_SPAN_COMPARISONS, *_FILTERS})
+"""The ways in which an answer follows from what was looked up."""
 SYMMETRIC = (frozenset(_COMPARISONS) | frozenset(_SPAN_COMPARISONS)) - {"not after", "within"}
 """Derivations to which the order of the subjects does not matter."""
 OPPOSITES = {

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from app.pages.ask.reply_form import read_field_docstrings
 from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
 from db.database import Database
@@ -19,12 +20,13 @@ from evaluation.gold_comparison import find_gold_responder
 from evaluation.skill_sources import ASK_SKILLS, SKILL_SOURCES
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from reasoners.humaniq.options import OPTION_CHOICES, SELECTION_DESCRIPTIONS, AgentOptions
-from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner
+from reasoners.registry import REASONERS, ReasonerEntry, default_reasoner, reasoner_title
 from runs.ask import ActiveRun, AskRequest
 from runs.budget import DEFAULT_MAX_SECONDS, RunLimits
 from runs.preparation import RunConfig
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
+from tools.arguments import label_of_name
 
 DEMONSTRATION, MODEL = "demonstration", "model"
 ANSWER_MODES = {DEMONSTRATION: "Replay (no model)", MODEL: "Language model"}
@@ -33,7 +35,12 @@ ADVANCED_OPTIONS = ("pipeline", "sources", "form", "response", "merge")
 OPTIONS_IN_DRAWER = frozenset({*ADVANCED_OPTIONS, "own_answer", "seed"})
 MODEL_LIMITS = {"tokens": "Tokens", "money": "US dollars", "model_calls": "Model calls", "retrievals": "Retrievals"}
 """The limits of reasoners with a model, with their labels; without a value there is none."""
-OPTION_LABELS = {"own": "Own knowledge", "k": "Demonstrations", "shots": "Plans shown as examples"}
+OPTION_LABELS = {
+    "own": "Own knowledge",
+    "k": "Demonstrations",
+    "shots": "Plans shown as examples",
+    "threshold": "Minimum confidence",
+}
 """Labels of options whose names do not say what they are."""
 MAX_DEMONSTRATIONS = 8
 MAX_STEP_LIMIT = 100_000
@@ -272,7 +279,7 @@ def describe_reasoner(entry: ReasonerEntry) -> str:
     """What the reasoner does, what a question costs and what it needs, in one sentence for Markdown."""
     cost = f"; it costs {entry.cost}" if entry.cost else ""
     needs = f", and needs {entry.needs}" if entry.needs else ""
-    return format_sentence(f"{entry.label.partition(':')[0]} {entry.description}{cost}{needs}")
+    return format_sentence(f"{reasoner_title(entry.name)} {entry.description}{cost}{needs}")
 
 
 def _select_profile(profiles: Mapping[str, ModelProfile]) -> str | None:
@@ -315,8 +322,7 @@ def _select_library(database: Database) -> str | None:
     if not references:
         st.caption("No library yet: freeze one on the Library page.")
         return None
-    chosen: str = _show_select_box("Library", references, "library", width=150)
-    return chosen
+    return str(_show_select_box("Library", references, "library", width=150))
 
 
 def _select_demonstration_options() -> dict[str, Any]:
@@ -349,7 +355,7 @@ def _show_advanced_options(entry: ReasonerEntry) -> dict[str, Any]:
         name: st.selectbox(
             name.capitalize(),
             list(OPTION_CHOICES[name]),
-            format_func=partial(_option_label, name),
+            format_func=partial(_describe_choice, OPTION_CHOICES[name]),
             key=f"ask_{name}",
             width=FIELD_WIDTH,
             persist_state="session",
@@ -367,20 +373,23 @@ def _show_advanced_options(entry: ReasonerEntry) -> dict[str, Any]:
 
 
 def show_option(entry: ReasonerEntry, option: Field[Any]) -> Any:
-    """Draw an option by its type: one of fixed choices, a number, or a fraction."""
-    key, label = f"ask_{option_field(entry, option)}", OPTION_LABELS.get(option.name, option.name.capitalize())
+    """Draw an option by its type, one of fixed choices, a number, or a fraction, with what it does below."""
+    key, label = f"ask_{option_field(entry, option)}", OPTION_LABELS.get(option.name, label_of_name(option.name))
     choices: Mapping[str, str] | None = option.metadata.get("choices")
-    if choices is not None:
-        return st.selectbox(
-            label,
-            list(choices),
-            format_func=lambda value: f"{value}: {choices[value]}",
-            key=key,
-            width=FIELD_WIDTH,
-            persist_state="session",
-        )
-    step = 0.1 if isinstance(option.default, float) else 1
-    return st.number_input(label, min_value=step * 0, step=step, key=key, width=FIELD_WIDTH, persist_state="session")
+    with st.container(gap="xxsmall", width=FIELD_WIDTH):
+        if choices is not None:
+            value: Any = st.selectbox(
+                label,
+                list(choices),
+                format_func=partial(_describe_choice, choices),
+                key=key,
+                persist_state="session",
+            )
+        else:
+            step = 0.1 if isinstance(option.default, float) else 1
+            value = st.number_input(label, min_value=step * 0, step=step, key=key, persist_state="session")
+            st.caption(escape_markdown(read_field_docstrings(entry.options).get(option.name, "")))
+    return value
 
 
 def _select_person_skills(entry: ReasonerEntry) -> tuple[str, ...]:
@@ -415,14 +424,14 @@ def _select_skill_source(entry: ReasonerEntry) -> str:
     return chosen
 
 
-def _option_label(name: str, value: str) -> str:
-    return f"{value}: {OPTION_CHOICES[name][value]}"
+def _describe_choice(choices: Mapping[str, str], name: str) -> str:
+    return f"{name}: {choices[name]}"
 
 
 def _show_limit_fields(entry: ReasonerEntry) -> RunLimits:
     st.caption("Stop after:")
-    step_limit_key = f"ask_{step_limit_field(entry.name)}"
-    steps = st.number_input("Steps", 1, MAX_STEP_LIMIT, key=step_limit_key, persist_state="session")
+    key = f"ask_{step_limit_field(entry.name)}"
+    steps = st.number_input("Steps", 1, MAX_STEP_LIMIT, key=key, persist_state="session")
     seconds = st.number_input("Seconds", 1, 86_400, key="ask_seconds", persist_state="session")
     limits = RunLimits(int(steps), seconds=float(seconds))
     if not entry.needs_model:

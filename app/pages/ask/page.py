@@ -9,7 +9,7 @@ from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
 from app.services import current_services
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import current_user
 from app.widgets.selection_form import render_pick_reasons
 from db import libraries, projects, runs, traces
@@ -20,8 +20,9 @@ from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from evaluation.value_format import format_count
 from llm.profiles import ProfileError
-from reasoners.registry import REASONERS, ReasonerEntry
+from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
 from runs.ask import ASK_ERRORS
 from runs.preparation import RunConfig
 from runs.services import Services
@@ -37,8 +38,18 @@ DERIVATION_LABELS = {
     "greatest": "the one with the greatest value",
     "same": "whether the values are the same",
     "different": "whether the values differ",
+    "common": "the values that all have",
+    "not after": "whether the first value is not after the second",
+    "shortest": "the one with the shortest time",
+    "longest": "the one with the longest time",
+    "overlap": "whether the times overlap",
+    "within": "whether the time is within the other",
+    "equal": "those with the given value",
+    "before": "those before the given time",
+    "after": "those after the given time",
+    "none": "that there is none",
 }
-"""How an answer follows, for people; others are shown by their names."""
+"""How an answer follows, for people."""
 MAX_EXPLAINED = 3
 """How many of replay's first candidates are explained, besides the demonstrations that it followed."""
 
@@ -94,7 +105,7 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
         and (explains_all or index < MAX_EXPLAINED or str(demonstration.trace_id) in followed)
     ]
     st.caption(
-        f"{len(references)} of the library {escape_markdown(config.library)}, "
+        f"{format_count(len(references), 'demonstration')} of the library {escape_markdown(config.library)}, "
         + (
             "the most similar first; replay follows the first one that matches."
             if not explains_all
@@ -131,8 +142,8 @@ def _format_alignment(replay: dict[str, Any]) -> str:
     ]
     if "confidence" in replay:
         lines.append(
-            f"Answer: {DERIVATION_LABELS.get(alignment['derivation'], alignment['derivation'])}. "
-            f"Confidence **{replay['confidence']:.2f}**, at least {replay['threshold']:.2f} is needed."
+            f"The answer is {DERIVATION_LABELS.get(alignment['derivation'], alignment['derivation'])}. "
+            f"Confidence **{replay['confidence']:.2f}**; at least {replay['threshold']:.2f} is needed."
         )
     return "  \n".join(lines)
 
@@ -217,7 +228,7 @@ ENDING_ICONS = {
 def show_history(database: Database, person: User) -> None:
     """Draw the menu of the person's latest runs, or of everybody's with their names."""
     with st.popover("History", icon=":material/history:"):
-        shows_all = st.toggle("Everybody's", key="history_of_all", persist_state="session")
+        shows_all = st.toggle("Show everybody's", key="history_of_all", persist_state="session")
         with database.read() as session:
             latest = runs.list_latest_traces(session, ASK_RUN_NAME, limit=SCAN_LIMIT)
         latest = [run for run in latest if shows_all or run.asked_by == person.name][:HISTORY_LENGTH]
@@ -234,7 +245,7 @@ def show_history(database: Database, person: User) -> None:
                     args=(run.trace_id,),
                 )
                 who = f"{run.asked_by or 'command line'} · " if shows_all else ""
-                details = f"{who}{format_when(run.started_at)} · {run.world} · {run.reasoner}"
+                details = f"{who}{format_when(run.started_at)} · {run.world} · {reasoner_title(run.reasoner)}"
                 st.caption(escape_markdown(details))
 
 
@@ -323,9 +334,7 @@ except ProfileError as error:
     st.error(escape_markdown(str(error)))
     profiles = {}
 seed_ask_form(record, has_model=bool(profiles))
-with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-    st.html('<h1 class="world">Ask</h1>')
-    st.space("stretch")
+with show_head("Ask"):
     show_history(database, person)
 ask_request = show_ask_form(services, profiles, explained=record is None)
 if ask_request is not None and start_ask(services, ask_request, person):

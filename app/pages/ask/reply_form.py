@@ -96,15 +96,20 @@ def list_meanings(request: Mapping[str, Any]) -> dict[str, str]:
 
 
 @cache
-def read_field_docstrings(model: type[BaseModel]) -> Mapping[str, str]:
-    """The docstrings below the fields of a model and its bases, by the name of the field.
+def read_field_docstrings(described: type[Any]) -> Mapping[str, str]:
+    """The docstrings below the fields of a model or dataclass and of its bases, by the name of the field.
 
-    They are no part of the schema that is sent to models, so a better wording changes no request.
+    They are no part of the schema that is sent to models, so a better wording changes no request. A class that was not
+    read from a file has none.
     """
     docstrings: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        if issubclass(base, BaseModel) and base is not BaseModel:
-            (definition,) = ast.parse(dedent(inspect.getsource(base))).body
+    for base in reversed(described.__mro__):
+        if base not in (BaseModel, object):
+            try:
+                source = inspect.getsource(base)
+            except OSError:
+                continue
+            (definition,) = ast.parse(dedent(source)).body
             for field, text in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
                 match field, text:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):

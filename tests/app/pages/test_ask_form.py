@@ -55,6 +55,10 @@ st.session_state["options"] = {
 def test_every_option_of_a_reasoner_is_a_field_with_its_default_and_its_choices() -> None:
     page = AppTest.from_string(OPTIONS_SCRIPT, default_timeout=60).run()
     assert not page.exception
+    explanations = [caption.value.replace("\\", "") for caption in page.caption]
+    assert len(explanations) == len(page.number_input)
+    assert any("0 chooses it so that at most 3 % of the library's answers" in text for text in explanations)
+    assert all("_" not in field.label for field in (*page.number_input, *page.selectbox))
     for entry in REASONERS.values():
         options = page.session_state["options"][entry.name]
         assert entry.parse_options(options) == entry.parse_options({})
