@@ -28,11 +28,11 @@ def next_of(scene, person):
     return question
 
 
-def answer(scene, question, person):
+def answer(scene, question, person, text="yes"):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, person.id)
         recording.begin_step(session, trace.id, recording.NewStep("so"), seen=trace.version, by=trace.author_id)
-        return recording.submit_trace(session, trace.id, TraceAnswers("yes"), seen=trace.version, by=person.id)
+        return recording.submit_trace(session, trace.id, TraceAnswers(text), seen=trace.version, by=person.id)
 
 
 def completed(scene, question):
@@ -236,6 +236,21 @@ def test_completed_work_is_listed_by_its_status_and_open_questions_of_others_are
         }
     # The answered questions are done, and nobody holds what is their own.
     assert held == {"ada": 1, "ben": 0}
+
+
+def test_the_answers_of_several_people_to_one_question_are_listed(scene):
+    first, second, third = scene.questions
+    for question, person, text in (
+        (first, scene.ada, "yes"),
+        (first, scene.ben, "no"),
+        (first, scene.ben, "perhaps"),
+        (second, scene.ada, "alone"),
+        (third, scene.ben, "twice"),
+        (third, scene.ben, "again"),
+    ):
+        answer(scene, question, person, text)
+    with scene.database.read() as session:
+        assert queue.list_shared_answers(session, scene.project.id) == [{"ada": "yes", "ben": "perhaps"}]
 
 
 def test_an_empty_queue_offers_no_question(scene):
