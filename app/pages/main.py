@@ -93,6 +93,7 @@ PAGES = (
             "Alt+U": "Import questions",
             "Alt+I": "Import traces",
             "Alt+E": "Export traces",
+            "Alt+M": "Members and their roles",
             "Ctrl+Enter": "Save the settings",
         },
     ),

@@ -1,11 +1,11 @@
-"""The Project page: choose or create a project, see how far it is, list its questions, and set what it asks for.
+"""The Project page: how far a project is and who works on it, its questions, and what it asks for.
 
 Files of questions and traces are imported and exported here, with what cannot be read or represented.
 """
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -19,8 +19,15 @@ from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, stored_upload
 from app.services import current_services
 from app.widgets.choices import choose_tools, pluralize
-from app.widgets.page_layout import choose_view, disarm_images, escape_markdown, format_sentence, format_when
-from app.widgets.person import current_user
+from app.widgets.page_layout import (
+    choose_view,
+    disarm_images,
+    escape_markdown,
+    format_sentence,
+    format_when,
+    show_head,
+)
+from app.widgets.person import current_user, show_members_dialog
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
 from db import projects, queue
@@ -33,8 +40,10 @@ from db.trace_record import TRACE_STATUSES
 from db.traces import count_traces, iterate_traces
 from db.types import load_json
 from db.users import ADMIN
-from evaluation.value_format import format_seconds
+from evaluation.statistics import AnswerAgreement, measure_answer_agreement
+from evaluation.value_format import format_count
 from fewshot_library.formats.format import FormatError
+from reasoners.answers.normalization import normalize_answer
 from runs.services import Services
 from worlds.folder import WorldError, list_world_names
 from worlds.open import NO_WORLD
@@ -55,8 +64,8 @@ _EXAMPLE_SCHEMA = {"type": "object", "properties": {"result": {"type": "string"}
 def show_header(services: Services, project: Project | None, person: User) -> None:
     """Draw the top of the page: the project, and what can be done with it."""
     is_administrator = ADMIN in person.roles
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("", width="stretch")
+    note = "" if project is None else f"World: {project.world}" if project.world else "Without a world"
+    with show_head(project.name if project is not None else "Project", escape_markdown(note)):
         if is_administrator and st.button("New project", key="new_project", shortcut="Alt+N", icon=":material/add:"):
             _show_creation(services, person)
         if project is not None and is_administrator:
@@ -66,9 +75,11 @@ def show_header(services: Services, project: Project | None, person: User) -> No
                 _show_trace_import(services, person)
         if project is not None and st.button("Export", key="export", shortcut="Alt+E", icon=":material/download:"):
             _show_export(services, project)
+        if project is not None and st.button("Members", key="members", shortcut="Alt+M", icon=":material/group:"):
+            show_members_dialog(services.database, person, project.name)
 
 
-@st.dialog("New project", width="large")
+@st.dialog("New project", width="medium")
 def _show_creation(services: Services, person: User) -> None:
     """Ask for the name, the world and the tools, and create the project."""
     name = st.text_input("Name", key="project_new_name").strip()
@@ -91,7 +102,7 @@ def _show_creation(services: Services, person: User) -> None:
         "Tools",
         titles,
         key="project_new_tools",
-        format_func=lambda name: f"{titles[name]} ({name})",
+        format_func=titles.__getitem__,
         placeholder="All built-in tools" if world else "Choose at least one tool",
     )
     if not offered:
@@ -115,16 +126,20 @@ def _show_creation(services: Services, person: User) -> None:
             st.rerun()
 
 
-def show_overview(services: Services, project: Project) -> None:
-    """Draw the progress of the project and what each person has done."""
+def show_overview(services: Services, project: Project, person: User) -> None:
+    """Draw the progress of the project, what each person has done, and how far their answers agree."""
     with services.database.read() as session:
         progress = queue.measure_progress(session, project.id, project.id)
         states = queue.count_question_states(session, project.id)
         people = queue.list_annotators(session, project.id)
+        answers = queue.list_shared_answers(session, project.id)
     if not progress.total:
-        st.info(
-            "This project has no questions yet. An administrator imports a file of questions with the button above."
-        )
+        how = "Import a file of them" if ADMIN in person.roles else "An administrator can import a file of them"
+        st.info(f"This project has no questions yet. {how}, or make a project of a world's questions on Worlds.")
+        if ADMIN in person.roles and st.button(
+            "Import questions", key="empty_import", type="primary", icon=":material/upload:"
+        ):
+            show_question_import(services, person, project.name, project.world)
         return
     share = progress.done / progress.total
     st.progress(share, f"{progress.done:,} of {pluralize(progress.total, 'question')} done")
@@ -133,20 +148,55 @@ def show_overview(services: Services, project: Project) -> None:
             st.metric(state.capitalize(), f"{count:,}", width="content")
     if not people:
         st.info("Nobody has worked on this project yet. The Annotate page gives out its questions.")
+        if st.button("Annotate", key="annotate", type="primary", icon=":material/edit_note:"):
+            st.switch_page("annotate/page.py", query_params={"you": person.name, "project": project.name})
         return
+    agreement = _measure_agreement(project, answers)
     rows = [
         [
             TableCell(entry.name, whole=True),
             TableCell(f"{entry.completed:,}", number=True),
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
-            TableCell("-" if entry.median_seconds is None else format_seconds(entry.median_seconds), number=True),
+            TableCell("–" if entry.median_seconds is None else _format_minutes(entry.median_seconds), number=True),
+            _agreement_cell(agreement, entry.name),
             TableCell(format_when(entry.last_seen), whole=True),
         ]
         for entry in people
     ]
-    columns = ("annotator", "done", "returned", "drafts", "median time", "last seen")
+    columns = ("annotator", "done", "returned", "drafts", "median time (min.)", "agreement", "last seen")
     show_table(columns, rows, key="annotators", label="What each person has done")
+    st.caption(_describe_agreement(agreement))
+
+
+def _format_minutes(seconds: float) -> str:
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"
+
+
+def _measure_agreement(project: Project, answers: Sequence[Mapping[str, str]]) -> AnswerAgreement | None:
+    """The agreement of people's answers, as sets where an answer is a text."""
+    is_text = AnswerFormat.from_json(project.answer_format).kind == AnswerKind.TEXT
+    read = normalize_answer if is_text else lambda answer: frozenset({answer})
+    return measure_answer_agreement([{name: read(answer) for name, answer in given.items()} for given in answers])
+
+
+def _agreement_cell(agreement: AnswerAgreement | None, name: str) -> TableCell:
+    mean = None if agreement is None else agreement.by_person.get(name)
+    return TableCell("–" if mean is None else f"{mean:.2f}", number=True)
+
+
+def _describe_agreement(agreement: AnswerAgreement | None) -> str:
+    if agreement is None:
+        return (
+            "Agreement is measured on questions that two people or more have answered: set People per question to 2 or "
+            "more under Settings."
+        )
+    alpha = "" if agreement.alpha is None else f" Krippendorff's alpha is {agreement.alpha:.2f} (0.8 is reliable)."
+    return (
+        "Agreement: how similar a person's answers are to those of the others, from 0 to 1. Of "
+        f"{format_count(agreement.pairs, 'pair')} of answers to {format_count(agreement.questions, 'question')}, "
+        f"{agreement.same:.0%} are the same.{alpha}"
+    )
 
 
 def show_questions(services: Services, project: Project) -> None:
@@ -186,7 +236,7 @@ def show_questions(services: Services, project: Project) -> None:
         ]
         for entry in listed[:PAGE_SIZE]
     ]
-    columns = ("no.", "question", "kind", "status", "who", "gold")
+    columns = ("no.", "question", "kind", "status", "people", "gold answer")
     show_table(columns, rows, key="project_questions", label="Questions", go=_request_question)
     with st.container(horizontal=True, gap="small"):
         st.button("Previous", key="questions_previous", disabled=len(pages) == 1, on_click=_go_back)
@@ -209,8 +259,6 @@ def show_settings(services: Services, project: Project, person: User) -> None:
         st.markdown(f"**Instruction:** {escape_markdown(project.instruction or DEFAULT_INSTRUCTION)}")
         st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
         return
-    world = f"over the world {project.world}" if project.world else "without a world"
-    st.caption(f"A project {escape_markdown(world)}.")
     identity = project.id.hex
     if f"instruction_{identity}" not in st.session_state:
         # What the person has seen: others may save other settings before they save.
@@ -278,7 +326,7 @@ def _choose_answer_format(stored: AnswerFormat, identity: str) -> Callable[[], d
     return read
 
 
-@st.dialog("Import traces", width="large")
+@st.dialog("Import traces", width="medium")
 def _show_trace_import(services: Services, person: User) -> None:
     """Ask for a file, show what it holds and what cannot be read, and add its traces."""
     upload = st.file_uploader("Traces", TRACE_EXTENSIONS, key="traces_file")
@@ -322,7 +370,7 @@ def _show_trace_report(report: TraceImportReport) -> None:
         st.caption(f"and {len(details) - MAX_SHOWN_LINES:,} more")
 
 
-@st.dialog("Export traces", width="large")
+@st.dialog("Export traces", width="medium")
 def _show_export(services: Services, project: Project) -> None:
     """Ask for the status and the format, write the file, list what it cannot represent, and offer the download."""
     with services.database.read() as session:
@@ -351,13 +399,13 @@ show_header(services, project, person)
 if project is None:
     st.info("There is no project yet. `showhow setup` makes one with a small world, and New project an empty one.")
 else:
-    view = choose_view(project.name, VIEWS)
+    view = choose_view(VIEWS)
     if view == "settings":
         show_settings(services, project, person)
     elif view == "questions":
         show_questions(services, project)
     else:
-        show_overview(services, project)
+        show_overview(services, project, person)
 if (question_id := st.session_state.pop("open_question", None)) is not None and project is not None:
     parameters = {"you": person.name, "project": project.name, "question": question_id}
     st.switch_page("annotate/page.py", query_params=parameters)

@@ -7,8 +7,8 @@ import streamlit as st
 
 from app.services import current_services
 from app.widgets.choices import compare_on_request
-from app.widgets.notebook import show_trace, status_label, tool_title
-from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.notebook import list_shown_arguments, show_trace, status_label
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import current_user
 from app.widgets.queue import current_project, show_task
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
@@ -20,6 +20,7 @@ from db.models import Judgement, Project, Step, User
 from db.trace_record import TraceRecord
 from evaluation.metrics import METRICS, score_answer
 from evaluation.value_format import format_count
+from tools.registry import tool_title
 
 PAGE_SIZE = 25
 MAX_ANSWER_LENGTH = 120
@@ -88,7 +89,7 @@ def show_trace_list(database: Database, project: Project, status: str, by: str) 
 def _show_row(item: review.ReviewItem, *, is_open: bool) -> None:
     rating = f", rated {item.mean_rating:.1f}" if item.mean_rating is not None else ""
     duration = f", {_format_duration(item.active_seconds)}" if item.active_seconds is not None else ""
-    with st.container(key=f"row_{item.trace_id.hex}"):
+    with st.container(key=f"row_{item.trace_id.hex}", gap=None):
         if st.button(
             escape_markdown(item.question),
             key=f"open_{item.trace_id.hex}",
@@ -212,8 +213,10 @@ def _step_text(step: Step | None) -> str:
     """The step as one line to compare and to show; a dash for no step."""
     if step is None:
         return "–"
-    arguments = ", ".join(f"{name}: {value}" for name, value in step.arguments.items())
-    return f"{tool_title(step.tool) or 'Thought'} ({arguments}) {step.thought}".strip()
+    if step.tool is None:
+        return step.thought
+    arguments = ", ".join(f"{label}: {value}" for _, label, value in list_shown_arguments(step))
+    return f"{tool_title(step.tool)} ({arguments}) {step.thought}".strip()
 
 
 def _metric_label(name: str) -> str:
@@ -277,6 +280,7 @@ database = current_services().database
 person = current_user(database)
 project = current_project(database)
 if project is None:
+    show_head("Review")
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
     status, by = show_header(database, project)

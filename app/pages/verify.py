@@ -9,7 +9,7 @@ from app.pages.ask.form import SELECTION_LABELS
 from app.services import current_services
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_html, escape_markdown, format_when
+from app.widgets.page_layout import escape_markdown, format_when, show_head, show_title
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
@@ -33,12 +33,12 @@ from evaluation.scoring import (
     load_figures,
     load_verification_report,
 )
-from evaluation.value_format import format_money
+from evaluation.value_format import format_count, format_money
 from evaluation.worker import describe_workers
 from llm.profiles import ProfileError
 from llm.types import DEFAULT_PROFILE_NAME
 from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
-from reasoners.registry import REASONERS, default_reasoner
+from reasoners.registry import REASONERS, default_reasoner, reasoner_title
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
 from settings import DEFAULT_LIBRARY
@@ -68,7 +68,7 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
     if "open_failure" in st.session_state or (workers and not current):
         st.rerun()
     report = load_verification_report(services.database, run)
-    st.html(f'<h1 class="world">{_format_heading(report)}</h1>')
+    show_title(_format_heading(report))
     if current:
         st.caption(current)
     _show_metrics(report)
@@ -90,7 +90,7 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
 def _format_heading(report: VerificationReport) -> str:
     again = ", the failures again" if report["again_of"] else ""
     model = f", {label}" if (label := format_model(report)) else ""
-    return escape_html(f"{report['reasoner']} with {report['library'] or 'no library'}{model}{again}")
+    return f"{reasoner_title(report['reasoner'])} with {report['library'] or 'no library'}{model}{again}"
 
 
 def _show_metrics(report: VerificationReport) -> None:
@@ -323,20 +323,24 @@ def _show_model_fields(profiles: list[str]) -> list[str]:
     return [*model, "--mode", mode, "-k", str(k), *(["--most-money", str(money)] if money else [])]
 
 
+EXPLANATION = (
+    "A reasoner answers the questions that have a gold answer. Wrong answers are repaired on the Annotate page, "
+    "approved on the Review page and frozen into the library; then they are asked again. Start with Verify (Alt+V)."
+)
+NO_GOLD = "No question of this project has a gold answer. Import some on the Project page, or choose another project."
 MAX_LISTED_RUNS = 30
 REFRESH_SECONDS = 3.0
 """Seconds between two refreshes while a verification runs."""
 
 
-def show_header(services: Services, project: Project) -> None:
-    """Draw the top of the page."""
+def show_header(services: Services, project: Project) -> int:
+    """Draw the top of the page; returns the number of questions that can be verified."""
     with services.database.read() as session:
         questions = len(verifications.list_gold_questions(session, project.id))
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with show_head("Verify", f"{format_count(questions, 'question')} with a gold answer."):
         if st.button("Verify", key="verify", shortcut="Alt+V", icon=":material/fact_check:", disabled=not questions):
             show_verify_dialog(services, project, questions)
-        st.caption(f"{questions:,} questions with a gold answer", width="content")
-        st.space("stretch")
+    return questions
 
 
 def choose_verification(database: Database, project: Project) -> tuple[Run | None, UUID | None]:
@@ -381,6 +385,11 @@ def show_concurrency(database: Database, run: Run) -> None:
             st.caption("Paused: questions at work are finished, and no other one is begun.")
 
 
+def show_other_scores(services: Services, project: Project, run: Run) -> None:
+    """Draw the scores of the verification by other metrics and by judges."""
+    show_run_scores(services, project, lambda: run)
+
+
 def rerun_when_started(database: Database, project: Project, latest: UUID | None) -> None:
     """Rerun the page as soon as the running job has stored its verification."""
     with database.read() as session:
@@ -390,8 +399,9 @@ def rerun_when_started(database: Database, project: Project, latest: UUID | None
 
 
 def _show_row(run: Run, report: VerificationReport, *, chosen: bool) -> None:
-    with st.container(key=f"row_{run.id.hex}"):
-        title = f"{report['reasoner']}, {report['library'] or 'no library'}" + (" again" if report["again_of"] else "")
+    with st.container(key=f"row_{run.id.hex}", gap=None):
+        again = " again" if report["again_of"] else ""
+        title = f"{reasoner_title(report['reasoner'])}, {report['library'] or 'no library'}{again}"
         st.button(
             escape_markdown(title),
             key=f"open_{run.id.hex}",
@@ -412,10 +422,11 @@ services = current_services()
 person = current_user(services.database)
 project = current_project(services.database)
 if project is None:
+    show_head("Verify")
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
     open_requested_failure(person, project)
-    show_header(services, project)
+    questions = show_header(services, project)
     left, right = st.columns([1, 3.8], gap="medium")
     with left:
         with st.container(key="list"):
@@ -434,11 +445,6 @@ else:
             st.fragment(show_verification, run_every=REFRESH_SECONDS if at_work else None)(
                 services, project, run, workers, running=at_work
             )
-            show_run_scores(services, project, run)
+            show_other_scores(services, project, run)
         elif not running:
-            st.html('<h1 class="world">Verify</h1>')
-            st.info(
-                "A reasoner answers the questions of this project that have a gold answer. Wrong answers are repaired "
-                "on the Annotate page, approved on the Review page, and frozen into the library here; then the "
-                "failures are asked again. Start with Verify (Alt+V)."
-            )
+            st.info(EXPLANATION if questions else NO_GOLD)

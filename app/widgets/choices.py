@@ -11,6 +11,7 @@ import streamlit as st
 from pydantic import ValidationError
 
 from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.database import Database, StoreError
@@ -24,7 +25,7 @@ from fewshot_library.library import LibraryDifference, LibraryStatistics, compar
 from fiction.generator.world_files import FACT_SOURCES_FILE
 from folder_names import is_safe_name
 from runs.services import Services
-from tools.registry import ToolRegistry
+from tools.registry import ToolRegistry, name_tools_by_title
 from worlds.folder import list_world_names
 from worlds.open import NO_WORLD, read_world_metadata
 
@@ -245,7 +246,7 @@ def choose_tools(services: Services, project: Project) -> None:
         default=project.tools,
         key=key,
         on_change=save,
-        format_func=lambda name: name if name in tools else f"{name} (not available)",
+        format_func=lambda name: tools[name].title if name in tools else f"{name} (not available)",
         placeholder="All built-in tools",
         help="The tools offered to annotators and agents, in this order. "
         + ("If none is selected, all built-in tools." if project.world else "At least one, as there is no world."),
@@ -254,11 +255,17 @@ def choose_tools(services: Services, project: Project) -> None:
         f"External tools (LangChain, functions, MCP servers) are declared in "
         f"{escape_markdown(str(services.tools_path))}. `showhow tools check` checks them."
     )
-    for name in project.tools or tools:
-        if name in tools:
-            summary = tools[name].description.split("\n", maxsplit=1)[0]
-            origin = f" ({escape_markdown(tools[name].origin or '')})" if tools[name].origin else ""
-            st.markdown(f"**{escape_markdown(tools[name].title)}** `{name}`{origin}: {escape_markdown(summary)}")
+    offered = [tools[name] for name in project.tools or tools if name in tools]
+    rows = [
+        [
+            TableCell(tool.title, whole=True),
+            TableCell(name_tools_by_title(tool.description.split("\n", maxsplit=1)[0])),
+            TableCell(tool.name, hint=tool.origin or ""),
+        ]
+        for tool in offered
+    ]
+    columns = ("tool", "what it does", "name in traces")
+    show_table(columns, rows, key=f"offered_{project.id.hex}", label="Tools of the project")
     show_missing_tools(registry, project.tools)
 
 

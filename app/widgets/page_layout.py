@@ -1,4 +1,4 @@
-"""Parts of every page: style sheet, sheet of shortcuts, the buttons of a page's views, and text without markup."""
+"""Parts of every page: its head, style sheet, sheet of shortcuts, the buttons of its views, and text without markup."""
 
 import html
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.widgets.url_state import get_url_parameter, go_to_view
@@ -17,10 +18,25 @@ _TECHNICAL_NAME = re.compile(r"\S+[._/\\]\w")
 """A first word such as questions.jsonl, a/path or a_name."""
 
 
-def choose_view(heading: str, views: Mapping[str, str]) -> str:
-    """Draw the heading and one button per view; returns the view in the link, else the first one."""
+def show_head(title: str, note: str = "") -> DeltaGenerator:
+    """Draw the head of a page, its title and a note in Markdown; returns the container of the actions to the right."""
+    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.html(f'<h1 class="world">{escape_html(title)}</h1>', width="content")
+        if note:
+            st.caption(note, width="stretch")
+        else:
+            st.space("stretch")
+        return st.container(horizontal=True, gap="small", width="content")
+
+
+def show_title(title: str) -> None:
+    """Draw the title of what is selected on a page."""
+    st.html(f'<h2 class="world">{escape_html(title)}</h2>')
+
+
+def choose_view(views: Mapping[str, str]) -> str:
+    """Draw one button per view; returns the view in the link, else the first one."""
     chosen = get_url_parameter("view") if get_url_parameter("view") in views else next(iter(views))
-    st.html(f'<h1 class="world">{escape_html(heading)}</h1>')
     with st.container(horizontal=True, gap="small", key="views"):
         for number, (view, title) in enumerate(views.items(), 1):
             st.button(

@@ -4,12 +4,14 @@ Looking stores nothing: a person is stored at their first act (db/users.py).
 """
 
 import getpass
+from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.widgets.page_layout import escape_markdown
+from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.table import TableCell, show_table
 from db import users
-from db.database import Database
+from db.database import Database, StoreError
 from db.models import User
 
 COOKIE_PREFIX = "showhow_you_"
@@ -50,6 +52,45 @@ def _switch_user(key: str) -> None:
         _confirmed_names().add(name)
         st.query_params.clear()
         st.query_params["you"] = name
+
+
+@st.dialog("Members", width="medium")
+def show_members_dialog(database: Database, person: User, project: str) -> None:
+    """List the people with their roles; an administrator changes them, and adds people with a link to the project."""
+    with database.read() as session:
+        people = {member.name: member.roles for member in users.list_users(session)}
+    st.caption("Roles are those of this server: they hold in all of its projects.")
+    rows = [
+        [TableCell(name, whole=True), TableCell(", ".join(roles) or "none: an author of imported traces")]
+        for name, roles in people.items()
+    ]
+    show_table(("person", "roles"), rows, key="member_roles", label="People and their roles")
+    if users.ADMIN not in person.roles:
+        st.caption("An administrator can change them.")
+        return
+    name = st.selectbox(
+        "Add or change",
+        list(people),
+        index=None,
+        key="member_name",
+        placeholder="Choose a person, or type a new name",
+        accept_new_options=True,
+    )
+    if not name:
+        return
+    default = people.get(name) or [users.ANNOTATOR]
+    roles = st.pills("Roles", users.ROLES, selection_mode="multi", default=default, key=f"member_roles_{name}")
+    if st.button("Save", key="member_save", type="primary", disabled=not roles):
+        try:
+            with database.begin() as session:
+                users.require_role(session, users.register_user(session, person.name).id, users.ADMIN)
+                users.set_roles(session, users.register_user(session, name.strip()).name, roles)
+        except StoreError as error:
+            st.error(format_sentence(str(error)))
+            return
+        st.success(f"Saved. With this link {escape_markdown(name)} opens the project:")
+        query = urlencode({"you": name.strip(), "project": project})
+        st.code(f"{(st.context.url or '').partition('?')[0].removesuffix('project')}?{query}", language=None)
 
 
 def confirmation_cookie(name: str) -> str:

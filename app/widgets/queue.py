@@ -373,12 +373,12 @@ def _skip_question(database: Database, question_id: UUID, person: User) -> None:
         st.session_state["is_skipped"] = True
 
 
-@st.dialog("Guidelines", width="large")
+@st.dialog("Guidelines", width="medium")
 def _show_guidelines(project: Project) -> None:
     st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
 
 
-@st.dialog("My work", width="large")
+@st.dialog("My work", width="medium")
 def _show_queue(database: Database, project: Project, person: User) -> None:
     with database.read() as session:
         returned = queue.list_returned_traces(session, project.id, person.id)

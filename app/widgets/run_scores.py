@@ -1,6 +1,6 @@
 """The scores of one run beside its own: metrics of its data set, and judge models with the labels of people."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -31,11 +31,15 @@ SHARE_TITLES = {
 }
 
 
-def show_run_scores(services: Services, project: Project, run: Run) -> None:
-    """Draw the figures by other metrics, the judges of the run, and the buttons that start either."""
+def show_run_scores(services: Services, project: Project, choose_run: Callable[[], Run]) -> None:
+    """Draw the figures of a run by other metrics, its judges, and the buttons that start either.
+
+    `choose_run` returns the run, and may draw a choice beside the title.
+    """
     database = services.database
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.subheader("Other scores", anchor=False, width="stretch")
+        run = choose_run()
         if st.button("Score", key="score_run", icon=":material/rule:", help="Score the stored answers by a metric."):
             _show_scoring_dialog(database, project, run)
         if st.button("Judge", key="judge_run", icon=":material/balance:", help="Have a model judge the answers."):

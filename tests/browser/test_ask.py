@@ -123,7 +123,7 @@ def approve_and_freeze(page: Page, home: Showhow, trace: str) -> None:
     grace.open("default")
     grace.press("Alt+l")
     grace.dialog.get_by_role("button", name="Freeze").last.click()
-    expect(page.locator("h1")).to_have_text("default, version 2", timeout=LONG)
+    expect(page.locator("h2.world")).to_have_text("default, version 2", timeout=LONG)
 
 
 def test_a_refused_question_is_fixed_approved_frozen_and_then_answered_by_replay(page: Page, home: Showhow):

@@ -105,7 +105,7 @@ def test_the_name_of_the_project_and_the_words_of_tables_stay_whole(page: Page, 
         name = page.get_by_label("Current project")
         expect(name).to_have_value("Fictional people")
         assert name.evaluate("field => field.scrollWidth <= field.clientWidth"), width
-        tool = page.get_by_role("region", name="Tool quality").get_by_role("button", name="generateQuery")
+        tool = page.get_by_role("region", name="Tool quality").get_by_role("button", name="Write query")
         assert tool.evaluate("button => button.getClientRects().length") == 1, width
 
 
@@ -115,7 +115,7 @@ def test_the_options_and_the_limits_of_a_question_are_in_one_drawer(page: Page, 
     expect(drawers).to_have_count(1)
     drawers.get_by_role("button").click()
     drawer = page.get_by_test_id("stPopoverBody")
-    for label in ("Threshold", "Steps", "Seconds"):
+    for label in ("Minimum confidence", "Steps", "Seconds"):
         expect(drawer.get_by_label(label, exact=True)).to_be_visible()
 
 

@@ -38,7 +38,7 @@ def home(real: Showhow, shared_data: Path) -> Showhow:
 def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showhow, tmp_path: Path):
     ida = Librarian(page, home.url, "ida")
     ida.open("mintaka")
-    expect(page.locator("h1")).to_have_text("mintaka, version 1")
+    expect(page.locator("h2.world")).to_have_text("mintaka, version 1")
     expect(page.get_by_text("1 of 20", exact=True)).to_be_visible()
     first = page.locator("h2.question").text_content() or ""
     ida.press("Alt+n")
@@ -89,7 +89,7 @@ def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
     joe.dialog.get_by_text("Freeze anyway: includes test questions").click()
     joe.settle()
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
-    expect(page.locator("h1")).to_have_text("peaks, version 1", timeout=60_000)
+    expect(page.locator("h2.world")).to_have_text("peaks, version 1", timeout=60_000)
     expect(page.get_by_role("region", name="The card of this version")).to_contain_text("of a test split")
     library = json.loads(home.run("library", "show", "peaks", "--json"))
     assert (library["card"]["by"], len(library["demonstrations"])) == ("joe", 20)
@@ -98,7 +98,7 @@ def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
     joe.fill("Name", "peaks")
     joe.fill("Search", "mountain")
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
-    expect(page.locator("h1")).to_have_text("peaks, version 2")
+    expect(page.locator("h2.world")).to_have_text("peaks, version 2")
     joe.press("Alt+5")
     lines = home.run("library", "compare", "peaks:1", "peaks:2").splitlines()
     added, removed, kept_count = (part.split()[0] for part in lines[-1].split(", "))
@@ -189,7 +189,7 @@ def test_texts_of_people_are_never_markup(page: Page, home: Showhow):
     reference = f"{HOSTILE}:1"
     mia.open(reference)
     main = page.get_by_test_id("stMain")
-    expect(page.locator("h1")).to_have_text(f"{HOSTILE}, version 1")
+    expect(page.locator("h2.world")).to_have_text(f"{HOSTILE}, version 1")
     expect(page.locator("h2.question")).to_have_text(MARKUP)
     expect(page.locator(".st-key-list_demonstrations")).to_contain_text(MARKUP)
     mia.press("Alt+2")

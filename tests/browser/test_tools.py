@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.annotator import Annotator
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
+from tools.registry import tool_title
 
 PROJECT = "Mechanics"
 
@@ -55,10 +56,11 @@ def test_recorded_calls_are_counted_and_a_rating_links_to_its_step(page: Page, r
     assert f"of_project={PROJECT}" in page.url
     quality = report(real, "--project", PROJECT)
     rows = {row[0]: row for row in max_.rows("Tool quality")}
-    assert {name: row[1] for name, row in rows.items()} == {t["tool"]: f"{t['calls']:,}" for t in quality["tools"]}
+    calls = {tool_title(row["tool"]): f"{row['calls']:,}" for row in quality["tools"]}
+    assert {name: row[1] for name, row in rows.items()} == calls
     (read,) = [row for row in quality["tools"] if row["tool"] == "read"]
     assert read["failures"]["not found"] >= 1
-    assert rows["read"][2].startswith(f"{read['failed']} (")
+    assert rows["Read"][2].startswith(f"{read['failed']} (")
     with page.expect_download() as download:
         page.get_by_role("button", name="All as CSV").click()
     # The page runs again for a download, and Streamlit may lose a click of its first hundredths of a second.
@@ -66,14 +68,15 @@ def test_recorded_calls_are_counted_and_a_rating_links_to_its_step(page: Page, r
     lines = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
     assert {row["tool"]: row["not found"] for row in lines}["read"] == str(read["failures"]["not found"])
     # A click on a tool selects it; a reload keeps the selection.
-    max_.click("read")
-    expect(page.get_by_role("heading", name="read", exact=True)).to_be_visible()
+    page.get_by_role("region", name="Tool quality").get_by_role("button", name="Read", exact=True).click()
+    expect(page.get_by_role("heading", name="Read", exact=True)).to_be_visible()
+    max_.settle()
     page.reload()
     expect(page.locator(".st-key-chart_failures [aria-label*='of not found']").first).to_be_visible()
     max_.settle()
     worst = [w for w in report(real, "--project", PROJECT, "--tool", "read")["worst"] if w["rating"] < 5]
     shown_rows = max_.rows("Observations with the lowest ratings")
-    assert [(row[0].count("★"), row[1]) for row in shown_rows] == [(row["rating"], "read") for row in worst]
+    assert [(row[0].count("★"), row[1]) for row in shown_rows] == [(row["rating"], "Read") for row in worst]
     assert page.get_by_text("Read <b>it</b>.").first.is_visible()
     # The link opens the trace with its step in view and highlighted.
     page.get_by_role("region", name="Observations with the lowest ratings").get_by_role("button").first.click()
@@ -108,7 +111,7 @@ def test_what_a_tool_lacks_is_noted_at_its_step_and_listed_with_a_link(page: Pag
     reader = Mechanic(page, real.url, "mia")
     reader.open(of_project="Quays")
     assert [(row[0], row[1], row[2]) for row in reader.rows("What the tools lack")] == [
-        ("wikisearch", "A tool is missing here", "One that <b>sorts</b> by a number.")
+        ("Search", "A tool is missing here", "One that <b>sorts</b> by a number.")
     ]
     (noted,) = report(real, "--project", "Quays")["notes"]
     assert (noted["trace_id"], noted["position"], noted["kind"], noted["author"]) == (trace, 1, "missing tool", "max")

@@ -137,7 +137,9 @@ def test_a_repaired_failure_becomes_a_demonstration_that_corrects_the_others(pag
     vera.click("Freeze 1 repair and ask the failures again")
     page.get_by_text("3 are now right").wait_for(timeout=120_000)
     vera.settle()
-    expect(page.locator("h1")).to_have_text("humaniq with default:2, default (openai:scripted), the failures again")
+    expect(page.locator("h2.world")).to_have_text(
+        "HumanIQ with default:2, default (openai:scripted), the failures again"
+    )
     before_after = vera.rows("Before and after, by kind")
     assert [(row[0], row[1], row[4]) for row in before_after] == [("kind 1", "3", "2"), ("kind 2", "1", "1")]
     # The repair of a question is no demonstration for the question itself.

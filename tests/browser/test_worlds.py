@@ -62,16 +62,17 @@ def test_a_world_is_generated_while_the_page_is_reloaded(page: Page, home: Showh
     ann.fill("People", "120")
     ann.dialog.get_by_text("More options").click()
     ann.fill("Questions of each template", "1")
+    ann.fill("Pairs with and without a fact", "2")
     ann.dialog.get_by_role("button", name="Generate").click()
     expect(ann.dialog).to_have_count(0)
     page.reload()
     # The job runs in the server, independently of the page.
     expect(page.get_by_text("townsfolk is ready")).to_be_visible(timeout=60_000)
     page.locator(".st-key-see_townsfolk button").click()
-    expect(page.locator("h1")).to_have_text("townsfolk")
+    expect(page.locator("h2.world")).to_have_text("townsfolk")
     expect(page.locator(".st-key-sizes")).to_contain_text("120")
     about = json.loads(home.run("world", "info", "townsfolk", "--json"))
-    assert (about["people"], about["seed"], about["per_template"]) == (120, 1, 1)
+    assert (about["people"], about["seed"], about["per_template"], about["pairs"]) == (120, 1, 1, 2)
     expect(page.locator(".st-key-sizes")).to_contain_text(f"{about['triples']:,}")
     expect(page.get_by_role("region", name="Facts by source")).to_contain_text("birthplace")
     ann.click(f"Show the {about['questions']:,} questions")
@@ -347,7 +348,7 @@ def test_a_page_opened_by_its_url_has_its_styles_as_first_page_of_a_new_server(p
         hal = Visitor(page, fresh.url, "hal")
         hal.open()
         expect(page.get_by_role("link", name="Annotate")).to_be_visible()
-        expect(page.locator("h1")).to_have_text("default")
+        expect(page.locator("h2.world")).to_have_text("default")
         assert (
             page.evaluate("getComputedStyle(document.querySelector('.st-key-masthead')).borderBottomStyle") == "solid"
         )

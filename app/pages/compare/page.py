@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
 from app.services import current_services
-from app.widgets.page_layout import escape_markdown
+from app.widgets.page_layout import escape_markdown, show_head
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
@@ -43,7 +43,7 @@ from evaluation.scoring import (
     load_confidence_curve,
 )
 from evaluation.statistics import Estimate, pareto_front
-from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value, format_seconds
+from evaluation.value_format import TABLE_WRITERS, format_count, format_money, format_p_value, format_seconds
 from runs.services import Services
 
 DEFAULT_RUNS = 4
@@ -402,8 +402,12 @@ def _show_scores_of_one(
     if not chosen:
         return
     names = {str(run.id): labels[run.id] for run in chosen}
-    scored = choose_parameter("Scores of", "scored", names, 300)
-    show_run_scores(services, project, next(run for run in chosen if str(run.id) == scored))
+
+    def choose_run() -> Run:
+        scored = choose_parameter("Scores of", "scored", names, 300)
+        return next(run for run in chosen if str(run.id) == scored)
+
+    show_run_scores(services, project, choose_run)
 
 
 def _title(metric: MetricVersion) -> str:
@@ -415,15 +419,13 @@ def show_page(services: Services) -> None:
     person = current_user(services.database)
     project = current_project(services.database)
     if project is None:
+        show_head("Compare")
         st.info("There is no project yet. `showhow setup` makes one.")
         return
     with services.database.read() as session:
         runs = comparisons.list_comparable_runs(session, project.id)
     open_requested_run(person, project, runs)
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html('<h1 class="world">Compare</h1>', width="content")
-        st.caption(f"{len(runs):,} runs over this project's questions", width="content")
-        st.space("stretch")
+    show_head("Compare", f"{format_count(len(runs), 'run')} over this project's questions.")
     if len(runs) < 2:
         st.info(
             "Two runs over the questions of a project are compared here, question by question. Run two reasoners on "

@@ -39,7 +39,7 @@ class ExportFile:
     losses: ExportLosses
 
 
-@st.dialog("Export demonstrations", width="large")
+@st.dialog("Export demonstrations", width="medium")
 def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter) -> None:
     """Ask for the format, write the file, list the losses and offer the download."""
     count = library.count(conditions)

@@ -11,7 +11,7 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.widgets.choices import LibraryStamp, SelectedLibrary, list_versions, load_demonstrations
 from app.widgets.page_layout import escape_markdown
-from app.widgets.selection import format_actions
+from app.widgets.selection_form import format_actions
 from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database
 from db.libraries import Demonstration, LibraryVersion

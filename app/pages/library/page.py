@@ -10,7 +10,7 @@ from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
 from app.services import current_services
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
-from app.widgets.page_layout import choose_view, escape_markdown, format_sentence
+from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
 from app.widgets.person import current_user
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
@@ -120,18 +120,17 @@ def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFil
 
 def show_header(services: Services, person: User) -> None:
     """Draw the top of the page."""
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if {"reviewer", "admin"} & set(person.roles):
-            if st.button("Freeze a version", key="freeze", shortcut="Alt+L", icon=":material/ac_unit:"):
-                show_freeze_dialog(services, person)
-        else:
-            st.caption("Only reviewers can freeze versions.")
-        st.space("stretch")
+    can_freeze = bool({"reviewer", "admin"} & set(person.roles))
+    note = "Approved traces, which reasoners imitate." + ("" if can_freeze else " Only reviewers can freeze versions.")
+    with show_head("Library", note):
+        if can_freeze and st.button("Freeze a version", key="freeze", shortcut="Alt+L", icon=":material/ac_unit:"):
+            show_freeze_dialog(services, person)
 
 
 def show_library(library: SelectedLibrary) -> None:
     """Draw the selected view of the demonstrations."""
-    match choose_view(library.title, LIBRARY_VIEWS):
+    show_title(library.title)
+    match choose_view(LIBRARY_VIEWS):
         case "overview":
             show_library_overview(library)
         case "choose":

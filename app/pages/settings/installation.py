@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from app.widgets.job_panel import JobKind, show_verb_job, start_verb_job
-from app.widgets.page_layout import SHORTCUTS_COOKIE, escape_markdown, format_sentence, shortcuts_are_on
+from app.widgets.page_layout import SHORTCUTS_COOKIE, escape_markdown, format_sentence, format_when, shortcuts_are_on
 from app.widgets.person import show_name_field
 from app.widgets.table import TableCell, show_table
 from app.widgets.tour import start_tour
@@ -28,6 +28,8 @@ BACKUP_JOB = JobKind(
     "Copying the database and the worlds …",
 )
 BACKUPS_FOLDER = "backups"
+NAME_WIDTH = 420
+"""Pixels of the field of a name."""
 _UNITS = ("bytes", "kB", "MB", "GB")
 
 
@@ -55,13 +57,13 @@ def _iterate_sizes(folder: Path) -> Iterator[int]:
 
 def show_person(person: User) -> None:
     """Draw what belongs to the person: name, time zone, theme and shortcuts."""
-    show_name_field(person)
+    with st.container(width=NAME_WIDTH):
+        show_name_field(person)
     zone = st.context.timezone or "UTC"
     theme = st.context.theme.type
     st.markdown(
-        f"**Time zone:** {escape_markdown(zone)}, where it is {_local_time(zone)}. It is that of the browser.  \n"
-        f"**Theme:** {theme or 'that of the system'}. It follows the system until you choose light or dark in the menu "
-        "at the top right."
+        f"**Time zone:** {escape_markdown(zone)}, where it is {_local_time(zone)} now. The browser tells it.  \n"
+        f"**Theme:** {theme or 'that of the system'}. It follows your system."
     )
     st.button("Take the tour", key="take_tour", icon=":material/tour:", on_click=start_tour)
     is_on = st.toggle("Shortcuts", value=shortcuts_are_on(), key="shortcuts_switch")
@@ -137,7 +139,7 @@ def _show_backup(services: Services, person: User) -> None:
         manifest = folder / "backup.json"
         made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC) if manifest.is_file() else None
         st.caption(
-            f"The last backup in {escape_markdown(str(folder))}: {made:%Y-%m-%d %H:%M} UTC. Copy it to another machine."
+            f"The last backup in {escape_markdown(str(folder))}: {format_when(made)}. Copy it to another machine."
             if made
             else f"There is no backup in {escape_markdown(str(folder))} yet. `showhow backup FOLDER` writes elsewhere."
         )
@@ -176,7 +178,7 @@ def _show_external_tools(services: Services) -> None:
         [
             TableCell(entry.name),
             TableCell(entry.kind),
-            TableCell(", ".join(tool.name for tool in entry.tools)),
+            TableCell(", ".join(tool.title for tool in entry.tools), hint=", ".join(tool.name for tool in entry.tools)),
             TableCell(entry.problem or "ready"),
         ]
         for entry in providers

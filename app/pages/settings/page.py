@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.pages.settings.installation import show_installation, show_person
 from app.services import current_services
-from app.widgets.page_layout import choose_view, escape_markdown
+from app.widgets.page_layout import choose_view, escape_markdown, show_head
 from app.widgets.person import current_user
 from app.widgets.table import TableCell, show_table
 from db.database import Conflict
@@ -43,16 +43,8 @@ _PREFIX = "profile_"
 _SEEDED, _ORIGINAL, _REPORT, _NOTICE = "profile_seeded", "profile_original", "profile_report", "profile_notice"
 
 
-def show_header() -> None:
-    """Draw the top of the page."""
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("What is stored, who you are, and how language models are reached.")
-        st.space("stretch")
-
-
 def show_profiles(services: Services, profiles: Mapping[str, ModelProfile]) -> None:
     """Draw the table of profiles; a click on a name opens it."""
-    st.header("Language models", anchor=False)
     st.caption(
         "A profile says how a model is reached, what it costs, and within which limits. Runs record the profile that "
         "they were started with. Keys stay in the environment of the server; a profile names only their variable."
@@ -395,8 +387,8 @@ def show_models(services: Services, person: User) -> None:
 VIEWS = {"models": "Language models", "you": "You", "installation": "Installation"}
 services = current_services()
 person = current_user(services.database)
-show_header()
-view = choose_view("Settings", VIEWS)
+show_head("Settings", "How language models are reached, who you are, and what is stored.")
+view = choose_view(VIEWS)
 if view == "you":
     show_person(person)
 elif view == "installation":

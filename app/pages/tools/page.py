@@ -1,7 +1,7 @@
 """The Tools page: the quality of each tool in use, and the tools that a project offers."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from json import dumps
@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.services import current_services
 from app.widgets.choices import choose_tools
-from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, format_when
+from app.widgets.page_layout import browser_zone, choose_view, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import current_user
 from app.widgets.queue import current_project
 from app.widgets.step_notes import STEP_NOTE_LABELS
@@ -21,6 +21,7 @@ from db.tool_report import LATENCY_BUCKET_BOUNDS, NotedStep, RatedStep, ToolCall
 from evaluation.tool_quality import format_model_usage, get_cached_tool_report, tool_report_to_csv, tool_report_to_json
 from evaluation.value_format import format_count, format_money, format_seconds
 from runs.services import Services
+from tools.registry import tool_title
 
 TOOL_COLUMNS = (
     "tool",
@@ -58,7 +59,7 @@ def _tool_row(tool: ToolStatistics) -> list[TableCell | None]:
         tool.undone
     )
     return [
-        TableCell(tool.tool, go=tool.tool),
+        TableCell(tool_title(tool.tool), go=tool.tool, hint=tool.tool),
         TableCell(f"{tool.calls:,}", number=True, hint=", ".join(uncounted)),
         _failure_cell(tool),
         *_latency_cells(tool),
@@ -70,7 +71,9 @@ def _tool_row(tool: ToolStatistics) -> list[TableCell | None]:
 def _failure_cell(tool: ToolStatistics) -> TableCell:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in tool.failures.items())
     share = f"{tool.failed:,} ({tool.failed / tool.calls:.1%})" if tool.failed else "0"
-    return TableCell(share, number=True, bars=tuple(tool.failures.values()), hint=kinds)
+    # One kind of failure alone would be one full bar.
+    bars = tuple(tool.failures.values()) if len(tool.failures) > 1 else ()
+    return TableCell(share, number=True, bars=bars, hint=kinds)
 
 
 def _latency_cells(tool: ToolStatistics) -> list[TableCell | None]:
@@ -109,8 +112,8 @@ def _usage_cell(tool: ToolStatistics) -> TableCell | None:
 
 def show_tool_charts(tool: ToolStatistics) -> None:
     """Draw the failures, latencies and ratings of one tool."""
-    st.header(escape_markdown(tool.tool), anchor=False)
-    st.caption(escape_markdown(_describe_tool(tool)))
+    st.header(escape_markdown(tool_title(tool.tool)), anchor=False)
+    st.caption(escape_markdown(f"{tool.tool}: {_describe_tool(tool)}"))
     with st.container(horizontal=True, gap="medium", key="charts"):
         if tool.failures:
             show_bar_chart("Failures", "kind", tool.failures, key="failures", counted="calls")
@@ -147,7 +150,7 @@ def show_worst_rated(worst: Sequence[RatedStep]) -> None:
     rows = [
         [
             TableCell("★" * step.rating + "☆" * (5 - step.rating)),
-            TableCell(step.tool),
+            _tool_cell(step.tool),
             TableCell(_truncate(step.question), go=step_key),
             TableCell(_truncate(step.thought)),
             TableCell(f"{step.position}", number=True),
@@ -159,10 +162,14 @@ def show_worst_rated(worst: Sequence[RatedStep]) -> None:
     show_table(columns, rows, key="worst", label="Observations with the lowest ratings", go=open_step)
 
 
-def show_noted_steps(notes: Sequence[NotedStep]) -> None:
+def show_noted_steps(notes: Sequence[NotedStep], *, is_filtered: bool) -> None:
     """Draw what people found that tools lack; a click opens the trace at its step."""
     if not notes:
-        st.caption("Nobody has noted anything yet. Press Note under a step and say what its tool lacks.")
+        st.caption(
+            "Nobody has noted that something lacks here. Other tools and filters may have notes."
+            if is_filtered
+            else "Nobody has noted anything yet. Press Note under a step and say what its tool lacks."
+        )
         return
 
     def open_step(index: str) -> None:
@@ -170,7 +177,7 @@ def show_noted_steps(notes: Sequence[NotedStep]) -> None:
 
     rows = [
         [
-            TableCell(note.tool or "no tool"),
+            _tool_cell(note.tool),
             TableCell(STEP_NOTE_LABELS.get(note.kind, note.kind)),
             TableCell(_truncate(note.note)),
             TableCell(_truncate(note.question), go=str(index)),
@@ -180,10 +187,14 @@ def show_noted_steps(notes: Sequence[NotedStep]) -> None:
         ]
         for index, note in enumerate(notes)
     ]
-    counts = Counter((note.tool or "no tool", STEP_NOTE_LABELS.get(note.kind, note.kind)) for note in notes)
+    counts = Counter((_tool_cell(note.tool).text, STEP_NOTE_LABELS.get(note.kind, note.kind)) for note in notes)
     st.caption(" · ".join(f"{tool}: {kind.lower()} {count:,}×" for (tool, kind), count in counts.items()))
     columns = ("tool", "what", "note", "question", "step", "by", "when")
     show_table(columns, rows, key="notes", label="What the tools lack", go=open_step)
+
+
+def _tool_cell(name: str | None) -> TableCell:
+    return TableCell(tool_title(name), hint=name) if name else TableCell("no tool")
 
 
 def _truncate(text: str) -> str:
@@ -198,13 +209,6 @@ EMPTY_MESSAGE = (
 )
 
 
-def show_header() -> None:
-    """Draw the top of the page."""
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("Rate observations while you annotate: the lowest ratings show which tools to improve.")
-        st.space("stretch")
-
-
 def show_scope_filters(services: Services) -> ToolCallFilter:
     """Draw a row of filters, whose values are in the URL."""
     with services.database.read() as session:
@@ -212,13 +216,24 @@ def show_scope_filters(services: Services) -> ToolCallFilter:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="filters"):
         project = _show_filter("Project", "of_project", names, 260)
         by = _show_filter("By", "by", [PEOPLE, MODELS], 150)
-        since: date | None = st.date_input("Since (UTC)", value=None, key="since", width=160, bind="query-params")
-    day = datetime.combine(since, time(), UTC) if since else None
+        since: date | None = st.date_input("Since", value=None, key="since", width=160, bind="query-params")
+    day = datetime.combine(since, time(), browser_zone()).astimezone(UTC) if since else None
     return ToolCallFilter(project=project, by=by, since=day)
 
 
-def _show_filter(label: str, name: str, options: list[str], width: int) -> str | None:
-    return st.selectbox(label, options, index=None, key=name, placeholder="all", width=width, bind="query-params")
+def _show_filter(
+    label: str, name: str, options: list[str], width: int, format_func: Callable[[str], str] = str
+) -> str | None:
+    return st.selectbox(
+        label,
+        options,
+        index=None,
+        key=name,
+        placeholder="all",
+        format_func=format_func,
+        width=width,
+        bind="query-params",
+    )
 
 
 def show_report(services: Services, scope: ToolCallFilter) -> None:
@@ -231,7 +246,7 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
         return
     show_tool_table(report.tools)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        name = _show_filter("One tool in detail", "tool", [tool.tool for tool in report.tools], 260)
+        name = _show_filter("One tool in detail", "tool", [tool.tool for tool in report.tools], 260, tool_title)
         _show_downloads(report, scope)
     chosen_tool = next((tool for tool in report.tools if tool.tool == name), None)
     if chosen_tool is not None:
@@ -240,7 +255,7 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
             services, ToolCallFilter(project=scope.project, by=scope.by, since=scope.since, tool=name)
         )
     st.header("What the tools lack", anchor=False)
-    show_noted_steps(report.notes)
+    show_noted_steps(report.notes, is_filtered=name is not None or scope != ToolCallFilter())
     st.header("Lowest ratings", anchor=False)
     show_worst_rated(report.worst)
 
@@ -265,8 +280,8 @@ def show_offered_tools(services: Services) -> None:
 
 services = current_services()
 person = current_user(services.database)
-show_header()
-if choose_view("Tools", VIEWS) == "offered":
+show_head("Tools", "Rate observations while you annotate: the lowest ratings show which tools to improve.")
+if choose_view(VIEWS) == "offered":
     show_offered_tools(services)
 else:
     show_report(services, show_scope_filters(services))

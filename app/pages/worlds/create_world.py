@@ -51,6 +51,7 @@ OPTION_LABELS = {
     "collisions": "Share of namesakes",
     "plain": "Plain articles",
     "each_count": "Counts per person",
+    "pairs": "Pairs with and without a fact",
 }
 OPTION_CHOICES = {
     "split": ("text=50,graph=50", "text=50,graph=35,web=15", "text=100", "graph=100"),
@@ -148,7 +149,7 @@ class WorldImportRequest:
     replace: bool
 
 
-@st.dialog("Import a world", width="large")
+@st.dialog("Import a world", width="medium")
 def show_import_dialog(services: Services, person: User) -> None:
     """Ask for the name and the sources, and start the import; StoreError unless the person is an administrator."""
     help_of = {name: field.help for name, field in read_verb_options(import_).items()}
@@ -265,7 +266,7 @@ def write_upload(upload: UploadedFile, target: Path, extensions: Sequence[str]) 
     return file
 
 
-@st.dialog("Generate a world", width="large")
+@st.dialog("Generate a world", width="medium")
 def show_generate_dialog(services: Services, person: User) -> None:
     """Ask for the name and the options, check them, and start the generation; for administrators only."""
     worlds_folder = services.settings.worlds_folder

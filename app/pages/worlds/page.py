@@ -8,7 +8,7 @@ from app.pages.worlds.questions import show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
 from app.services import current_services
 from app.widgets.job_panel import show_world_jobs
-from app.widgets.page_layout import choose_view, format_sentence
+from app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
 from app.widgets.person import current_user
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
@@ -18,15 +18,15 @@ from worlds.source import SourceError
 
 def show_header(services: Services, person: User) -> None:
     """Draw the top of the page, with the buttons of an administrator."""
-    with st.container(key="masthead"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if "admin" in person.roles:
-            if st.button("Generate a world", key="generate", shortcut="Alt+G", icon=":material/add:"):
-                show_generate_dialog(services, person)
-            if st.button("Import a world", key="import", shortcut="Alt+I", icon=":material/upload:"):
-                show_import_dialog(services, person)
-        else:
-            st.caption("An administrator of this server can generate and import worlds.")
-        st.space("stretch")
+    is_administrator = "admin" in person.roles
+    note = "" if is_administrator else " An administrator of this server can generate and import worlds."
+    with show_head("Worlds", f"The texts, graphs and web pages that tools search.{note}"):
+        if not is_administrator:
+            return
+        if st.button("Generate a world", key="generate", shortcut="Alt+G", icon=":material/add:"):
+            show_generate_dialog(services, person)
+        if st.button("Import a world", key="import", shortcut="Alt+I", icon=":material/upload:"):
+            show_import_dialog(services, person)
 
 
 def show_world(world: SelectedWorld, person: User) -> None:
@@ -39,7 +39,8 @@ def show_world(world: SelectedWorld, person: User) -> None:
 
 def show_view(world: SelectedWorld, person: User) -> None:
     """Draw the selected view of the world."""
-    match choose_view(world.name, WORLD_VIEWS):
+    show_title(world.name)
+    match choose_view(WORLD_VIEWS):
         case "look":
             show_world_explorer(world)
         case "query":

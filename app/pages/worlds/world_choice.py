@@ -159,7 +159,10 @@ def _format_kind(about: dict[str, Any]) -> str:
 
 def _format_sizes(about: dict[str, Any]) -> str:
     return " · ".join(
-        f"{about[name]:,} {name}" for name in SIZE_FIELDS if isinstance(about.get(name), int) and about[name]
+        # A number stays beside its noun.
+        f"{about[name]:,}\u00a0{name}"
+        for name in SIZE_FIELDS
+        if isinstance(about.get(name), int) and about[name]
     )
 
 
