@@ -106,7 +106,7 @@ def _show_creation(services: Services, person: User) -> None:
         placeholder="All built-in tools" if world else "Choose at least one tool",
     )
     if not offered:
-        st.caption(f"No tools of others are declared yet: write {escape_markdown(str(services.tools_path))} first.")
+        st.caption(f"No tool of others is declared yet. Declare one in {escape_markdown(str(services.tools_path))}.")
     instruction = st.text_area(
         "Instruction", key="project_new_instruction", height=80, placeholder=DEFAULT_INSTRUCTION, max_chars=2_000
     )

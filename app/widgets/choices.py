@@ -252,7 +252,7 @@ def choose_tools(services: Services, project: Project) -> None:
         + ("If none is selected, all built-in tools." if project.world else "At least one, as there is no world."),
     )
     st.caption(
-        f"External tools (LangChain, functions, MCP servers) are declared in "
+        f"Tools of others (LangChain, functions, MCP servers) are declared in "
         f"{escape_markdown(str(services.tools_path))}. `showhow tools check` checks them."
     )
     offered = [tools[name] for name in project.tools or tools if name in tools]

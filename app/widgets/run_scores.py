@@ -111,7 +111,13 @@ def _show_judging_dialog(services: Services, project: Project, run: Run) -> None
         if other.id != run.id and other.questions_hash == run.questions_hash
     }
     with st.container(horizontal=True):
-        profile = st.selectbox("Judge", profiles, key="judge_profile", width=200, help="Best of another family.")
+        profile = st.selectbox(
+            "Judge",
+            profiles,
+            key="judge_profile",
+            width=200,
+            help="Best of a family that did not answer.",
+        )
         at_once = st.number_input("Parallel", 1, MAX_CONCURRENT_QUESTIONS, 2, key="judge_at_once", width=120)
         money = st.number_input(
             "Stop after (US dollars)", 0.0, value=None, key="judge_money", placeholder="no limit", width=200
@@ -121,7 +127,7 @@ def _show_judging_dialog(services: Services, project: Project, run: Run) -> None
         "Labels of people",
         LABEL_EXTENSIONS,
         key="judge_labels",
-        help="Rows with question, value (true, false, cannot judge), person and, for others than truthfulness, aspect.",
+        help="Rows with question, value (true, false, cannot judge), person, and aspect where it is not truthfulness.",
     )
     if st.button("Judge", key="judge_now", type="primary", shortcut="Ctrl+Enter"):
         try:

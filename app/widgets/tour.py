@@ -29,8 +29,8 @@ TOUR = (
     TourStep(
         "annotate",
         "Record a step",
-        "Write in *Thought* what you need to know about the question above. Choose *Search* (Alt+1), type a name "
-        "of the question, and press *Run* (Ctrl+Enter). The step is stored before its tool runs.",
+        "Write in *Thought* what you need to know about the question above. *Search* (Alt+1) begins with a name "
+        "of the question; type another if you like. Press *Run* (Ctrl+Enter): the step is stored before its tool runs.",
     ),
     TourStep(
         "annotate",

@@ -68,7 +68,7 @@ def add_profile(grace: Administrator, model: ModelServer) -> None:
     grace.fill("Extra body (JSON)", '{"top_k": }')
     grace.click("Save")
     expect(page.get_by_text("never the key itself")).to_be_visible()
-    expect(page.get_by_text("The extra body is no JSON")).to_be_visible()
+    expect(page.get_by_text("The extra body is not JSON")).to_be_visible()
     expect(page.get_by_label("Base URL", exact=True)).to_have_value(model.url)
     expect(page.get_by_label("Extra body (JSON)", exact=True)).to_have_value('{"top_k": }')
     grace.fill("Environment variable of the key", "LOCAL_API_KEY")

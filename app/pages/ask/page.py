@@ -154,11 +154,11 @@ def _show_slot_form(services: Services, record: TraceRecord, replay: dict[str, A
     if not slots or record.trace.ending is None:
         return
     with st.form("slots", border=True, width="content"):
-        st.markdown("Correct what was put in the slots, and follow the demonstration again:")
+        st.markdown("Correct what was taken from your question, and follow the demonstration again:")
         for number, slot in enumerate(slots):
             st.text_input(slot["there"], slot["here"], key=f"slot_{number}")
         st.form_submit_button(
-            "Run with these slots",
+            "Run with these values",
             icon=":material/replay:",
             on_click=_follow_with_slots,
             args=(services, record, replay["demonstrations"][0]["id"], len(slots)),
@@ -262,7 +262,7 @@ def show_examples(database: Database) -> None:
     if not examples:
         return
     with st.container(gap="small", key="examples_to_ask"):
-        st.caption("Example questions. No demonstration contains their answers.")
+        st.caption("Example questions; no demonstration contains their answers.")
         for index, text in enumerate(examples):
             st.button(
                 escape_markdown(text),

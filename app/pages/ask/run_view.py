@@ -30,7 +30,7 @@ from evaluation.gold_comparison import find_gold_responder
 from evaluation.value_format import format_count, format_seconds
 from reasoners.answers.extraction import find_evidence_steps
 from reasoners.answers.normalization import ALL_AGREE, TWO_AGREE
-from reasoners.registry import REASONERS
+from reasoners.registry import REASONERS, reasoner_title
 from runs.active_runs import BackgroundRun
 from runs.ask import (
     ASK_ERRORS,
@@ -164,7 +164,7 @@ def _change_reply(services: Services, record: TraceRecord, position: int, person
     step = next((step for step in record.steps if step.position == position), None)
     skill = None if step is None else config.entry.find_skill(step.skill)
     if step is None or skill is None:
-        st.error(f"Step {position} does not call a skill that {escape_markdown(config.entry.label)} lists now.")
+        st.error(f"Step {position} calls no skill that {escape_markdown(reasoner_title(config.entry.name))} has now.")
         return
     document = show_reply_form(
         skill,
@@ -190,7 +190,8 @@ def _show_awaited_reply(services: Services, record: TraceRecord, awaited: Sequen
     step = awaited[0]
     skill = config.entry.find_skill(step.skill)
     if skill is None:
-        st.error(f"Step {step.position} calls a skill that {escape_markdown(config.entry.label)} has no more.")
+        title = escape_markdown(reasoner_title(config.entry.name))
+        st.error(f"Step {step.position} calls a skill that {title} does not have any more.")
         return
     with st.container(border=True, key="awaited"):
         document = show_reply_form(

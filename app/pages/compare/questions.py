@@ -84,8 +84,8 @@ def show_questions(services: Services, comparison: RunComparison) -> None:
     for row in answers:
         first_answers.setdefault((row.run_id, row.question_id), row)
     rows = [_question_row(question, pair, first_answers) for question in questions]
-    answers_of = ("answer of the run", "of the baseline")
-    figures = ("score", "of the baseline", "difference", "cost", "of the baseline")
+    answers_of = ("answer", "baseline's answer")
+    figures = ("score", "baseline's score", "difference", "cost", "baseline's cost")
     columns = ("question", "kind", "gold answer", *answers_of, *figures)
     show_table(columns, rows, key="compared_questions", label="Questions by difference", go=_open_question)
     _show_pager(count, start)

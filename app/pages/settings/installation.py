@@ -62,7 +62,7 @@ def show_person(person: User) -> None:
     zone = st.context.timezone or "UTC"
     theme = st.context.theme.type
     st.markdown(
-        f"**Time zone:** {escape_markdown(zone)}, where it is {_local_time(zone)} now. The browser tells it.  \n"
+        f"**Time zone:** {escape_markdown(zone)}, where it is {_local_time(zone)} now; taken from your browser.  \n"
         f"**Theme:** {theme or 'that of the system'}. It follows your system."
     )
     st.button("Take the tour", key="take_tour", icon=":material/tour:", on_click=start_tour)

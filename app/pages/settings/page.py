@@ -127,7 +127,7 @@ def show_form(services: Services, person: User, name: str) -> None:
     st.header("New profile" if original is None else f"Profile {escape_markdown(name)}", anchor=False)
     is_fixed = name == DEFAULT_PROFILE_NAME or ADMIN not in person.roles
     if name == DEFAULT_PROFILE_NAME:
-        st.caption("This profile is that of the server's environment: change SHOWHOW_MODEL and its companions there.")
+        st.caption("This profile comes from the server's environment: change SHOWHOW_MODEL and the others there.")
     elif is_fixed:
         st.caption("Only administrators can change and test profiles.")
     if original is None:
@@ -250,10 +250,10 @@ def read_form() -> tuple[ModelProfile, dict[str, str]]:
     try:
         values["extra_body"] = json.loads(body) if body else {}
     except ValueError as error:
-        problems["extra_body"] = f"The extra body is no JSON ({error}); correct it, or empty the field."
+        problems["extra_body"] = f"The extra body is not JSON ({error}); correct it, or empty the field."
     else:
         if not isinstance(values["extra_body"], dict):
-            problems["extra_body"] = 'The extra body is no JSON object; write one such as {"top_k": 20}.'
+            problems["extra_body"] = 'The extra body is not a JSON object; write one such as {"top_k": 20}.'
     if "extra_body" in problems:
         values["extra_body"] = {}
     model, name = (st.session_state[_PREFIX + field].strip() for field in ("model", "name"))

@@ -166,7 +166,7 @@ def show_noted_steps(notes: Sequence[NotedStep], *, is_filtered: bool) -> None:
     """Draw what people found that tools lack; a click opens the trace at its step."""
     if not notes:
         st.caption(
-            "Nobody has noted that something lacks here. Other tools and filters may have notes."
+            "No note matches the filters."
             if is_filtered
             else "Nobody has noted anything yet. Press Note under a step and say what its tool lacks."
         )

@@ -53,7 +53,7 @@ def show_world_search(sources: World) -> None:
         source = next(iter(searches))
         if len(searches) > 1:
             source = st.segmented_control(
-                "Among", list(searches), default=source, key=f"among_{sources.name}", required=True, width="content"
+                "Search in", list(searches), default=source, key=f"among_{sources.name}", required=True, width="content"
             )
     if query.strip():
         _show_results(searches[source](query))
