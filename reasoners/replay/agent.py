@@ -123,9 +123,7 @@ class ReplayReasoner:
             alignments = [self._correct(aligner.programs)]
         else:
             alignments, failures = aligner.align_all(aligner.mask(task.question))
-        failures = (
-            [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
-        )
+        failures = [] if alignments else failures or [(p.question, str(p.problem)) for p in library.programs]
         threshold, calls = self._options.threshold or calibration.threshold, ReplayCalls(task)
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
