@@ -73,7 +73,7 @@ def test_questions_over_a_database_go_all_the_way_in_the_browser(page: Page, sho
     open_page(page, shop, "review")
     page.keyboard.press("Alt+h")
     history = page.get_by_role("dialog").get_by_label("History of the trace")
-    expect(history).to_contain_text("ran query_shop")
+    expect(history).to_contain_text("ran Query shop")
     expect(history).to_contain_text("submitted")
     page.keyboard.press("Escape")
     expect(history).to_be_hidden()

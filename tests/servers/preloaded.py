@@ -30,6 +30,9 @@ class PreloadedProcess:
         self._process = _fork_server().Process(
             target=run_verb, args=(list(words), environment, folder, log), daemon=True
         )
+        # The process takes over the module path, on which pytest has no root, and a test may have restored it since.
+        if str(ROOT) not in sys.path:
+            sys.path.append(str(ROOT))
         self._process.start()
 
     def poll(self) -> int | None:
@@ -50,8 +53,6 @@ class PreloadedProcess:
 
 @cache
 def _fork_server() -> ForkServerContext:
-    # The forked process gets this path, and pytest imports tests without it.
-    sys.path.append(str(ROOT))
     context = multiprocessing.get_context("forkserver")
     modules = sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     names = [

@@ -95,15 +95,19 @@ def list_meanings(request: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-@cache
 def read_field_docstrings(described: type[Any]) -> Mapping[str, str]:
     """The docstrings below the fields of a model or dataclass and of its bases, by the name of the field.
 
     They are no part of the schema that is sent to models, so a better wording changes no request. A class that was not
     read from a file has none.
     """
+    return _read_docstrings(described.__mro__)
+
+
+@cache
+def _read_docstrings(classes: tuple[type, ...]) -> Mapping[str, str]:
     docstrings: dict[str, str] = {}
-    for base in reversed(described.__mro__):
+    for base in reversed(classes):
         if base not in (BaseModel, object):
             try:
                 source = inspect.getsource(base)

@@ -62,7 +62,7 @@ def show_library_overview(library: SelectedLibrary) -> None:
 
 def _show_card(card: Mapping[str, Any]) -> None:
     st.header("Card", anchor=False)
-    shown = card | {"tools": [tool_title(name) for name in card.get("tools", ())]}
+    shown = dict(card) | {"tools": [tool_title(name) for name in card.get("tools", ())]}
     values = {name: _format_value(value) for name, value in shown.items() if value not in ("", [], {}, None)}
     rows = [[TableCell(CARD_LABELS.get(name, name)), TableCell(value)] for name, value in values.items()]
     show_table(("what", "value"), rows, key="card", label="The card of this version")
