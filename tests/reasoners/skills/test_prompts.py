@@ -5,15 +5,8 @@ from typing import Any
 
 import pytest
 
-from reasoners.atomr.skills import (
-    AGGREGATE,
-    OPERATE,
-    PLAN,
-    AggregateRequest,
-    AnsweredQuestion,
-    OperateRequest,
-    PlanRequest,
-)
+from reasoners.atomr.agent import AGGREGATE, OPERATE, AggregateRequest, AnsweredQuestion, OperateRequest
+from reasoners.atomr.plan import PLAN, PlanRequest
 from reasoners.geek.skills import (
     CONCLUDE,
     DECOMPOSE,
@@ -49,9 +42,7 @@ from reasoners.pdrr.skills import (
 )
 from reasoners.pdrr.triples import Triple
 from reasoners.registry import REASONERS
-from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
-from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
-from reasoners.sources import (
+from reasoners.skills.shared_skills import (
     DIRECT_ANSWER,
     DIRECT_RAG,
     SELECT_SOURCES,
@@ -60,6 +51,8 @@ from reasoners.sources import (
     SelectSourcesRequest,
     SourceChoice,
 )
+from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
+from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
 
 GOLDEN = Path(__file__).parent / "golden"
 QUESTION = "Who is the mother of the baker of Gullhaven?"
