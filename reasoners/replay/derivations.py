@@ -399,8 +399,25 @@ _FILTERS: dict[str, Callable[[Values, ReplayValue], bool]] = {
     "after": lambda values, given: _compare_with_year(values, given) > 0,
 }
 
-DERIVATIONS = frozenset({ALL, COUNT, NONE, *_COMPARISONS, *_SPAN_COMPARISONS, *_FILTERS})
-"""The ways in which an answer follows from what was looked up."""
+DERIVATIONS = {
+    ALL: "all values of the last look-up",
+    COUNT: "their number",
+    NONE: "that there is none",
+    "least": "the one with the least value",
+    "greatest": "the one with the greatest value",
+    "same": "whether the values are the same",
+    "different": "whether the values differ",
+    "common": "the values that all have",
+    "not after": "whether the first value is not after the second",
+    "shortest": "the one with the shortest time",
+    "longest": "the one with the longest time",
+    "overlap": "whether the times overlap",
+    "within": "whether the time is within the other",
+    "equal": "those with the given value",
+    "before": "those before the given time",
+    "after": "those after the given time",
+}
+"""The ways in which an answer follows from what was looked up, each with what the answer is."""
 SYMMETRIC = (frozenset(_COMPARISONS) | frozenset(_SPAN_COMPARISONS)) - {"not after", "within"}
 """Derivations to which the order of the subjects does not matter."""
 OPPOSITES = {

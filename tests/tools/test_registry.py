@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tools.arguments import ToolError
-from tools.registry import BUILT_IN_TOOLS, ToolRegistry, available_tools, get_tool
+from tools.registry import (
+    BUILT_IN_TOOLS,
+    ToolRegistry,
+    argument_label,
+    available_tools,
+    get_tool,
+    name_tools_by_title,
+    tool_title,
+)
 from worlds.source import World
 
 SIX = ["wikisearch", "read", "getWikiDataID", "generateQuery", "runQuery", "getLabel"]
@@ -19,6 +27,30 @@ def test_the_built_in_tools_have_their_published_names_and_labels_in_order() -> 
     titles = ["Search", "Read", "Find id", "Write query", "Run query", "Label", "Web"]
     titles += ["Relations as head", "Relations as tail", "Tails", "Heads"]
     assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
+
+
+def test_pages_call_tools_and_their_arguments_by_the_words_of_their_forms() -> None:
+    assert [tool_title(name) for name in ("generateQuery", "find_plan", "getWeather")] == [
+        "Write query",
+        "Find plan",
+        "GetWeather",
+    ]
+    labels = {tool.name: [parameter.label for parameter in tool.parameters] for tool in BUILT_IN_TOOLS.values()}
+    assert labels["wikisearch"] == labels["websearch"] == ["Search for"]
+    assert labels["generateQuery"] == ["Question", "Entities"]
+    assert [argument_label("runQuery", name) for name in ("sparql", "gone")] == ["SPARQL query", "Gone"]
+    # A tool of others may mean something else by the same name.
+    assert argument_label("ask_database", "query") == "Query"
+
+
+def test_descriptions_on_pages_have_the_titles_of_tools() -> None:
+    text = "ids from getWikiDataID; runQuery reads them, `read` takes what you read, and wikisearches find nothing."
+    assert name_tools_by_title(text) == (
+        "ids from Find id; Run query reads them, Read takes what you read, and wikisearches find nothing."
+    )
+    for tool in BUILT_IN_TOOLS.values():
+        for words in (tool.description, *(parameter.hint for parameter in tool.parameters)):
+            assert not {name for name in BUILT_IN_TOOLS if name != "read" and name in name_tools_by_title(words)}
 
 
 def test_web_tools_are_offered_only_in_worlds_with_web_pages(harbour: World, webbed: World) -> None:

@@ -23,6 +23,7 @@ from db.trace_record import TraceRecord
 from evaluation.value_format import format_count
 from llm.profiles import ProfileError
 from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
+from reasoners.replay.derivations import DERIVATIONS
 from runs.ask import ASK_ERRORS
 from runs.preparation import RunConfig
 from runs.services import Services
@@ -31,25 +32,6 @@ TRACE, DEMONSTRATIONS, PROMPT, SETTINGS = "Trace", "Demonstrations", "Prompt", "
 RUN_VIEWS = (TRACE, DEMONSTRATIONS, PROMPT, SETTINGS)
 TITLE_LENGTH = 90
 """Characters of the title of a collapsed message."""
-DERIVATION_LABELS = {
-    "all": "all values of the last look-up",
-    "count": "their number",
-    "least": "the one with the least value",
-    "greatest": "the one with the greatest value",
-    "same": "whether the values are the same",
-    "different": "whether the values differ",
-    "common": "the values that all have",
-    "not after": "whether the first value is not after the second",
-    "shortest": "the one with the shortest time",
-    "longest": "the one with the longest time",
-    "overlap": "whether the times overlap",
-    "within": "whether the time is within the other",
-    "equal": "those with the given value",
-    "before": "those before the given time",
-    "after": "those after the given time",
-    "none": "that there is none",
-}
-"""How an answer follows, for people."""
 MAX_EXPLAINED = 3
 """How many of replay's first candidates are explained, besides the demonstrations that it followed."""
 
@@ -142,7 +124,7 @@ def _format_alignment(replay: dict[str, Any]) -> str:
     ]
     if "confidence" in replay:
         lines.append(
-            f"The answer is {DERIVATION_LABELS.get(alignment['derivation'], alignment['derivation'])}. "
+            f"The answer is {DERIVATIONS.get(alignment['derivation'], alignment['derivation'])}. "
             f"Confidence **{replay['confidence']:.2f}**; at least {replay['threshold']:.2f} is needed."
         )
     return "  \n".join(lines)

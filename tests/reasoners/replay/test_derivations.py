@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoners.replay.derivations import (
+    DERIVATIONS,
+    OPPOSITES,
+    SYMMETRIC,
     Evidence,
     LookUpResult,
     ReplayValue,
@@ -81,3 +84,8 @@ def test_lives_are_compared_by_length_and_overlap():
     assert derive_answer("longest", lives) == "Ada"
     assert derive_answer("shortest", lives) == "Bo"
     assert derive_answer("overlap", lives) == "yes"
+
+
+def test_each_derivation_is_told_in_words():
+    assert {*SYMMETRIC, *OPPOSITES, "not after", "within", "equal"} <= DERIVATIONS.keys()
+    assert all(words and words[0].islower() for words in DERIVATIONS.values())
