@@ -8,9 +8,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-# A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last. Three
-# workers on two cores: browser tests wait half of their time.
-WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+# A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 # Each process that has this folder on its path notes there what it runs.
 COVERAGE := .room_coverage

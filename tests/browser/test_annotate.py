@@ -220,6 +220,7 @@ def test_a_failed_tool_shows_its_error_and_the_trace_continues(page: Page, real:
 
 def test_an_empty_form_is_refused_beside_its_button(page: Page, real: Showhow):
     gil = Annotator(page, real.url, "gil", "2Wiki")
+    gil.fill("Search for", "")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Fill in “Search for”, then run.")).to_be_visible()
     expect(gil.steps).to_have_count(0)

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from app.cli.setup import DEMONSTRATION_COUNT
 from tests.browser.librarian import Librarian
 from tests.browser.server import Showhow
+from tools.registry import tool_title
 
 MARKUP = "<b>bold</b> **stars** $x^2$ <img src=x onerror=\"document.title='broken'\">"
 HOSTILE = "mark <b>up** $x^2$"
@@ -122,7 +123,7 @@ def test_a_selection_is_explained_and_drawn(page: Page, home: Showhow):
         numbers = card.locator("td.number").all_text_contents()
         assert [numbers[0], numbers[1]] == [f"{pick['relevance']:.2f}", f"{pick['novelty']:.2f}"]
         expect(card).to_contain_text(pick["runner_up"]["question"])
-        assert card.locator("ol.actions li").all_text_contents() == pick["tools"]
+        assert card.locator("ol.actions li").all_text_contents() == [tool_title(name) for name in pick["tools"]]
     expect(page.locator(".st-key-drawings canvas, .st-key-drawings svg.marks")).to_have_count(2)
     page.get_by_text("Candidates by number").click()
     kim.settle()

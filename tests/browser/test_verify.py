@@ -118,7 +118,7 @@ def test_a_repaired_failure_becomes_a_demonstration_that_corrects_the_others(pag
     expect(page.locator("h1")).to_have_text("Who is number 1?")
     form = page.locator(".st-key-composer")
     expect(form).to_contain_text("An answer to repair")
-    expect(form).to_contain_text(re.compile(r"Gold answer: Answer 1\s*humaniq said Nobody 1"))
+    expect(form).to_contain_text(re.compile(r"Gold answer: Answer 1\s*HumanIQ said Nobody 1"))
     # Looking holds nothing; the fork of a failure does, so that another person gets the next one.
     walt = Verifier(page.context.new_page(), home.url, "walt")
     walt.visit("", "li.step")
