@@ -9,10 +9,12 @@ import os
 import runpy
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from types import ModuleType
 from typing import Never
 
 ROOT = Path(__file__).parents[2]
@@ -30,10 +32,8 @@ class PreloadedProcess:
         self._process = _fork_server().Process(
             target=run_verb, args=(list(words), environment, folder, log), daemon=True
         )
-        # The process takes over the module path, on which pytest has no root, and a test may have restored it since.
-        if str(ROOT) not in sys.path:
-            sys.path.append(str(ROOT))
-        self._process.start()
+        with _importable():
+            self._process.start()
 
     def poll(self) -> int | None:
         """The exit status once the process has ended, negative for a signal."""
@@ -49,6 +49,20 @@ class PreloadedProcess:
         self._process.join(timeout)
         if self._process.exitcode is None:
             raise TimeoutError(f"the process {self._process.pid} has not ended within {timeout:g} s")
+
+
+@contextmanager
+def _importable() -> Iterator[None]:
+    """What a new process takes over from this one: the tests on the module path, and no main module to import again.
+
+    pytest imports tests without the path. The main module may be a page: Streamlit's AppTest leaves the last one there.
+    """
+    path, main = sys.path, sys.modules["__main__"]
+    sys.path, sys.modules["__main__"] = [*path, str(ROOT)], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.path, sys.modules["__main__"] = path, main
 
 
 @cache
