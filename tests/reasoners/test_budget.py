@@ -44,10 +44,10 @@ DISAGREEING = ("chain-of-knowledge", "tog-2")
 
 
 @pytest.fixture(scope="module")
-def grounds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ground]]:
+def grounds() -> Iterator[dict[str, Ground]]:
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(contextmanager(make_ground)(tmp_path_factory.mktemp("home"), WORLDS[name]))
+            name: stack.enter_context(contextmanager(make_ground)(WORLDS[name]))
             for name in ("spread", "everywhere")
         }
 
