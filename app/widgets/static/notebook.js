@@ -311,9 +311,13 @@ function openMenu(data, root, event, pick, act) {
   document.addEventListener("pointerdown", outside, true);
 }
 
+let waiting = null;
 // Moves the focus once the server has drawn the form anew; with `scroll` the field comes into view, as in a narrow window
 // where the form follows the steps.
 function focusLater(choose, scroll = false) {
+  // The latest request alone moves the focus.
+  clearTimeout(waiting);
+  const before = document.activeElement;
   const begun = performance.now();
   let ran = false;
   const look = () => {
@@ -321,16 +325,17 @@ function focusLater(choose, scroll = false) {
     ran ||= state === "running";
     const waited = performance.now() - begun;
     if (waited > 4000) return;
-    if (state === "running" || (!ran && waited < 350)) { setTimeout(look, 40); return; }
+    if (state === "running" || (!ran && waited < 350)) { waiting = setTimeout(look, 40); return; }
     const at = document.activeElement;
     // Who went on to another field meanwhile stays there.
+    if (at && at !== before && at.matches("input, textarea")) return;
     if (at && at !== document.body && !at.closest(".st-key-composer, [data-testid=stBidiComponentRegular]")) return;
     if (document.querySelector("[role=dialog]")) return;
     const field = choose();
     field?.focus({ preventScroll: true });
     if (scroll) field?.scrollIntoView({ block: "nearest", behavior: "instant" });
   };
-  setTimeout(look, 40);
+  waiting = setTimeout(look, 40);
 }
 const toThought = () => document.querySelector(".st-key-form textarea");
 // The first empty field; without one the first that the tool has, whose suggestion is replaced by what is typed.
