@@ -1,32 +1,26 @@
-"""A demonstration is followed only where its look-ups observe values of the same shape."""
+"""What demonstrations show together; one is followed only where its look-ups observe values of the same shape."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from reasoners.replay.agent import ReplayOptions
-from reasoners.replay.compiler import build_program
-from reasoners.replay.demonstration import Program
-from reasoners.replay.follower import LibraryIndex
+from reasoners.replay.agent import ReplayLibrary, ReplayOptions
+from reasoners.replay.demonstration import build_program
 from tests.fixtures.real_world import RealWorld
 from tests.fixtures.town import Town
 from tools.registry import available_tools
 
 
-@pytest.fixture
-def programs(real: RealWorld, town: Town) -> list[Program]:
-    built = map(build_program, [*real.shown, *town.gold])
-    return [program for program in built if program.problem is None]
-
-
-def test_the_index_of_a_library_says_of_each_ask_what_its_demonstrations_say(programs: list[Program]) -> None:
-    index = LibraryIndex(programs, spreads_facts=False)
-    lookups = [(program, lookup, lookup.fill(program.texts)) for program in programs for lookup in program.lookups]
-    for ask in {ask for _, _, ask in lookups}:
-        same = [lookup for _, lookup, own in lookups if own == ask]
-        assert index.observed[ask] == [values for lookup in same for _, values in lookup.observed]
-        others = {context for _, lookup, own in lookups if own != ask for context in lookup.contexts}
-        assert index.contexts[ask] == {context for lookup in same for context in lookup.contexts} - others
-    assert index.may_lack <= {ask for _, lookup, own in lookups for ask in (lookup.ask, own)}
-    assert set(index.identifiers) == {pair for program in programs for pair in program.identifiers}
+def test_a_library_says_of_each_ask_what_its_demonstrations_say(town: Town) -> None:
+    library = ReplayLibrary(town.gold, town.context)
+    programs = [program for program in library.programs if program.problem is None]
+    lookups = [(lookup, lookup.key(program.texts)) for program in programs for lookup in program.lookups]
+    for key in {key for _, key in lookups}:
+        same = [lookup for lookup, own in lookups if own == key]
+        assert library.observed[key] == [values for lookup in same for _, values in lookup.rows]
+        assert library.contexts[key] == {context for lookup in same for context in lookup.contexts}
+    assert set(library.identifiers) == {pair for program in programs for pair in program.identifiers}
 
 
 @pytest.mark.parametrize(
@@ -59,3 +53,12 @@ def test_a_resumed_run_takes_the_results_of_its_recorded_steps(real: RealWorld) 
     made, resumed = ([(s.id, s.tool, s.arguments) for s in steps] for steps in (recorder.steps, second.steps))
     assert resumed[:2] == made[:2]
     assert [call[1:] for call in resumed] == [call[1:] for call in made]
+
+
+@pytest.mark.parametrize("data", [None, {}])
+def test_a_resumed_step_without_data_is_no_failure_and_is_not_made_again(real: RealWorld, data: Any) -> None:
+    question = real.find("Where was the father of")
+    _, recorder = real.answer(question.text)
+    outcome, resumed = real.answer(question.text, steps=[replace(recorder.steps[0], data=data)])
+    assert resumed.steps[0].id == recorder.steps[0].id
+    assert (outcome.ending, len(resumed.steps)) == ("refused", 1)
