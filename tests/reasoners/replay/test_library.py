@@ -7,7 +7,7 @@ import pytest
 
 from reasoners.replay.agent import ReplayLibrary, ReplayOptions
 from reasoners.replay.demonstration import build_program
-from tests.fixtures.real_world import RealWorld
+from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
 from tools.registry import available_tools
 
@@ -62,3 +62,10 @@ def test_a_resumed_step_without_data_is_no_failure_and_is_not_made_again(real: R
     outcome, resumed = real.answer(question.text, steps=[replace(recorder.steps[0], data=data)])
     assert resumed.steps[0].id == recorder.steps[0].id
     assert (outcome.ending, len(resumed.steps)) == ("refused", 1)
+
+
+def test_a_library_that_cannot_be_followed_refuses_with_why(town: Town) -> None:
+    unusable = [record for record in town.gold if build_program(record).problem is not None]
+    outcome, recorder = answer_by_replay("Who is it?", town.context, unusable[:1])
+    assert (outcome.ending, recorder.steps) == ("refused", [])
+    assert str(build_program(unusable[0]).problem) in (outcome.failure or "")
