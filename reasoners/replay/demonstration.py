@@ -6,7 +6,7 @@ as well. A way is the calls by which a look-up was made; another look-up with su
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -157,7 +157,7 @@ class Program:
 
     def evidence(self, rows: Mapping[LookUp, LookUpRows], fillers: Fillers, **options: bool) -> Evidence:
         """What the answer is derived from: the values of the look-ups that no other look-up takes."""
-        taken = [lookup.subject for lookup in self.lookups]
+        taken = _subjects(self)
         results = [(fillers[lookup.root], rows[lookup]) for lookup in self.lookups if lookup not in taken]
         return Evidence(results, None if self.given is None else ReplayValue(fillers[self.given]), **options)
 
@@ -324,13 +324,29 @@ class TraceCompiler:
 
 
 def _split(step: Step, name: str) -> list[ArgumentPart]:
-    """The parts of an argument; a word of the question beside another argument says what is asked."""
-    parts = list(split_argument(step.arguments[name], step.origins.get(name, TYPED_ORIGIN)))
-    is_ask = len(step.arguments) > 1 and len(parts) == 1 and parts[0][0].islower()
+    """The parts of an argument; a word of the question beside another argument says what is asked.
+
+    So does a part of the question that has another argument within it.
+    """
+    parts = split_argument(step.arguments[name], step.origins.get(name, TYPED_ORIGIN))
+    others = [value for other, value in step.arguments.items() if other != name and isinstance(value, str)]
+    divided = [piece for part in parts for piece in _divide(*part, others)]
+    is_ask = len(step.arguments) > 1 and len(divided) == 1 and divided[0][0].islower()
     return [
         (text, TYPED_ORIGIN if origin["from"] == "question" and (is_ask or not has_content(text)) else origin)
-        for text, origin in parts
+        for text, origin in divided
     ]
+
+
+def _divide(text: str, origin: Origin, others: Sequence[str]) -> list[ArgumentPart]:
+    """The part itself; one of the question that has another argument within it is divided there."""
+    inner = next((other for other in others if other in text and other != text), "")
+    if origin["from"] != "question" or not inner:
+        return [(text, origin)]
+    before, _, after = text.partition(inner)
+    start = origin["start"] + len(before)
+    name = (inner, origin | {"start": start, "end": start + len(inner)})
+    return [(before, TYPED_ORIGIN), name, *([(after, TYPED_ORIGIN)] if after else [])]
 
 
 def read_context(sentence: str, start: int, subject: str) -> str:
@@ -345,17 +361,36 @@ def build_program(record: TraceRecord) -> Program:
         program = compiler.compile()
     except Mismatch as problem:
         return replace(compiler.program, problem=str(problem))
+    # A step that found nothing, and that none follows, may have been a dead end.
+    found = [own for own in program.lookups if unique_values(own.rows) or own in _subjects(program)]
+    derived = _derive(program) or _derive(_keep_look_ups(program, found))
+    return derived or replace(program, problem="its answer does not follow from its observations in a known way")
+
+
+def _subjects(program: Program) -> list[int | LookUp]:
+    return [lookup.subject for lookup in program.lookups]
+
+
+def _keep_look_ups(program: Program, lookups: Sequence[LookUp]) -> Program:
+    """The program with these look-ups alone, and without relations that none of them asks for."""
+    asked = {lookup.word for lookup in lookups}
+    slots = tuple(slot for slot in program.slots if not slot.is_relation or slot.start in asked)
+    return replace(program, lookups=tuple(lookups), slots=slots)
+
+
+def _derive(program: Program) -> Program | None:
+    """The program with the derivation of its answer; None if there is none."""
     rows = {lookup: lookup.rows for lookup in program.lookups}
     is_read = any(way.path is None for lookup in program.lookups for way in lookup.ways)
     for given in list[QuestionSlot | None](_find_given(program)) or [None]:
         slots = tuple(sorted([*program.slots, *([given] if given else [])]))
         candidate = replace(program, slots=slots, given=given and given.start)
         evidence = candidate.evidence(rows, candidate.texts, shows_ids=program.shows_ids)
-        derivation = recognize_derivation(evidence, program.answer)
+        derivation = recognize_derivation(evidence, program.answer) if rows else None
         # What an article calls a value, another may call otherwise.
         if derivation and not (is_read and derivation in SHARED):
             return replace(candidate, derivation=derivation)
-    return replace(program, problem="its answer does not follow from its observations in a known way")
+    return None
 
 
 def _find_given(program: Program) -> list[QuestionSlot]:
