@@ -10,6 +10,7 @@ from reasoners.replay.demonstration import ID, NAME, WORD, LookUp, build_program
 from reasoners.replay.derivations import list_stems
 from tests.fixtures.real_world import RealWorld
 from tests.fixtures.town import Town
+from tests.reasoners.example_traces import record_of
 
 
 @pytest.fixture
@@ -75,3 +76,36 @@ def test_an_ask_filled_with_its_own_slots_is_what_the_demonstration_asked(shown:
 )
 def test_the_context_of_a_value_is_the_two_words_before_it(sentence: str, value: str, context: str) -> None:
     assert read_context(sentence, sentence.index(value), "Sea Star") == context
+
+
+def test_a_question_asked_as_a_whole_is_divided_at_its_name_and_a_dead_end_is_left_out() -> None:
+    question, name = "At whose door would Ada Lund knock?", "Ada Lund"
+    start = question.index(name)
+    record = record_of(
+        question,
+        [
+            ("", "generateQuery", {"question": question, "entity_ids": []}, "No query is written.", None),
+            ("", "read", {"title": name, "question": question}, "Ada Lund calls on Eli Reed.", None),
+        ],
+        final_answer="Eli Reed",
+    )
+    whole = {"from": "question", "start": 0, "end": len(question)}
+    written, read = record.steps
+    written.data = {"candidates": []}
+    part = {"start": start, "end": start + len(name), "origin": _span(start, name)}
+    written.origins = {"question": {"from": "parts", "parts": [part]}}
+    read.data = {
+        "sentences": ["Ada Lund calls on Eli Reed."],
+        "best": [{"place": 0, "text": "Ada Lund calls on Eli Reed.", "score": 0.5}],
+    }
+    read.origins = {"title": _span(start, name), "question": whole}
+    program = build_program(record)
+    assert (program.problem, program.derivation) == (None, "all")
+    (lookup,) = program.lookups
+    assert [slot.text for slot in program.names] == [name]
+    assert lookup.fill(program.texts).replace(NAME, name) == question
+    assert [value.text for _, values in lookup.rows for value in values] == ["Eli Reed"]
+
+
+def _span(start: int, text: str) -> dict[str, object]:
+    return {"from": "question", "start": start, "end": start + len(text)}
