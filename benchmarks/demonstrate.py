@@ -26,7 +26,7 @@ from evaluation.gold_traces.traces import build_question
 from evaluation.metrics import score_answer
 from fewshot_library.formats import find_writer
 from fewshot_library.formats.format import TraceExport
-from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import build_program
 from reasoners.replay.derivations import ReplayValue, list_values
 from runs.services import Services
 from settings import Settings

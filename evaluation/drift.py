@@ -1,6 +1,6 @@
 """Drift: demonstrations are re-run in the worlds as they are now, and compared; and whether replay repeats them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from db.trace_record import TraceRecord
 from db.traces import load_trace, load_traces
 from evaluation.selection_usage import Report, load_report, save_report
 from reasoners.base import Task
-from reasoners.provenance import BrokenOrigin, Origin, resolve_origin
+from reasoners.provenance import ArgumentPart, BrokenOrigin, resolve_origin, split_argument
 from reasoners.replay.agent import ReplayReasoner
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
@@ -73,7 +73,8 @@ def check_trace_drift(record: TraceRecord, context: ToolContext, find_tool: Call
     data_before = {step.position: step.data for step in record.steps}
     for step in record.steps:
         for name, origin in step.origins.items():
-            changed_position = _find_changed_step(origin, record.question.full_text, data_before, data_now)
+            parts = split_argument(step.arguments[name], origin)
+            changed_position = _find_changed_step(parts, data_before, data_now)
             if changed_position is not None:
                 why = f"the value that step {step.position} took from here as its {name.replace('_', ' ')} has changed"
                 drifts = [_mark_broken(drift, why) if drift.position == changed_position else drift for drift in drifts]
@@ -124,24 +125,22 @@ def strip_ignored_fields(data: Any) -> Any:
     return [strip_ignored_fields(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-def _find_changed_step(origin: Origin, question: str, data_before: StepData, data_now: StepData) -> int | None:
-    """The position of the step whose data the origin points into, if the value there has changed."""
-    if origin["from"] == "parts":
-        changed_steps = (
-            _find_changed_step(part["origin"], question, data_before, data_now) for part in origin["parts"]
-        )
-        return next((step for step in changed_steps if step is not None), None)
-    if origin["from"] != "step" or origin["step"] not in data_now:
-        return None
-    try:
-        value_before = resolve_origin(origin, question, data_before)
-    except BrokenOrigin:
-        # The origin was already broken when the trace was stored, so the world did not change it.
-        return None
-    try:
-        return origin["step"] if resolve_origin(origin, question, data_now) != value_before else None
-    except BrokenOrigin:
-        return int(origin["step"])
+def _find_changed_step(parts: Iterable[ArgumentPart], data_before: StepData, data_now: StepData) -> int | None:
+    """The position of the first step that a part of an argument points into, if the value there has changed."""
+    for _, origin in parts:
+        if origin["from"] == "step" and origin["step"] in data_now:
+            try:
+                value_before = resolve_origin(origin, "", data_before)
+            except BrokenOrigin:
+                # The origin was already broken when the trace was stored, so the world did not change it.
+                continue
+            try:
+                has_changed = resolve_origin(origin, "", data_now) != value_before
+            except BrokenOrigin:
+                has_changed = True
+            if has_changed:
+                return int(origin["step"])
+    return None
 
 
 def _mark_broken(step: StepDrift, why: str) -> StepDrift:

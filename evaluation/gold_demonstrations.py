@@ -15,7 +15,7 @@ from evaluation.scoring import score_outcome
 from fiction.questions.question_file import QUESTIONS_FILE
 from reasoners.base import ReasonerError, Task
 from reasoners.registry import REASONERS, find_reasoner, make_reasoner
-from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import build_program
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner

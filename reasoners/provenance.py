@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Origin = dict[str, Any]
+ArgumentPart = tuple[str, Origin]
+"""A text with the place that it comes from."""
 
 TYPED_ORIGIN: Origin = {"from": "typed"}
 # Fields of observations that hold values to use as arguments; scores, flags and offsets are not among them.
@@ -195,6 +197,21 @@ def _find_exact_name(name: str, source: KnownValue) -> Origin | None:
 def _add_part(parts: list[dict[str, Any]], match: re.Match[str], origin: Origin) -> None:
     if all(match.end() <= part["start"] or match.start() >= part["end"] for part in parts):
         parts.append({"start": match.start(), "end": match.end(), "origin": origin})
+
+
+def split_argument(value: Any, origin: Origin) -> Iterator[ArgumentPart]:
+    """Yield the parts of an argument, each with the place in the question or in a step that it comes from, or typed."""
+    end = 0
+    for part in origin.get("parts", ()):
+        own = value[part["item"]] if "item" in part else value[part["start"] : part["end"]]
+        if "start" in part and value[end : part["start"]]:
+            yield value[end : part["start"]], TYPED_ORIGIN
+        yield from split_argument(own, part["origin"])
+        end = part.get("end", len(value))
+    if "parts" not in origin:
+        yield str(value), origin
+    elif value[end:]:
+        yield value[end:], TYPED_ORIGIN
 
 
 def resolve_origin(origin: Origin, question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]) -> str:

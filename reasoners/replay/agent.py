@@ -1,32 +1,40 @@
 """Replay: answers a question by following a demonstration's look-ups with the question's own names, without a model."""
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+import json
+import re
+from collections import OrderedDict, defaultdict
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
-from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.provenance import TYPED_ORIGIN, BrokenOrigin, Origin
-from reasoners.replay.alignment import Alignment, Calibration, Mismatches, QuestionAligner
-from reasoners.replay.compiler import build_program
-from reasoners.replay.demonstration import (
-    Program,
-    WorldWords,
-    list_subprograms,
-    mask_question,
-    resolve_part,
-    split_argument,
+from reasoners import provenance
+from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
+from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner, WorldWords
+from reasoners.replay.demonstration import ASK, ID, LINK, NAME, LookUp, LookUpWay, Program, build_program, read_context
+from reasoners.replay.derivations import (
+    DATE,
+    NONE,
+    Mismatch,
+    NoValue,
+    ReplayValue,
+    Values,
+    derive_answer,
+    list_stems,
+    list_values,
+    unique_values,
 )
-from reasoners.replay.derivations import UndecidedAnswer
-from reasoners.replay.follower import LibraryIndex, ProgramFollower, ReplayCalls, ShapeMismatch, call_key
-from tools.tool import EncodeFunction
+from tools.tool import ToolContext, ToolResult
 from worlds.text_normalization import normalize_name
 
-MAX_CANDIDATES = 5
-"""The alignments that are tried, best first."""
+MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES = 5, 40, 8
+"""The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries kept."""
 REFUSAL = "I can't follow any demonstration here"
+_FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
+_NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
+ReplayMoves = Generator[Action, ToolResult | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,48 +50,55 @@ class ReplayOptions:
 
 
 class ReplayLibrary:
-    """Demonstrations, compiled; they are aligned and calibrated together when the first new question is asked."""
+    """Demonstrations, compiled, and what they show together; they are aligned when the first new question is asked."""
 
-    def __init__(self, records: Sequence[TraceRecord]) -> None:
-        self.all = [_compile(record) for record in records]
-        self.own = {normalize_name(program.question): program for program in reversed(self.all)}
-        self._opened: tuple[QuestionAligner, Calibration, LibraryIndex] | None = None
+    def __init__(self, records: Sequence[TraceRecord], context: ToolContext) -> None:
+        self.programs = [build_program(record) for record in records]
+        self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
+        self._usable = [program for program in self.programs if program.problem is None]
+        self._world, self._encode = WorldWords(context.world, context.encode), context.encode
+        self.shows_ids = any(program.shows_ids for program in self._usable)
+        self.no_answer = next((program.answer for program in self._usable if program.derivation == NONE), None)
+        self.identifiers = list(dict.fromkeys(pair for program in self._usable for pair in program.identifiers))
+        self.ways: dict[bool, dict[LookUpWay, None]] = {True: {}, False: {}}
+        """The ways of the look-ups with and without a label, without queries."""
+        self.contexts: dict[str, set[str]] = defaultdict(set)
+        self.observed: dict[str, list[Values]] = defaultdict(list)
+        """The values of each subject."""
+        for lookup, key in ((lookup, lookup.key(p.texts)) for p in self._usable for lookup in p.lookups):
+            self.contexts[key] |= lookup.contexts
+            self.observed[key] += [values for _, values in lookup.rows]
+            if ID not in lookup.ask:
+                self.ways[lookup.is_label].update(lookup.ways)
 
-    def open(self, world: WorldWords, encode: EncodeFunction) -> tuple[QuestionAligner, Calibration, LibraryIndex]:
-        """The programs that can be followed with those of their sub-questions; QuestionRefused if there is none."""
-        if self._opened is None:
-            usable = [program for program in self.all if program.problem is None]
-            if not usable:
-                raise QuestionRefused(f"{REFUSAL}: {self.all[0].problem} ({self.all[0].question!r}).")
-            asked = {own.question: own for program in usable for own in list_subprograms(program)}
-            programs = [*usable, *(own for question, own in asked.items() if normalize_name(question) not in self.own)]
-            aligner = QuestionAligner(programs, encode)
-            index = LibraryIndex(programs, spreads_facts=world.spreads_facts())
-            self._opened = aligner, Calibration.leave_one_out(aligner, world), index
-        return self._opened
+    @cached_property
+    def aligner(self) -> QuestionAligner:
+        """The demonstrations that have an answer, to be followed."""
+        return QuestionAligner([p for p in self._usable if p.derivation != NONE], self._world, self._encode)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The confidence of alignments."""
+        return Calibration.leave_one_out(self.aligner)
+
+    @cached_property
+    def spreads_facts(self) -> bool:
+        """Whether the sources of the world hold different facts."""
+        return self._world.spreads_facts()
 
 
-Cached = TypeVar("Cached")
-MAX_CACHED_PROGRAMS, MAX_CACHED_LIBRARIES = 20_000, 8
-_PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
 
 
-def _identify(record: TraceRecord) -> tuple[Any, ...]:
-    return record.trace.id, record.trace.version, record.trace.final_answer
-
-
-def _compile(record: TraceRecord) -> Program:
-    return _recall(_PROGRAMS, _identify(record), lambda: build_program(record))
-
-
-def _recall(cache: OrderedDict[tuple[Any, ...], Cached], key: tuple[Any, ...], make: Callable[[], Cached]) -> Cached:
-    value = cache.get(key)
-    if value is None:
-        value = cache[key] = make()
-        while len(cache) > (MAX_CACHED_PROGRAMS if cache is _PROGRAMS else MAX_CACHED_LIBRARIES):
-            cache.popitem(last=False)
-    return value
+def _open_library(task: Task) -> ReplayLibrary:
+    traces = [record.trace for record in task.demonstrations]
+    # A world that is built anew is another object; the library keeps it, so that its id is not given again.
+    key = id(task.context.world), *((trace.id, trace.version, trace.final_answer) for trace in traces)
+    if key not in _LIBRARIES:
+        _LIBRARIES[key] = ReplayLibrary(task.demonstrations, task.context)
+        if len(_LIBRARIES) > MAX_CACHED_LIBRARIES:
+            _LIBRARIES.popitem(last=False)
+    return _LIBRARIES[key]
 
 
 class ReplayReasoner:
@@ -98,115 +113,233 @@ class ReplayReasoner:
         """Follow the demonstration that fits best; QuestionRefused names the nearest one and what did not fit."""
         if not task.demonstrations:
             raise QuestionRefused(f"{REFUSAL}: there is none; choose a library with demonstrations.")
-        key = (task.context.world.name, *map(_identify, task.demonstrations))
-        library = _recall(_LIBRARIES, key, lambda: ReplayLibrary(task.demonstrations))
+        library = _open_library(task)
         own = library.own.get(normalize_name(task.question))
-        if own is not None:
+        if own is not None and not self._options.demonstration:
             return (yield from _repeat(own, task))
-        return (yield from self._follow(library, task))
-
-    def _follow(self, library: ReplayLibrary, task: Task) -> ReasonerGenerator:
-        world = WorldWords(task.context.world, task.context.encode)
-        aligner, calibration, index = library.open(world, task.context.encode)
-        alignments, mismatches = self._correct(index.programs) or _align(aligner, task.question, world)
-        threshold = self._options.threshold or calibration.threshold
-        calls, failures = ReplayCalls(task), []
+        aligner, calibration = library.aligner, library.calibration
+        failures: list[tuple[str, str]] = []
+        if self._options.demonstration:
+            alignments = [self._correct(aligner.programs)]
+        else:
+            alignments, failures = aligner.align_all(aligner.mask(task.question))
+        failures = (
+            [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
+        )
+        threshold, calls = self._options.threshold or calibration.threshold, ReplayCalls(task)
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
-            if confidence < threshold:
-                failures.append(
-                    (alignment.program.question, f"the confidence {confidence:.2f} is below {threshold:.2f}")
-                )
-                continue
             try:
-                answer = yield from ProgramFollower(calls, alignment, index, world).follow()
-            except (ShapeMismatch, UndecidedAnswer) as mismatch:
+                if confidence < threshold:
+                    raise Mismatch(f"the confidence {confidence:.2f} is below {threshold:.2f}")  # noqa: TRY301
+                answer = yield from ProgramFollower(calls, alignment, library).follow()
+            except Mismatch as mismatch:
                 failures.append((alignment.program.question, str(mismatch)))
                 continue
             thought = f"As in the demonstration, the answer is: {answer}."
             details = _describe(alignment, confidence, threshold)
             return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-        failures = failures or [(index.programs[place].question, reason) for _, place, reason in mismatches[:1]]
-        reasons = "; ".join(f"like {shown!r}: {why}" for shown, why in failures)
+        reasons = "; ".join(f"like {shown!r}: {why}" for shown, why in (failures if alignments else failures[:1]))
         refusal = QuestionRefused(f"{REFUSAL}: {reasons}.")
         refusal.reason = failures[0][1]
         raise refusal
 
-    def _correct(self, programs: Sequence[Program]) -> tuple[list[Alignment], Mismatches] | None:
-        """The alignment that a person has corrected; None without one."""
-        texts = tuple(self._options.slots)
-        if not self._options.demonstration:
-            return None
-        chosen = [program for program in programs if str(program.id) == self._options.demonstration]
-        fitting = [Alignment(program, texts, 1.0) for program in chosen if len(program.slots) == len(texts)]
-        return (fitting[:1], []) if fitting else None
-
-
-def _align(aligner: QuestionAligner, text: str, world: WorldWords) -> tuple[list[Alignment], Mismatches]:
-    """The distinct alignments of a question, with phrases in place of names if need be, best first."""
-    question = mask_question(text, world, aligner.vocabulary)
-    alignments, mismatches = aligner.align_all(question, world)
-    phrases: dict[str, Alignment] = {}
-    while (reduced := aligner.reduce(question)) is not None:
-        names, (question, phrase) = question.mentions, reduced
-        phrases |= {text[slice(*span)]: phrase for span in question.mentions if span not in names}
-        alignments += aligner.align_all(question, world)[0]
-    distinct: dict[Any, Alignment] = {}
-    for alignment in sorted(alignments, key=lambda alignment: -alignment.score):
-        names_here = tuple(alignment.fillers[slot] for slot in alignment.program.names)
-        distinct.setdefault((alignment.key, names_here), replace(alignment, phrases=phrases))
-    return list(distinct.values()), mismatches
-
-
-def _repeat(program: Program, task: Task) -> ReasonerGenerator:
-    """Run the demonstration's calls again with the arguments from their origins; its answer if it observes the same."""
-    calls, made = ReplayCalls(task), Counter[str]()
-    data: dict[int, Mapping[str, Any]] = {}
-    for step in (step for step in program.steps if step.tool):
-        arguments = {
-            name: _restore(value, step.origins.get(name, TYPED_ORIGIN), task.question, data)
-            for name, value in step.arguments.items()
-        }
-        occurrence = made[call_key(str(step.tool), arguments)]
-        made[call_key(str(step.tool), arguments)] += 1
-        try:
-            data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, occurrence)
-        except ShapeMismatch as failure:
-            if step.error is None:
-                raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
-    answers = TraceAnswers(final_answer=program.answer, final_thought=f"So the answer is: {program.answer}.")
-    return FinalAnswer(answers, details={})
-
-
-def _restore(value: Any, origin: Origin, question: str, data: Mapping[int, Any]) -> Any:
-    """The argument from its origin, in the demonstration's case if that is the only difference."""
-    if isinstance(value, list) and origin["from"] == "parts":
-        return [
-            _restore(item, part["origin"], question, data) for item, part in zip(value, origin["parts"], strict=True)
-        ]
-    if not isinstance(value, str):
-        return value
-    try:
-        text = "".join(resolve_part(part, question, data) for part in split_argument(value, origin))
-    except BrokenOrigin as error:
-        raise QuestionRefused(f"{REFUSAL}: {error}.") from error
-    return value if text.casefold() == value.strip().casefold() else text
+    def _correct(self, programs: Sequence[Program]) -> Alignment:
+        """The alignment that a person has corrected; QuestionRefused if it cannot be followed."""
+        texts, chosen = self._options.slots, self._options.demonstration
+        fitting = [own for own in programs if str(own.id) == chosen and len(own.slots) == len(texts)]
+        if not fitting:
+            raise QuestionRefused(f"{REFUSAL}: none in this library is {chosen} with {len(texts)} slots.")
+        return Alignment(fitting[0], dict(zip(fitting[0].texts, texts, strict=True)), 1.0)
 
 
 def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict[str, Any]:
     program = alignment.program
-    slots = [
-        {"there": slot.text, "here": text, "relation": slot.is_relation}
-        for slot, text in zip(program.slots, alignment.fillers, strict=True)
-    ]
     return {
         "alignment": {
-            "slots": slots,
-            "similarity": round(alignment.similarity, 4),
+            "slots": [
+                {"there": slot.text, "here": alignment.fillers[slot.start], "relation": slot.is_relation}
+                for slot in program.slots
+            ],
+            "similarity": round(alignment.score, 4),
             "soft": [list(pair) for pair in alignment.soft_words],
-            "derivation": alignment.derivation or program.derivation,
+            "derivation": program.derivation,
         },
         "confidence": round(confidence, 4),
         "threshold": round(threshold, 4),
         "demonstrations": [{"id": str(program.id), "question": program.question}],
     }
+
+
+class ReplayCalls:
+    """The tool calls of one run, with the origins of their arguments."""
+
+    def __init__(self, task: Task) -> None:
+        self._question, self._tools = task.question, {tool.name for tool in task.tools}
+        self._data: dict[int, Mapping[str, Any] | None] = {}
+        self._results: dict[str, Mapping[str, Any] | str] = {}
+
+    def call(self, thought: str, tool: str, arguments: dict[str, Any], *, again: bool = False) -> ReplayMoves:
+        """Call a tool and return its data, or those of an equal call, unless again; Mismatch if it fails."""
+        key = json.dumps([tool, arguments], sort_keys=True)
+        if again or key not in self._results:
+            if tool not in self._tools:
+                raise Mismatch(f"the tool {tool} is not offered here")
+            origins = provenance.trace_argument_origins(arguments, self._question, self._data)
+            place = len(self._data) + 1
+            outcome = yield Action(thought, tool, arguments, origins, node=f"call {place}", reuse=True)
+            observation = outcome.observation if outcome else None
+            self._data[place] = observation.data if observation else None
+            self._results[key] = observation.data or {} if observation else str(outcome and outcome.error)
+        result = self._results[key]
+        if isinstance(result, str):
+            raise Mismatch(result.rstrip("."))
+        return result
+
+
+class ProgramFollower:
+    """Follows one alignment: makes its look-ups, and checks the shape of what they observe."""
+
+    def __init__(self, calls: ReplayCalls, alignment: Alignment, library: ReplayLibrary) -> None:
+        self._calls, self._fillers, self._library = calls, alignment.fillers, library
+        self._program = alignment.program
+
+    def follow(self) -> ReplayMoves:
+        """Return the answer; Mismatch if there is none."""
+        rows: dict[LookUp, list[tuple[ReplayValue, Values]]] = {}
+        for lookup in self._program.lookups:
+            above = lookup.subject
+            subjects = [ReplayValue(self._fillers[above])] if isinstance(above, int) else unique_values(rows[above])
+            if len(subjects) > MAX_SUBJECTS:
+                raise Mismatch(f"it would follow {len(subjects)} values, and at most {MAX_SUBJECTS} are followed")
+            rows[lookup] = []
+            for subject in subjects:
+                values = yield from self._look_up(lookup, subject)
+                rows[lookup] += [(subject, values)]
+        no_answer, shows_ids = self._library.no_answer, self._library.shows_ids
+        evidence = self._program.evidence(
+            rows, self._fillers, allows_missing=no_answer is not None, shows_ids=shows_ids
+        )
+        try:
+            return derive_answer(str(self._program.derivation), evidence)
+        except NoValue:
+            if no_answer is None or len(evidence.results) > 1:
+                raise
+            return no_answer
+
+    def _look_up(self, lookup: LookUp, subject: ReplayValue) -> ReplayMoves:
+        """The values by the first way that has any: lists before sentences, then the demonstration's own."""
+        library, key, ask = self._library, lookup.key(self._fillers), lookup.fill(self._fillers)
+        others = () if ID in lookup.ask else library.ways[lookup.is_label]
+        values: Values | None = None
+        failures: dict[str, None] = {}
+        for way in sorted(dict.fromkeys([*lookup.ways, *others]), key=lambda way: way.path is None):
+            if values or (way.path is None and not library.contexts.get(key)):
+                continue
+            try:
+                values = yield from self._follow_way(way, lookup, ask, subject)
+            except Mismatch as mismatch:
+                failures[str(mismatch)] = None
+        if values is None:
+            raise Mismatch("; ".join(failures) or "no call of a tool shows how to look it up")
+        is_single = len(values) == 1 and all(len(own) < 2 for own in library.observed.get(key, ()))
+        if library.spreads_facts and not (is_single and (key in library.observed or lookup.is_label)):
+            raise Mismatch(f"the sources hold different facts, and {subject.text} may have other values")
+        # Nothing to go on with, for an ask of the demonstration alone, is no answer to a question.
+        is_basis = lookup.word is None and any(other.subject is lookup for other in self._program.lookups)
+        if not values and (library.no_answer is None or is_basis):
+            asked = ask.replace(NAME, subject.text).replace(ID, subject.text)
+            raise Mismatch(f"nothing was observed for {asked!r} of {subject.text}")
+        return values
+
+    def _follow_way(self, way: LookUpWay, lookup: LookUp, ask: str, subject: ReplayValue) -> ReplayMoves:
+        """The values that the calls of a way observe; Mismatch if they have another shape."""
+        contents = [ask if content == ASK else content for call in way.calls for _, content, _ in call.arguments]
+        identifier = subject.id
+        data: Mapping[str, Any] = {}
+        if identifier is None and any(ID in content for content in contents):
+            identifier = yield from self._identify(subject)
+        filled = ask.replace(NAME, subject.text).replace(ID, str(identifier))
+        for call in way.calls:
+            arguments: dict[str, Any] = {}
+            for name, content, is_list in call.arguments:
+                text = content.replace(ASK, filled).replace(NAME, subject.text).replace(ID, str(identifier))
+                text = _take(data, content[1:], ask, subject.text) if content.startswith(LINK) else text
+                arguments[name] = [text] if is_list else text
+            thought = f"As in the demonstration: {filled}{'' if NAME in ask else f' of {subject.text}.'}"
+            data = yield from self._calls.call(thought, call.tool, arguments)
+        if way.path is None:
+            return self._read_values(data.get("sentences", ()), lookup, subject.text)
+        if data.get("truncated") or way.path not in list_values(data):
+            raise Mismatch(f"the observation has no list at {way.path}, or not all of it")
+        return list_values(data)[way.path]
+
+    def _read_values(self, sentences: Sequence[str], lookup: LookUp, subject: str) -> Values:
+        """The only date or name behind words behind which demonstrations read such values; Mismatch for others."""
+        is_date = any(value.kind == DATE for value in unique_values(lookup.rows))
+        contexts, values = self._library.contexts[lookup.key(self._fillers)], {}
+        for sentence in sentences:
+            for match in (provenance.DATE_PATTERN if is_date else _NAME).finditer(sentence):
+                if read_context(sentence, match.start(), subject) in contexts:
+                    # A sentence that has another name before may tell it of somebody else.
+                    is_of_other = _FULL_NAME.search(sentence[: match.start()].replace(subject, ""))
+                    values[match.group().rstrip(".")] = is_of_other is not None
+        if list(values.values()) != [False]:
+            raise Mismatch(f"the article about {subject} does not clearly tell what the demonstration reads")
+        return list(map(ReplayValue, values))
+
+    def _identify(self, subject: ReplayValue) -> ReplayMoves:
+        """The id of a name, looked up as demonstrations do; Mismatch if no or several things have the name."""
+        for tool, argument in dict.fromkeys([*self._program.identifiers, *self._library.identifiers]):
+            data = yield from self._calls.call(f"I need the id of {subject.text}.", tool, {argument: subject.text})
+            items = [item for items in data.values() if isinstance(items, list) for item in items]
+            names = {
+                str(item.get("id") or item["entity"]): [normalize_name(item.get(n) or "") for n in ("title", "label")]
+                for item in items
+                if isinstance(item, Mapping) and (item.get("id") or item.get("entity"))
+            }
+            same = [identifier for identifier, own in names.items() if normalize_name(subject.text) in own]
+            if same and (len(same) == 1 or names[same[0]][0] == normalize_name(subject.text)):
+                return same[0]
+            if same:
+                raise Mismatch(f"several things are called {subject.text}")
+        raise Mismatch(f"this world knows nothing called {subject.text}")
+
+
+def _take(data: Mapping[str, Any], pointer: str, ask: str, subject: str) -> str:
+    """The value of an earlier observation, of the relation that the ask names for *; Mismatch if it has none."""
+    if "*" in pointer:
+        labels = [list_stems(relation["label"]) for relation in data.get("relations", ())]
+        if list_stems(ask) not in labels:
+            raise Mismatch(f"{subject} has no {ask} in the graph")
+        pointer = pointer.replace("*", str(labels.index(list_stems(ask))))
+    try:
+        return provenance.resolve_origin({"from": "step", "step": 0, "pointer": pointer}, "", {0: data})
+    except provenance.BrokenOrigin as error:
+        raise Mismatch(str(error)) from error
+
+
+def _repeat(program: Program, task: Task) -> ReasonerGenerator:
+    """Run the demonstration's calls again with the arguments from their origins; its answer if it observes the same."""
+    calls, data = ReplayCalls(task), dict[int, Mapping[str, Any]]()
+    for step in (step for step in program.steps if step.tool):
+        origins = {name: step.origins.get(name, provenance.TYPED_ORIGIN) for name in step.arguments}
+        try:
+            arguments = {n: _restore(value, origins[n], task.question, data) for n, value in step.arguments.items()}
+            data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, again=True)
+        except (Mismatch, provenance.BrokenOrigin) as failure:
+            if step.error is None:
+                raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
+    return FinalAnswer(TraceAnswers(final_answer=program.answer, final_thought=f"So the answer is: {program.answer}."))
+
+
+def _restore(value: Any, origin: provenance.Origin, question: str, data: Mapping[int, Any]) -> Any:
+    """The argument from its origin, in the demonstration's case if that is the only difference."""
+    if isinstance(value, list) and origin["from"] == "parts":
+        items = zip(value, origin["parts"], strict=True)
+        return [_restore(item, part["origin"], question, data) for item, part in items]
+    if not isinstance(value, str):
+        return value
+    parts = provenance.split_argument(value, origin)
+    text = "".join(t if o["from"] == "typed" else provenance.resolve_origin(o, question, data) for t, o in parts)
+    return value if text.casefold() == value.strip().casefold() else text

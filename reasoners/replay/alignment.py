@@ -1,344 +1,342 @@
-"""Aligns a question with that of a demonstration: names fill its slots, and all other words have to mean the same."""
+"""Aligns a question with that of a demonstration: names and relations fill its slots, the other words mean the same.
 
+Names, dates and numbers are found by what the world knows; a relation is whatever else stands where the demonstration
+has one, if the tools take it. Confidence is calibrated by leaving one demonstration out.
+"""
+
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from reasoners.replay.demonstration import MaskedQuestion, Program, Words, WorldWords
+from reasoners.provenance import DATE_PATTERN
+from reasoners.replay.demonstration import Fillers, Program, QuestionSlot
 from reasoners.replay.derivations import (
     ALL,
-    DATE,
+    COUNT,
+    COUNT_OF,
+    DECISIVE_WORDS,
+    FILTERS,
     FUNCTION_WORDS,
-    NUMBER,
     OPPOSITES,
-    SYMMETRIC,
-    ReplayValue,
-    stem,
-    tokenize,
+    Mismatch,
+    Word,
+    has_content,
+    list_stems,
+    list_words,
 )
 from tools.tool import EncodeFunction
+from worlds import terms
+from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.text import EmbeddedText
+from worlds.source import World
+from worlds.text_normalization import normalize_name
 
-ARTICLES = frozenset(("the", "a", "an"))
+MASKS = "XYZUVW"
+MAX_NAME_WORDS, MAX_COMPARED_LABELS = 14, 400
+"""The most words of a name; in a graph with more relations, a word names a relation only by its exact label."""
+MIN_RELATION_COSINE, MIN_RELATION_LEAD, MIN_WORD_COSINE = 0.84, 0.15, 0.7
+"""A word names a relation if its cosine with the label is so high, or so much higher than with any other label.
+
+Opposites have the cosine of two words with one meaning as well, so that other conditions hold beside it.
+"""
+PROBED_ARTICLES, MIN_STATED_SHARE, DESCRIBING_SENTENCES = 40, 0.5, 2
+"""The articles compared with the graph, the share of its values that they state; the sentences that say what it is."""
 MAX_COMPARED, MAX_NEIGHBOURS, MAX_CALIBRATED = 200, 8, 1000
 """The most similar demonstrations that a question is aligned with, or one of the calibration, and how many that has."""
-MIN_WORD_COSINE = 0.6
-"""The least cosine of two words with one meaning; opposites have it too, so that other conditions hold beside it."""
-PRIOR_RIGHT, PRIOR_WEIGHT = 1.8, 2.0
-"""The alignments that a library without any is taken to have had."""
-MAX_WRONG_SHARE = 0.03
+PRIOR_RIGHT, PRIOR_WEIGHT, MAX_WRONG_SHARE = 1.8, 2.0, 0.03
+"""The alignments that a library without any is taken to have had, and the share that may be wrong."""
 SOFT_WORD_COST = 0.02
 """What a word that was taken for another one costs of the similarity of two questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """How a question follows a program: the texts of its slots, and the similarity of the rest."""
+class MaskedQuestion(NamedTuple):
+    """A question whose mentions are masked: names, dates and numbers."""
+
+    text: str
+    mentions: Sequence[tuple[int, int]]
+    content: Sequence[Word]
+    """The words with a meaning of their own."""
+    descriptions: Sequence[Word]
+    """Those before a name that say what kind of thing it is: the film X."""
+
+
+class WorldWords:
+    """The names and relations of a world; one that is not embedded is asked only by steps."""
+
+    def __init__(self, world: World, encode: EncodeFunction) -> None:
+        self._text = world.text if isinstance(world.text, EmbeddedText) else None
+        self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
+        self._encode = encode
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        """The labels of relations by their names."""
+        relations = self._graph.vocabulary() if self._graph else ()
+        return {normalize_name(name): own.label for own in relations for name in (*own.aliases, own.label)}
+
+    def knows(self, name: str) -> bool:
+        """Whether an article or an entity has this name; relations are no names."""
+        if normalize_name(name) in self._labels:
+            return False
+        return bool((self._text and self._text.has_title(name)) or (self._graph and self._graph.has_name(name)))
+
+    @cached_property
+    def _label_rows(self) -> tuple[list[str], np.ndarray]:
+        labels = sorted(set(self._labels.values()))
+        return labels, self._encode(labels)
+
+    def find_relation(self, phrase: str) -> str | None:
+        """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
+        exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(list_stems(phrase)))
+        if exact is not None or not 1 < len(set(self._labels.values())) <= MAX_COMPARED_LABELS or not phrase.islower():
+            return exact
+        labels, rows = self._label_rows
+        cosines = rows @ self._encode([phrase])[0]
+        second, best = cosines.argsort()[-2:]
+        is_clear = cosines[best] >= max(MIN_RELATION_COSINE, cosines[second] + MIN_RELATION_LEAD)
+        return labels[best] if is_clear else None
+
+    def spreads_facts(self) -> bool:
+        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
+        stated: list[bool] = []
+        for article in self._text.list_articles(PROBED_ARTICLES) if self._text and self._graph else ():
+            if article.entity is not None and self._graph:
+                query = f"SELECT DISTINCT ?value WHERE {{ {terms.format_node(article.entity)} ?relation ?value }}"
+                cells = [cell for (cell,) in self._graph.query(query).rows if cell is not None]
+                labels = self._graph.entities([cell.value for cell in cells if cell.kind == "entity"])
+                stated += [entity.label.casefold() in article.text.casefold() for entity in labels]
+        return sum(stated) < MIN_STATED_SHARE * len(stated)
+
+    def describes(self, name: str, word: str) -> bool:
+        """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
+        if self._text is None or not self._text.has_title(name):
+            return False
+        return word in list_stems(" ".join(self._text.article(name).sentences[:DESCRIBING_SENTENCES]))
+
+    def find_mentions(self, question: str, vocabulary: Iterable[str]) -> list[tuple[int, int]]:
+        """The dates, numbers and the longest names that the world knows, whatever their case.
+
+        A single word of the vocabulary, which demonstrations use in their questions, is no name.
+        """
+        spans, words = [match.span() for match in DATE_PATTERN.finditer(question)], list_words(question)
+        for place, word in enumerate(words):
+            if not any(first <= word.start < last for first, last in spans):
+                end = self._find_name(question, words[place:], vocabulary)
+                end = end or (word.end if word.stem.isdecimal() else None)
+                spans += [(word.start, end)] if end else []
+        return sorted(spans)
+
+    def _find_name(self, question: str, words: Sequence[Word], vocabulary: Iterable[str]) -> int | None:
+        """Where the name ends that begins with the first word; None without a name."""
+        first, start, _ = words[0]
+        is_capital = question[start].isupper()
+        # A small word before another one belongs to its noun: male cousins.
+        is_noun = is_capital or len(words) == 1 or words[1].stem in FUNCTION_WORDS
+        is_word = not is_noun or first in vocabulary or not has_content(first)
+        for count in range(min(MAX_NAME_WORDS, len(words)), 1 if is_word else 0, -1):
+            # A mark may belong to the name: Mulan (Film), Mamma Mia!
+            for end in (words[count - 1].end + 1, words[count - 1].end):
+                if not question[:end].endswith(" ") and self.knows(question[start:end]):
+                    return end
+        # A name that the world does not know, or cannot be asked for without a step.
+        capitals = itertools.takewhile(lambda word: question[word.start].isupper() or word.stem.isdecimal(), words)
+        return list(capitals)[-1].end if start > 0 and is_capital and not is_word else None
+
+    def mask(self, question: str, mentions: Sequence[tuple[int, int]]) -> MaskedQuestion:
+        """The question with these mentions."""
+        words = [word for word in list_words(question) if not any(s < word.end <= end for s, end in mentions)]
+        content = [word for word in words if word.stem not in FUNCTION_WORDS]
+        named = {start - 1: question[start:end] for start, end in mentions}
+        descriptions = [word for word in content if word.end in named and self.describes(named[word.end], word.stem)]
+        return MaskedQuestion(question, mentions, content, descriptions)
+
+
+def mask_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text with a letter in place of each span."""
+    for place, (start, end) in reversed(list(enumerate(spans))):
+        text = text[:start] + MASKS[place % len(MASKS)] + text[end:]
+    return text
+
+
+class Form(NamedTuple):
+    """Demonstrations whose questions differ at most in names, by one of them."""
 
     program: Program
-    fillers: tuple[str, ...]
-    similarity: float
-    soft_words: tuple[tuple[str, str], ...] = ()
-    """Words that were taken for others, which they resemble: movie for film."""
-    derivation: str | None = None
-    """The derivation, if a word turns that of the demonstration round: later for earlier."""
-    phrases: Mapping[str, "Alignment"] = field(default_factory=dict)
-    """The fillers that are no names, but phrases that another demonstration resolves: the mother of X."""
+    question: MaskedQuestion
+    fixed: Sequence[Word]
+    """The words of content that are no relation."""
+    relations: Sequence[QuestionSlot]
+    key: tuple[Any, ...]
+    """What is asked apart from names and relations."""
 
-    @property
-    def score(self) -> float:
-        """The similarity less the cost of soft words; confidence is calibrated by it."""
-        return self.similarity - SOFT_WORD_COST * len(self.soft_words)
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How a question follows a program, with the texts of its slots."""
+
+    program: Program
+    fillers: Fillers
+    score: float
+    """The similarity of the masked questions, less the cost of soft words; confidence is calibrated by it."""
+    soft_words: Sequence[tuple[str, str]] = ()
+    """Words that were taken for others, which they resemble: movie for film."""
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What is asked, apart from names; equal for two alignments with the same look-ups and derivation."""
-        return self.program.signature(self.fillers, self.derivation)
-
-
-class Mismatch(Exception):
-    """A question does not follow a program; the message is a clause that says which words do not fit."""
-
-
-Mismatches = list[tuple[float, int, str]]
+        return self.program.signature(self.fillers)
 
 
 class QuestionAligner:
     """Aligns questions with the programs of a library."""
 
-    def __init__(self, programs: Sequence[Program], encode: EncodeFunction) -> None:
-        self.programs = programs
-        self._encode = encode
-        self.questions = [
-            MaskedQuestion(p.question, tuple((p.slots[i].start, p.slots[i].end) for i in p.names)) for p in programs
-        ]
-        self._keys = [program.signature(["*"] * len(program.slots)) for program in programs]
-        self._contents: dict[tuple[Any, ...], dict[frozenset[str], set[int]]] = defaultdict(lambda: defaultdict(set))
-        """The questions by what they ask, and by their words without names and relations."""
-        forms: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        self._keys_of_word: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
-        self._phrases: dict[tuple[str, ...], Program] = {}
-        for index, (program, question, key) in enumerate(zip(programs, self.questions, self._keys, strict=True)):
-            open_words = _open_relations(program, question)
-            forms[question.masked, key].append(index)
-            content = frozenset(open_words) - FUNCTION_WORDS - {"?"}
-            self._contents[key][content].add(index)
-            for word in content:
-                self._keys_of_word[word].add(key)
-            if program.derivation == ALL and (phrase := _cut_phrase(open_words)):
-                self._phrases.setdefault(phrase, program)
-        self._forms = list(forms.values())
-        """The questions that differ at most in their names."""
-        self.vocabulary = frozenset(self._keys_of_word)
-        self._similar_words: dict[str, str | None] = {}
+    def __init__(self, programs: Sequence[Program], world: WorldWords, encode: EncodeFunction) -> None:
+        self.programs, self.world, self._encode = programs, world, encode
+        forms: dict[Any, Form] = {}
+        for program in programs:
+            key, names = program.signature({slot.start: "*" for slot in program.slots}), [s[:2] for s in program.names]
+            if (place := (mask_spans(program.question, names), key)) not in forms:
+                question, slots = world.mask(program.question, names), [s for s in program.slots if s.is_relation]
+                fixed = [word for word in question.content if not any(s.start <= word.start < s.end for s in slots)]
+                forms[place] = Form(program, question, fixed, _order_outward(question, slots), key)
+        self.forms = list(forms.values())
+        self._rows = encode([masked for masked, _ in forms])
+        self._keys_of_word: dict[str, set[Any]] = defaultdict(set)
+        counting, others = [], set[str]()
+        for form in self.forms:
+            stems = {word.stem for word in form.fixed}
+            for stem in stems:
+                self._keys_of_word[stem].add(form.key)
+            if str(form.program.derivation).startswith(COUNT):
+                counting.append(stems)
+            else:
+                others |= stems
+        self._count_words = set.intersection(*counting) - others if counting else set()
+        """The words by which alone demonstrations ask for a number: how many."""
 
-    def reduce(self, question: MaskedQuestion) -> tuple[MaskedQuestion, Alignment] | None:
-        """Put one mention in place of the last phrase that a demonstration resolves; None if there is none."""
-        words = question.words
-        for first in range(len(words) - 1, -1, -1):
-            for phrase, program in self._phrases.items() if words[first][0] in ARTICLES else ():
-                match = _match_phrase(phrase, words[first:])
-                if match is None:
-                    continue
-                relation, name = match
-                start, end = words[first][1], name[1]
-                texts = tuple(question.text[slice(*(relation if s.is_relation else name))] for s in program.slots)
-                mentions = [span for span in question.mentions if not (start <= span[0] and span[1] <= end)]
-                reduced = replace(question, mentions=tuple(sorted([*mentions, (start, end)])))
-                return reduced, Alignment(program, texts, 1.0)
-        return None
-
-    @cached_property
-    def rows(self) -> np.ndarray:
-        """The embeddings of the different masked questions."""
-        return self._encode([self.questions[indices[0]].masked for indices in self._forms])
-
-    @cached_property
-    def _word_rows(self) -> tuple[list[str], np.ndarray]:
-        words = sorted(self.vocabulary - FUNCTION_WORDS - {"*"})
-        return words, self._encode(words)
+    def mask(self, question: str) -> MaskedQuestion:
+        """The question with its mentions masked."""
+        return self.world.mask(question, self.world.find_mentions(question, self._keys_of_word))
 
     def align_all(
-        self, question: MaskedQuestion, world: WorldWords, left_out: int | None = None
-    ) -> tuple[list[Alignment], Mismatches]:
-        """The alignments, best first; and of the other programs the similarity, the index and the mismatch."""
-        similarities = self.rows @ self._encode([question.masked])[0]
-        alignments, mismatches = [], []
-        most = MAX_COMPARED if left_out is None else MAX_NEIGHBOURS
-        for place in similarities.argsort()[::-1].tolist()[:most]:
-            similarity = float(similarities[place])
-            for index in [index for index in self._forms[place] if index != left_out][:1]:
-                try:
-                    alignments.append(self._align(question, index, similarity, world, left_out))
-                except Mismatch as mismatch:
-                    mismatches.append((similarity, index, str(mismatch)))
-        return sorted(alignments, key=lambda a: -a.score), mismatches
+        self, question: MaskedQuestion, left_out: int | None = None
+    ) -> tuple[list[Alignment], list[tuple[str, str]]]:
+        """The distinct alignments, best first; and the other questions, nearest first, each with its mismatch."""
+        alignments: dict[Any, Alignment] = {}
+        mismatches, masked = [], mask_spans(question.text, question.mentions)
+        nearest = (self._rows @ self._encode([masked])[0]).tolist() if self.forms else []
+        places = [place for place in np.argsort(nearest)[::-1].tolist() if place != left_out]
+        for place in places[: MAX_COMPARED if left_out is None else MAX_NEIGHBOURS]:
+            try:
+                alignment = self._align(question, self.forms[place], nearest[place])
+            except Mismatch as mismatch:
+                mismatches.append((self.forms[place].program.question, str(mismatch)))
+                continue
+            key = alignment.key, *(alignment.fillers[slot.start] for slot in alignment.program.names)
+            if key not in alignments or alignments[key].score < alignment.score:
+                alignments[key] = alignment
+        return sorted(alignments.values(), key=lambda alignment: -alignment.score), mismatches
 
-    def _align(
-        self, question: MaskedQuestion, index: int, similarity: float, world: WorldWords, left_out: int | None
-    ) -> Alignment:
-        program, known = self.programs[index], self.questions[index]
-        if len(question.mentions) != len(known.mentions):
-            raise Mismatch(
-                f"it names {len(question.mentions)} things where the demonstration names {len(known.mentions)}"
-            )
-        fillers = dict(zip(program.names, question.fillers, strict=True))
-        for slot, text in fillers.items():
-            kinds = {ReplayValue(program.slots[slot].text).kind, ReplayValue(text).kind}
-            if len(kinds) > 1 and kinds & {DATE, NUMBER} and kinds != {DATE, NUMBER}:
-                raise Mismatch(f"{text} is of another kind than {program.slots[slot].text}")
-        asked = [token for token in question.words if token[0] not in FUNCTION_WORDS]
-        shown = [t for t in known.words if t[0] not in FUNCTION_WORDS and not program.is_relation_at(t[1])]
-        places = _fill_relations(program, question, asked, shown, fillers, world)
-        for words, other, masked in ((asked, shown, question), (shown, asked, known)):
-            _drop_descriptions(masked, words, other, world)
-        soft, derivation = self._match_rest(index, asked, shown, left_out)
-        own = {slot: program.slots[slot].start for slot in places}
-        orders = [
-            [*_order_roles(program, starts, masked), *_order_words(starts, masked, own_words, other_words)]
-            for starts, masked, own_words, other_words in (
-                (own, known, shown, asked),
-                (places, question, asked, shown),
-            )
-        ]
-        if orders[0] != orders[1]:
-            raise Mismatch("its words are in another order")
-        texts = tuple(fillers[slot] for slot in range(len(program.slots)))
-        return Alignment(program, texts, similarity, tuple(soft), derivation)
+    def _align(self, question: MaskedQuestion, form: Form, similarity: float) -> Alignment:
+        names, known = form.program.names, form.question
+        if len(question.mentions) != len(names):
+            raise Mismatch(f"it names {len(question.mentions)} things where the demonstration names {len(names)}")
+        extra = _subtract(question.content, form.fixed, question.descriptions)
+        absent = _subtract(form.fixed, question.content, known.descriptions)
+        program, soft = self._reconcile(form.program, extra, absent)
+        texts = None if absent else self._fill(question, program, _order_outward(question, extra), form.relations)
+        if texts is None:
+            lacking = f"not {', '.join(word.stem for word in absent)}" if absent else ""
+            clauses = filter(None, [", ".join(word.stem for word in extra), lacking])
+            raise Mismatch(f"it says {' and '.join(clauses) or 'nothing in place of a relation'}")
+        fillers = {slot.start: question.text[slice(*span)] for slot, span in zip(names, question.mentions, strict=True)}
+        fillers |= {slot.start: text for slot, text in zip(form.relations, texts, strict=True)}
+        return Alignment(program, fillers, similarity - SOFT_WORD_COST * len(soft), soft)
 
-    def _match_rest(
-        self, index: int, asked: Words, shown: Words, left_out: int | None
-    ) -> tuple[list[tuple[str, str]], str | None]:
-        """Match the other words; returns those taken for others, and another derivation if a word turns it round.
-
-        Mismatch if a word has no counterpart. Words that other demonstrations of the same look-ups have or lack may
-        differ.
-        """
-        own, others = (Counter(word for word, _, _ in words) for words in (asked, shown))
-        extra, missing = list((own - others).elements()), list((others - own).elements())
-        contents = self._contents[self._keys[index]].items()
-        peers = [words for words, indices in contents if indices - {index, left_out}]
-        extra = [word for word in extra if not any(word in words for words in peers)]
-        soft = []
-        for word in list(extra):
-            similar = self._find_similar(word)
-            if similar in missing and len(self._keys_of_word[similar]) > 1:
-                soft.append((word, similar))
+    def _reconcile(
+        self, program: Program, extra: list[Word], absent: list[Word]
+    ) -> tuple[Program, list[tuple[str, str]]]:
+        """Remove pairs of an unknown word and one that it resembles, and words that only turn the derivation round."""
+        derivation, soft, keys = str(program.derivation), [], self._keys_of_word
+        for other in tuple(absent):
+            own = self._turns(other.stem)
+            fitting = (own, OPPOSITES[own]) if own in OPPOSITES else ()
+            word = next((word for word in extra if self._turns(word.stem) in fitting), None)
+            if word is not None:
+                derivation = derivation.replace(own, self._turns(word.stem))
+            elif len(keys[other.stem]) > 1:
+                unknown = [word for word in extra if word.stem not in keys]
+                cosines = self._encode([word.stem for word in unknown] or [""]) @ self._encode([other.stem])[0]
+                word = unknown[cosines.argmax()] if unknown and cosines.max() >= MIN_WORD_COSINE else None
+                soft += [(word.stem, other.stem)] if word is not None else []
+            if word is not None:
                 extra.remove(word)
-                missing.remove(similar)
-        missing = [word for word in missing if all(word in words for words in peers)]
-        if len(extra) == len(missing) == 1:
-            derivation = self.programs[index].derivation
-            opposite = OPPOSITES.get(str(derivation))
-            if opposite and (self._turns(missing[0]), self._turns(extra[0])) == (derivation, opposite):
-                return soft, opposite
-        if extra or missing:
-            differing = " and ".join(filter(None, (", ".join(extra), "not " + ", ".join(missing) if missing else "")))
-            raise Mismatch(f"it says {differing}")
-        return soft, None
+                absent.remove(other)
+        if self._count_words and self._count_words <= {word.stem for word in extra} and derivation in (ALL, *FILTERS):
+            derivation = COUNT if derivation == ALL else COUNT_OF + derivation
+            extra[:] = [word for word in extra if word.stem not in self._count_words]
+        return replace(program, derivation=derivation), soft
 
-    def _turns(self, word: str) -> str | None:
-        """The only derivation of the demonstrations with this word, if they look up different things."""
+    def _turns(self, word: str) -> str:
+        """The only derivation of the demonstrations with this word, if they look up different things; else empty."""
         keys = self._keys_of_word.get(word, set())
-        derivations = {key[-1] for key in keys}
-        return next(iter(derivations)) if len(derivations) == 1 and len({key[-2][1] for key in keys}) > 1 else None
+        derivations = {str(key[-1]).removeprefix(COUNT_OF) for key in keys}
+        return derivations.pop() if len(derivations) == 1 and len({key[:-1] for key in keys}) > 1 else ""
 
-    def _find_similar(self, word: str) -> str | None:
-        """The word of the library that a word outside it resembles most; None if none does, or it is in the library."""
-        words, rows = self._word_rows
-        if word not in self._similar_words:
-            best = None
-            if word not in self.vocabulary and words:
-                cosines = rows @ self._encode([word])[0]
-                best = words[int(cosines.argmax())] if cosines.max() >= MIN_WORD_COSINE else None
-            self._similar_words[word] = best
-        return self._similar_words[word]
+    def _fill(
+        self, question: MaskedQuestion, program: Program, words: Sequence[Word], relations: Sequence[QuestionSlot]
+    ) -> list[str] | None:
+        """Divide the words among the slots of relations in their order; None if they do not fit."""
+        if not relations:
+            return None if words else []
+        for count in range(len(words) - len(relations) + 1, 0, -1):
+            text = self._read_relation(question, program, relations[0], words[:count])
+            rest = self._fill(question, program, words[count:], relations[1:]) if text else None
+            if text and rest is not None:
+                return [text, *rest]
+        return None
 
-
-def _open_relations(program: Program, question: MaskedQuestion) -> list[str]:
-    """The words of a question with ? for its relations."""
-    words: list[str] = []
-    for word, start, _ in question.words:
-        is_relation = program.is_relation_at(start)
-        if not is_relation or words[-1:] != ["?"]:
-            words.append("?" if is_relation else word)
-    return words
-
-
-def _cut_phrase(words: Sequence[str]) -> tuple[str, ...] | None:
-    """The noun phrase in a question that asks who or what it is: the ? of *."""
-    start = next((place for place, word in enumerate(words) if word not in FUNCTION_WORDS - ARTICLES), len(words))
-    phrase = tuple(words[start:])
-    is_phrase = phrase[:1] and phrase[0] in ARTICLES and phrase.count("*") == 1 and phrase[-1] == "*"
-    return phrase if is_phrase else None
-
-
-def _match_phrase(phrase: Sequence[str], words: Words) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The spans of the relation and of the name, if the words begin with the phrase."""
-    place, relation = 0, (0, 0)
-    for part, following in pairwise([*phrase, ""]):
-        length = 1
-        if part == "?":
-            length = next((n for n, token in enumerate(words[place : place + 6]) if token[0] == following), 0)
-            run = words[place : place + length]
-            if not run or any(token[0] in ("*", *ARTICLES) for token in run):
-                return None
-            relation = run[0][1], run[-1][2]
-        elif place >= len(words) or words[place][0] != part:
+    def _read_relation(
+        self, question: MaskedQuestion, program: Program, slot: QuestionSlot, words: Sequence[Word]
+    ) -> str | None:
+        """The relation that the words name: a label of the world, or else the phrase up to the name; None for none."""
+        start, end = min(word.start for word in words), max(word.end for word in words)
+        inside = [word for word in question.content if start <= word.start < end]
+        if len(inside) > len(words) or any(word.stem in DECISIVE_WORDS for word in inside):
             return None
-        place += length
-    return relation, words[place - 1][1:]
+        text, lookup = question.text[start:end], next(own for own in program.lookups if own.word == slot.start)
+        if lookup.is_label:
+            return self.world.find_relation(text)
+        name = next((start for start, _ in question.mentions if start >= end), None)
+        if name is None:
+            return text
+        joint = question.text[end:name].strip()
+        is_usual = joint == lookup.joint.strip() or has_content(joint)
+        return text if is_usual else question.text[start:name].strip()
 
 
-def _fill_relations(  # noqa: PLR0913, PLR0917 - each is a part of the alignment
-    program: Program,
-    question: MaskedQuestion,
-    asked: Words,
-    shown: Words,
-    fillers: dict[int, str],
-    world: WorldWords,
-) -> dict[int, int]:
-    """Fill the slots of relation words, and remove them from the asked words; returns where each filler begins.
-
-    A relation that the question has too fills its own slot; another one is a relation of the world, or any other words.
-    """
-    words, places = question.words, {}
-    relations = [index for index, slot in enumerate(program.slots) if slot.is_relation]
-    for is_same in (True, False):
-        for slot in (slot for slot in relations if slot not in places):
-            stems = [stem(word) for word, _, _ in tokenize(program.slots[slot].text)]
-            if is_same:
-                starts = range(len(words) - len(stems) + 1)
-                runs = (words[start : start + len(stems)] for start in starts)
-                run = next((run for run in runs if [word for word, _, _ in run] == stems), None)
-                phrase = (run[0][1], run[-1][2], question.text[run[0][1] : run[-1][2]]) if run else None
-            else:
-                is_label = any(lookup.is_label for lookup in program.lookups if lookup.word == slot)
-                phrase = _find_phrase(question, asked, {word for word, _, _ in shown}, world if is_label else None)
-                if phrase is None:
-                    raise Mismatch(f"it has no word in place of {program.slots[slot].text}")
-            if phrase:
-                start, end, fillers[slot] = phrase
-                places[slot] = start
-                asked[:] = [token for token in asked if not start <= token[1] < end]
-    return places
+def _subtract(words: Sequence[Word], others: Sequence[Word], descriptions: Sequence[Word]) -> list[Word]:
+    """The words without those that the others have, and without descriptions."""
+    remaining, kept = Counter(word.stem for word in others), []
+    for word in words:
+        if remaining[word.stem]:
+            remaining[word.stem] -= 1
+        elif word not in descriptions:
+            kept.append(word)
+    return kept
 
 
-def _find_phrase(
-    question: MaskedQuestion, asked: Words, known: set[str], world: WorldWords | None
-) -> tuple[int, int, str] | None:
-    """The first phrase that the demonstration has not, with its span: a relation of the world, or else any run."""
-    words = question.words
-    free = {t for t in asked if t[0] not in known and t[0] != "*" and t[0] not in FUNCTION_WORDS}
-    for first in (index for index, token in enumerate(words) if token in free):
-        for last in range(min(first + 3, len(words) - 1), first - 1, -1):
-            start, end = words[first][1], words[last][2]
-            text = question.text[start:end]
-            if world is None and all(token in free for token in words[first : last + 1]):
-                return start, end, text
-            label = world.find_relation(text) if world is not None else None
-            if label is not None and words[last] in free:
-                return start, end, label
-    return None
-
-
-def _drop_descriptions(question: MaskedQuestion, words: Words, others: Words, world: WorldWords) -> None:
-    """Drop the words before a name that say what kind of thing it is: the film X, both villages, X and Y."""
-    common = {word for word, _, _ in others}
-    for token, (word, start, end) in pairwise(question.words):
-        is_named = word == "*" and token in words and token[0] not in ("*", *common)
-        if is_named and world.describes(question.text[start:end], token[0]):
-            words.remove(token)
-
-
-def _order_roles(program: Program, places: Mapping[int, int], question: MaskedQuestion) -> list[int]:
-    """The slots of relations by their distance from the names, as the relation next to a name is looked up first.
-
-    Where it matters which name comes first, all slots in the order of the question.
-    """
-    starts = [start for start, _ in question.mentions]
-    if len(starts) > 1 and program.derivation not in SYMMETRIC:
-        places = {**places, **dict(zip(program.names, starts, strict=True))}
-        return sorted(places, key=lambda slot: places[slot])
-    return sorted(places, key=lambda slot: min((abs(places[slot] - start) for start in starts), default=0))
-
-
-def _order_words(
-    places: Mapping[int, int], question: MaskedQuestion, words: Words, others: Words
-) -> list[tuple[str, int]]:
-    """The words that two questions share, each with the number of relation slots between it and the only name."""
+def _order_outward(question: MaskedQuestion, pieces: Sequence[Any]) -> list[Any]:
+    """Words or slots by their distance from the only name, as what stands next to it is looked up first."""
     if len(question.mentions) != 1:
-        return []
-    name, shared = question.mentions[0][0], {word for word, _, _ in others}
-    return sorted(
-        (word, sum(min(start, name) < place < max(start, name) for place in places.values()))
-        for word, start, _ in words
-        if word in shared and word != "*"
-    )
+        return sorted(pieces, key=lambda piece: piece.start)
+    ((start, end),) = question.mentions
+    return sorted(pieces, key=lambda piece: max(start - piece.end, piece.start - end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,21 +346,18 @@ class Calibration:
     outcomes: tuple[tuple[float, bool], ...]
 
     @classmethod
-    def leave_one_out(cls, aligner: QuestionAligner, world: WorldWords) -> "Calibration":
-        """Align the question of each program with the others; right if it then asks the same as the program itself."""
-        outcomes, programs = [], aligner.programs
-        known = {lookup.fill([stem(text.casefold()) for text in p.texts]) for p in programs for lookup in p.lookups}
+    def leave_one_out(cls, aligner: QuestionAligner) -> "Calibration":
+        """Align the question of each form with the others; right if it then asks the same as the form itself."""
+        outcomes, programs = [], [form.program for form in aligner.forms]
+        known = {lookup.key(program.texts) for program in programs for lookup in program.lookups}
         for index in range(0, len(programs), 1 + len(programs) // MAX_CALIBRATED):
-            alignments, _ = aligner.align_all(aligner.questions[index], world, index)
+            alignments, _ = aligner.align_all(aligner.forms[index].question, index)
             # A tool decides about an ask that no demonstration shows.
-            best = next((alignment for alignment in alignments if not alignment.program.is_cut_short), None)
-            asks = zip(best.program.lookups, best.key, strict=False) if best else ()
-            if (
-                best
-                and not programs[index].is_cut_short
-                and all(ask in known or lookup.is_label for lookup, (_, ask) in asks)
-            ):
-                outcomes.append((best.score, best.key == programs[index].signature(programs[index].texts)))
+            outcomes += [
+                (best.score, best.key == programs[index].signature(programs[index].texts))
+                for best in alignments[:1]
+                if all(lookup.is_label or lookup.key(best.fillers) in known for lookup in best.program.lookups)
+            ]
         return cls(tuple(sorted(outcomes, reverse=True)))
 
     def confidence(self, score: float) -> float:
@@ -373,10 +368,6 @@ class Calibration:
     @property
     def threshold(self) -> float:
         """The least confidence with which at most MAX_WRONG_SHARE of the alignments were wrong."""
-        right = count = 0
-        accepted = 0.0
-        for count, (score, is_right) in enumerate(self.outcomes, 1):
-            right += is_right
-            if count - right > MAX_WRONG_SHARE * count:
-                accepted = max(accepted, self.confidence(score))
-        return accepted
+        wrong = enumerate(itertools.accumulate(not is_right for _, is_right in self.outcomes), 1)
+        exceeding = [count for count, own in wrong if own > MAX_WRONG_SHARE * count]
+        return max((self.confidence(self.outcomes[count - 1][0]) for count in exceeding), default=0.0)

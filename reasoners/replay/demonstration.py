@@ -1,168 +1,98 @@
-"""What replay takes from a demonstration: its slots, its look-ups with the origins of their arguments, and its answer.
+"""A demonstration as it can be followed: look-ups with the origins of their arguments, slots, and a derivation.
 
 A look-up asks one thing ("director", "When was ... born?", a query) of a subject, and observes values. Its subject is a
 slot of the question or the values of an earlier look-up; its ask may hold a word of the question, which then is a slot
 as well. A way is the calls by which a look-up was made; another look-up with such an ask can be made in the same way.
-
-The names, dates and numbers of a question are found by what the world knows.
 """
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy as np
-
 from db.models import Step
-from reasoners.provenance import DATE_PATTERN, BrokenOrigin, Origin, resolve_origin
+from db.trace_record import TraceRecord
+from reasoners.provenance import DATE_PATTERN, TYPED_ORIGIN, ArgumentPart, Origin, resolve_origin, split_argument
 from reasoners.replay.derivations import (
-    ALL,
-    FUNCTION_WORDS,
-    NONE,
-    UNREMARKABLE_WORDS,
+    SEPARATOR,
+    SHARED,
     Evidence,
-    LookUpResult,
     LookUpRows,
+    Mismatch,
     ReplayValue,
-    stem,
-    tokenize,
+    Values,
+    has_content,
+    list_stems,
+    list_values,
+    list_words,
+    recognize_derivation,
+    unique_values,
 )
-from tools.tool import EncodeFunction
-from worlds import terms
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText
-from worlds.source import World
 from worlds.text_normalization import normalize_name
 
-NAME, ID, WORD, STEM, ASK = "\x00", "\x01", "\x02", "\x03", "\x04"
-"""The places for the name and the id of a subject, for the word that is a slot, or its stem, and for a whole ask."""
+NAME, ID, WORD, ASK, LINK = "\x00", "\x01", "\x02", "\x03", "\x04"
+"""The places for the name and the id of a subject, for the word that is a slot, for a whole ask, and for a value of the
+call before, whose pointer follows; in that, * stands for the relation that the ask names."""
+MAX_RELATION_WORDS = 4
+"""The most words of a relation that is a slot."""
+Fillers = Mapping[int, str]
+"""The texts of slots by their starts in the demonstration's question."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionSlot:
-    """A span of the question that an argument or the answer came from."""
+class QuestionSlot(NamedTuple):
+    """A span of the question that an argument or the answer came from; a relation is a word for what is asked."""
 
     start: int
     end: int
     text: str
     is_relation: bool = False
-    """Whether it is a word for what is asked, such as director, and not a name, a date or a number."""
 
 
-class SlotText(NamedTuple):
-    """A place in an argument for a span of the question."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepValue:
-    """A place in an argument for a value of an earlier step, or for a span of it."""
-
-    step: int
-    pointer: str
-    start: int = 0
-    end: int | None = None
-
-    @property
-    def is_instrument(self) -> bool:
-        """Whether it carries the same look-up on: a query, the address of a page, the id of a relation."""
-        return self.pointer.endswith(("/sparql", "/address")) or self.pointer.startswith("/relations/")
-
-    @property
-    def is_id(self) -> bool:
-        """Whether it is the id of an entity."""
-        return self.pointer.endswith(("/id", "/entity", "/value"))
-
-
-ArgumentPart = str | SlotText | StepValue
-
-
-def split_argument(value: Any, origin: Origin) -> Iterator[ArgumentPart]:
-    """Yield the parts of an argument by where they come from."""
-    if origin["from"] == "question":
-        yield SlotText(origin["start"], origin["end"])
-    elif origin["from"] == "step":
-        yield StepValue(origin["step"], origin["pointer"], origin.get("start", 0), origin.get("end"))
-    elif isinstance(value, list):
-        for item, part in zip(value, origin.get("parts", ()), strict=False):
-            yield from split_argument(item, part["origin"])
-    elif origin["from"] == "parts":
-        end = 0
-        for part in origin["parts"]:
-            yield from filter(None, [value[end : part["start"]]])
-            yield from split_argument(value[part["start"] : part["end"]], part["origin"])
-            end = part["end"]
-        yield from filter(None, [value[end:]])
-    else:
-        yield from filter(None, [str(value)])
-
-
-def resolve_part(part: ArgumentPart, question: str, data: Mapping[int, Any]) -> str:
-    """The text of a part; BrokenOrigin if the question or the observation does not have it."""
-    if isinstance(part, str):
-        return part
-    if isinstance(part, SlotText):
-        return resolve_origin({"from": "question", "start": part.start, "end": part.end}, question, data)
-    span = {} if part.end is None else {"start": part.start, "end": part.end}
-    return resolve_origin({"from": "step", "step": part.step, "pointer": part.pointer, **span}, question, data)
-
-
-def read_text(data: Any, pointer: str) -> str | None:
-    """The text at a JSON Pointer into an observation; None if there is none."""
-    try:
-        return resolve_part(StepValue(0, pointer), "", {0: data})
-    except BrokenOrigin:
-        return None
-
-
-RELATION = "/relations/*/id"
-"""The pointer to the relation that the ask names, wherever it stands."""
-
-
-class CallValue(NamedTuple):
-    """An argument from an earlier call of a way."""
-
-    call: int
-    pointer: str
-
-
-@dataclass(frozen=True, slots=True)
-class WayCall:
-    """One call of a way; an argument is a text with the places NAME, ID and ASK, or a value of an earlier call."""
+class WayCall(NamedTuple):
+    """One call of a way: its tool, and of each argument the name, the content, and whether it is a list of it."""
 
     tool: str
-    arguments: tuple[tuple[str, str | CallValue, bool], ...]
-    """Name, content, and whether the argument is a list with this one item."""
+    arguments: tuple[tuple[str, str, bool], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LookUpWay:
+class LookUpWay(NamedTuple):
     """The calls of a look-up, and the list of its last observation with the values; None if it has sentences."""
 
     calls: tuple[WayCall, ...]
     path: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class LookUp:
     """One look-up: what is asked of which subject, and what was observed."""
 
-    subject: int
-    """The index of a slot; from -1 downwards the earlier look-up whose values are the subjects."""
+    subject: "int | LookUp"
+    """The start of a slot, or the earlier look-up whose values are the subjects."""
     ask: str
     """With NAME or ID in place of the subject, and WORD in place of the word that is a slot."""
-    word: int | None
-    """The index of the slot whose text is the ask's word."""
-    ways: tuple[LookUpWay, ...]
-    observed: LookUpRows
-    contexts: tuple[tuple[str, str], ...] = ()
-    """The words before a value in the sentence that it was read in, and the mark or word after it."""
+    word: int | None = None
+    """The start of the slot whose text is the ask's word."""
+    ways: dict[LookUpWay, None] = field(default_factory=dict)
+    observed: dict[str, tuple[ReplayValue, Values]] = field(default_factory=dict)
+    """Each subject with its values."""
+    contexts: set[str] = field(default_factory=set)
+    """The words before a value in the sentence that it was read in."""
+
+    @property
+    def root(self) -> int:
+        """The slot that its chain of look-ups begins with."""
+        return self.subject.root if isinstance(self.subject, LookUp) else self.subject
+
+    @property
+    def rows(self) -> LookUpRows:
+        """What was observed."""
+        return list(self.observed.values())
+
+    def add(self, subject: ReplayValue, values: Values) -> None:
+        """Add observed values of a subject."""
+        subject, known = self.observed.get(subject.key, (subject, ()))
+        self.observed[subject.key] = subject, unique_values([(subject, [*known, *values])])
 
     @property
     def is_label(self) -> bool:
@@ -170,18 +100,19 @@ class LookUp:
         return NAME not in self.ask and ID not in self.ask
 
     @property
-    def values(self) -> list[ReplayValue]:
-        """What was observed, of all subjects."""
-        return [value for _, values in self.observed for value in values]
+    def joint(self) -> str:
+        """What stands between the word and the subject."""
+        return self.ask.partition(WORD)[2].partition(NAME)[0]
 
-    def fill(self, texts: Sequence[str]) -> str:
-        """The ask with these texts in the slots."""
-        return self.ask if self.word is None else fill_word(self.ask, texts[self.word])
+    def fill(self, fillers: Fillers) -> str:
+        """The ask with these texts in the slots; a phrase may bring its own joint: the people whose hobby is ..."""
+        text = "" if self.word is None else fillers[self.word]
+        has_joint = not self.is_label and not has_content(text.rpartition(" ")[2])
+        return self.ask.replace(WORD + self.joint * has_joint, text + " " * has_joint)
 
-
-def fill_word(text: str, word: str) -> str:
-    """Put a word in its place."""
-    return text.replace(WORD, word).replace(STEM, stem(word.casefold()))
+    def key(self, fillers: Fillers) -> str:
+        """The filled ask as it is compared: in the singular, with its places."""
+        return " ".join(list_stems(self.fill(fillers).replace(NAME, " 0 ").replace(ID, " 1 ")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,246 +124,280 @@ class Program:
     steps: tuple[Step, ...]
     answer: str
     slots: tuple[QuestionSlot, ...] = ()
+    """In the order of the question."""
     lookups: tuple[LookUp, ...] = ()
     given: int | None = None
-    """The slot whose text is compared with observed values."""
+    """The start of the slot whose text is compared with observed values."""
     derivation: str | None = None
-    readings: Mapping[str, str] = field(default_factory=dict)
-    """How a tool said that it understood an ask."""
     identifiers: tuple[tuple[str, str], ...] = ()
     """The calls that gave the id of a name: tool and argument."""
     problem: str | None = None
     """Why it cannot be followed, as a clause."""
 
-    def is_relation_at(self, place: int) -> bool:
-        """Whether the character of the question is part of a relation word that is a slot."""
-        return any(slot.is_relation and slot.start <= place < slot.end for slot in self.slots)
-
     @property
     def shows_ids(self) -> bool:
         """Whether its answer has the id of an entity after the name."""
-        return any(value.id and f"({value.id})" in self.answer for o in self.lookups for value in o.values)
+        return any(f"({value.id})" in self.answer for lookup in self.lookups for value in unique_values(lookup.rows))
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self) -> dict[int, str]:
         """The texts of its own slots."""
-        return [slot.text for slot in self.slots]
+        return {slot.start: slot.text for slot in self.slots}
 
     @property
-    def names(self) -> list[int]:
-        """The slots that are names, dates or numbers, in the order of the question."""
-        slots = [index for index, slot in enumerate(self.slots) if not slot.is_relation]
-        return sorted(slots, key=lambda index: self.slots[index].start)
+    def names(self) -> list[QuestionSlot]:
+        """The slots that are names, dates or numbers."""
+        return [slot for slot in self.slots if not slot.is_relation]
 
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether it ends where a look-up has no value, though its question asks for more than it looks up."""
-        asked = {stem(word) for lookup in self.lookups for word, _, _ in tokenize(lookup.fill(self.texts))}
-        words = (token for token in tokenize(self.question) if not self._is_in_slot(token[1]))
-        return self.derivation == NONE and any(stem(w) not in asked | UNREMARKABLE_WORDS for w, _, _ in words)
-
-    def _is_in_slot(self, place: int) -> bool:
-        return any(slot.start <= place < slot.end for slot in self.slots)
-
-    def signature(self, texts: Sequence[str], derivation: str | None = None) -> tuple[Any, ...]:
+    def signature(self, fillers: Fillers) -> tuple[Any, ...]:
         """What is asked apart from names, with these texts in the slots."""
-        asks = []
-        for lookup in self.lookups:
-            subject = lookup.subject if lookup.subject < 0 else self.names.index(lookup.subject)
-            asks.append((subject, lookup.fill([stem(text.casefold()) for text in texts])))
-        derivation = derivation or self.derivation
-        return (*asks, ALL if derivation == NONE and not self.is_cut_short else derivation)
+        places: dict[Any, int] = {slot.start: place for place, slot in enumerate(self.names)}
+        places |= {lookup: -1 - place for place, lookup in enumerate(self.lookups)}
+        return (*((places[lookup.subject], lookup.key(fillers)) for lookup in self.lookups), self.derivation)
 
-    def evidence(self, rows: Sequence[LookUpRows], texts: Sequence[str], **options: bool) -> Evidence:
+    def evidence(self, rows: Mapping[LookUp, LookUpRows], fillers: Fillers, **options: bool) -> Evidence:
         """What the answer is derived from: the values of the look-ups that no other look-up takes."""
-        taken = {-1 - lookup.subject for lookup in self.lookups if lookup.subject < 0}
-        results = tuple(LookUpResult(self._root(i), tuple(own)) for i, own in enumerate(rows) if i not in taken)
-        given = None if self.given is None else ReplayValue(texts[self.given])
-        return Evidence(results, tuple(texts), given, **options)
-
-    def _root(self, index: int) -> int:
-        """The slot that the chain of a look-up begins with."""
-        subject = self.lookups[index].subject
-        return subject if subject >= 0 else self._root(-1 - subject)
+        taken = _subjects(self)
+        results = [(fillers[lookup.root], rows[lookup]) for lookup in self.lookups if lookup not in taken]
+        return Evidence(results, None if self.given is None else ReplayValue(fillers[self.given]), **options)
 
 
-def list_subprograms(program: Program) -> Iterator[Program]:
-    """Yield the questions that the look-ups of a demonstration ask of a tool, each as a demonstration of its own."""
-    for lookup in program.lookups:
-        ways = tuple(way for way in lookup.ways if way.path is not None)
-        if NAME not in lookup.ask or not ways or lookup.ask not in program.readings or not lookup.observed:
-            continue
-        subject, values = lookup.observed[0]
-        slots, text = [], ""
-        for piece in re.split(f"([{NAME}{WORD}{STEM}])", lookup.ask):
-            filler = subject.text if piece == NAME else piece
-            if piece in (WORD, STEM) and lookup.word is not None:
-                filler = fill_word(piece, program.slots[lookup.word].text)
-            if piece in (NAME, WORD, STEM):
-                slots.append(QuestionSlot(len(text), len(text) + len(filler), filler, is_relation=piece != NAME))
-            text += filler
-        word = next((index for index, slot in enumerate(slots) if slot.is_relation), None)
-        place = next(index for index, slot in enumerate(slots) if not slot.is_relation)
-        ask = lookup.ask.replace(STEM, WORD)
-        own = replace(lookup, subject=place, ask=ask, word=word, ways=ways, observed=((subject, values),))
-        readings = {ask: program.readings[lookup.ask].replace(STEM, WORD)}
-        yield replace(
-            program, question=text, slots=tuple(slots), lookups=(own,), given=None, derivation=ALL, readings=readings
+def _is_instrument(origin: Origin) -> bool:
+    """Whether it carries the same look-up on: a query, the address of a page, a relation."""
+    pointer: str = origin.get("pointer", "")
+    return pointer.endswith(("/sparql", "/address")) or pointer.startswith("/relations/")
+
+
+def _is_id(origin: Origin) -> bool:
+    return str(origin.get("pointer", "")).endswith(("/id", "/entity", "/value"))
+
+
+class _ReadStep(NamedTuple):
+    """What a step asks of whom; its calls are those that gave its query, address or relation, and its own."""
+
+    root: int | LookUp
+    subject: ReplayValue
+    ask: str
+    calls: tuple[WayCall, ...]
+
+
+class TraceCompiler:
+    """Compiles the steps of one trace."""
+
+    def __init__(self, record: TraceRecord) -> None:
+        self._question, self._answer = record.question.full_text, record.trace.final_answer or ""
+        self.program = Program(record.trace.id, self._question, tuple(record.steps), self._answer)
+        self._steps = {step.position: step for step in record.steps if step.tool and step.data is not None}
+        self._data = {position: step.data or {} for position, step in self._steps.items()}
+        self._parts = {(p, name): _split(step, name) for p, step in self._steps.items() for name in step.arguments}
+        self._origins = [origin for parts in self._parts.values() for _, origin in parts]
+        self._read: dict[int, _ReadStep] = {}
+        self._lookup_of_step: dict[int, LookUp] = {}
+        self._lookups: dict[Any, LookUp] = {}
+        self._identifiers: dict[tuple[str, str], None] = {}
+        self._names: set[tuple[int, int]] = set()
+
+    def compile(self) -> Program:
+        """Return the program without its derivation; Mismatch for the first step that is not understood."""
+        instruments = {origin["step"] for origin in self._origins if _is_instrument(origin)}
+        for position, data in self._data.items():
+            step = self._read[position] = self._read_step(position)
+            # A query that was written, but not run, holds no values.
+            paths = [path for path, own in list_values(data).items() if own or not data[path[1:]]]
+            if step.ask and position not in instruments and (paths or "sentences" in data):
+                self._add_look_up(position, step, None if "sentences" in data else paths[0])
+        if not self._lookups:
+            raise Mismatch("it has no look-up")
+        spans = {(*span, False) for span in self._names}
+        for lookup in self._lookups.values():
+            if (word := self._find_word(lookup.ask)) is not None:
+                lookup.word, end, lookup.ask = word
+                spans.add((lookup.word, end, True))
+        slots = tuple(QuestionSlot(start, end, self._question[start:end], own) for start, end, own in sorted(spans))
+        lookups = tuple(self._lookups.values())
+        return replace(self.program, slots=slots, lookups=lookups, identifiers=tuple(self._identifiers))
+
+    def _read_step(self, position: int) -> _ReadStep:
+        """What a step asks of whom: constants are its ask, and names and values its subject."""
+        before: tuple[WayCall, ...] = ()
+        subjects, ask, arguments = {}, "", []
+        for name, value in self._steps[position].arguments.items():
+            content = ""
+            for text, origin in self._parts[position, name]:
+                if origin["from"] == "typed":
+                    content += text
+                    continue
+                if origin["from"] == "step" and origin["step"] not in self._read:
+                    raise Mismatch(f"the {name} of step {position} comes from a step without data")
+                if _is_instrument(origin):
+                    root, subject, earlier_ask, before = self._read[origin["step"]]
+                    ask = earlier_ask or self._label(origin) or ask
+                    content = LINK + re.sub(r"^/relations/\d+/", "/relations/*/", origin["pointer"])
+                else:
+                    root, subject = self._find_subject(origin, f"the {name} of step {position}")
+                    content += ID if _is_id(origin) else NAME
+                subjects[root, normalize_name(subject.text)] = root, subject
+            if LINK not in content and re.search(r"[^\W\d_]", content):
+                ask, content = content, ASK
+            arguments.append((name, content, isinstance(value, list)))
+        if len(subjects) != 1:
+            raise Mismatch(f"step {position} has {len(subjects) or 'no'} subjects")
+        calls = (*before, WayCall(str(self._steps[position].tool), tuple(arguments)))
+        return _ReadStep(*next(iter(subjects.values())), ask, calls)
+
+    def _label(self, origin: Origin) -> str:
+        """The label of the relation that an argument comes from; none for queries and addresses."""
+        item = origin["pointer"].rpartition("/")[0]
+        is_relation = item.startswith("/relations/")
+        return resolve_origin(origin | {"pointer": f"{item}/label"}, "", self._data) if is_relation else ""
+
+    def _find_subject(self, origin: Origin, argument: str) -> tuple[int | LookUp, ReplayValue]:
+        """The slot or the look-up that a part of an argument comes from, with its value."""
+        if origin["from"] == "question":
+            self._names.add((origin["start"], origin["end"]))
+            return origin["start"], ReplayValue(self._question[origin["start"] : origin["end"]])
+        value, step, lookup = (
+            self._value_at(origin),
+            self._read[origin["step"]],
+            self._lookup_of_step.get(origin["step"]),
         )
+        if lookup is not None:
+            # An observation may repeat the name of its subject.
+            subject, _ = lookup.observed.get(value.key, (None, ()))
+            return (lookup, value) if subject is None else (lookup.subject, subject)
+        tool, ((argument_name, content, _), *_) = step.calls[-1]
+        if _is_id(origin) and content in (NAME, ASK):
+            self._identifiers[tool, argument_name] = None
+        if _is_id(origin) or normalize_name(value.text) in normalize_name(step.subject.text):
+            return step.root, step.subject
+        # A result of a search is a value of a look-up of the same subject, if there is one.
+        lookup = next((lookup for lookup in self._lookups.values() if lookup.subject == step.root), None)
+        if lookup is None:
+            raise Mismatch(f"{argument} is a result of a search, and only a reader can tell which results count")
+        lookup.add(step.subject, [value])
+        return lookup, value
+
+    def _value_at(self, origin: Origin) -> ReplayValue:
+        text = resolve_origin(origin, self._question, self._data)
+        items = [value for values in list_values(self._data[origin["step"]]).values() for value in values]
+        return next((value for value in items if text in (value.id, value.text)), ReplayValue(text))
+
+    def _add_look_up(self, position: int, step: _ReadStep, path: str | None) -> None:
+        data = self._data[position]
+        lookup = self._lookups.setdefault((step.root, step.ask), LookUp(step.root, step.ask))
+        self._lookup_of_step[position] = lookup
+        lookup.ways[LookUpWay(step.calls, path)] = None
+        values = list_values(data)[path] if path else self._read_sentences(position, step)
+        lookup.add(step.subject, values)
+        for value, sentence in ((value, sentence) for value in values for sentence in data.get("sentences", ())):
+            if match := re.search(rf"(?<!\w){re.escape(value.text)}(?!\w)", sentence):
+                context = read_context(sentence, match.start(), step.subject.text)
+                # Only words with a meaning of their own tell what a value is.
+                lookup.contexts |= {context} if has_content(context) else set()
+
+    def _read_sentences(self, position: int, step: _ReadStep) -> Values:
+        """The values in sentences: those that later steps take, or that the answer or the question names, or a date."""
+        best = sorted(self._data[position].get("best", ()), key=lambda sentence: -float(sentence["score"]))
+        texts = [str(sentence["text"]).rstrip(".") for sentence in best] or [""]
+        uses = [self._value_at(origin) for origin in self._origins if origin.get("step") == position]
+        stated = [[part for part in self._answer.split(SEPARATOR) if len(part) > 1 and part in text] for text in texts]
+        # A sentence that tells one thing ends with it.
+        asked, ends = set(list_stems(step.ask)), [texts[0][word.start :] for word in list_words(texts[0])]
+        named = [end for end in ends if end in self._question and not asked.intersection(list_stems(end))]
+        for values in (uses, *(map(ReplayValue, own) for own in (*stated, named[:1], DATE_PATTERN.findall(texts[0])))):
+            if others := [v for v in values if normalize_name(v.text) != normalize_name(step.subject.text)]:
+                return others
+        return []
+
+    def _find_word(self, ask: str) -> tuple[int, int, str] | None:
+        """The longest run of words of the question that stands in the ask: its span, and the ask with WORD."""
+        before, words = ask.partition(NAME)[0], list_words(self._question)
+        for length in range(MAX_RELATION_WORDS if ID not in ask else 0, 0, -1):
+            for run in (words[first : first + length] for first in range(len(words) - length + 1)):
+                start, end, text = run[0].start, run[-1].end, " ".join(word.stem for word in run)
+                match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", before, re.IGNORECASE)
+                is_free = not any(start < name[1] and name[0] < end for name in self._names)
+                is_whole = match is not None and (NAME in ask or match.group() == ask)
+                if match and is_free and is_whole and has_content(run[0].stem) and has_content(run[-1].stem):
+                    return start, end, f"{ask[: match.start()]}{WORD}{ask[match.end() :]}"
+        return None
 
 
-Words = list[tuple[str, int, int]]
-MASKS = "XYZUVW"
-MAX_NAME_WORDS = 14
-"""The most words of a name that is looked up in the world."""
-MAX_COMPARED_LABELS = 400
-"""In a graph with more relations, a word names a relation only by its exact label."""
-MIN_RELATION_COSINE, MIN_RELATION_LEAD = 0.84, 0.15
-"""A word names a relation if its cosine with the label is so high, and so much higher than with any other label."""
-PROBED_ARTICLES, MIN_STATED_SHARE = 40, 0.5
-"""The articles that are compared with the graph, and the share of its values that they state at least."""
-DESCRIBING_SENTENCES = 2
-"""The first sentences of an article, which say what kind of thing it is about."""
+def _split(step: Step, name: str) -> list[ArgumentPart]:
+    """The parts of an argument; a word of the question beside another argument says what is asked.
 
-
-@dataclass(frozen=True)
-class MaskedQuestion:
-    """A question whose names, dates and numbers are masked."""
-
-    text: str
-    mentions: tuple[tuple[int, int], ...]
-    """The spans of the names, dates and numbers."""
-
-    @property
-    def fillers(self) -> list[str]:
-        """The texts of the mentions."""
-        return [self.text[start:end] for start, end in self.mentions]
-
-    @cached_property
-    def masked(self) -> str:
-        """The question with letters in place of the mentions."""
-        text = self.text
-        for index, (start, end) in reversed(list(enumerate(self.mentions))):
-            text = text[:start] + MASKS[index % len(MASKS)] + text[end:]
-        return text
-
-    @cached_property
-    def words(self) -> Words:
-        """The stems of the words outside mentions, with their spans; each mention is the word *."""
-        tokens = [
-            (stem(word), start, end)
-            for word, start, end in tokenize(self.text)
-            if not any(begin < end and start < stop for begin, stop in self.mentions)
-        ]
-        return sorted([*tokens, *(("*", start, end) for start, end in self.mentions)], key=lambda token: token[1])
-
-
-def mask_question(question: str, world: "WorldWords", vocabulary: frozenset[str]) -> MaskedQuestion:
-    """Find the mentions: dates, numbers and the longest names that the world knows, whatever their case.
-
-    A single word of the vocabulary, which demonstrations use in their questions, is no name.
+    So does a part of the question that has another argument within it.
     """
-    spans = [match.span() for match in DATE_PATTERN.finditer(question)]
-    tokens = tokenize(question)
-    for place, (word, start, end) in enumerate(tokens):
-        if not any(first <= start < last for first, last in spans):
-            name_end = _find_name(question, tokens[place:], world, vocabulary) or (end if word.isdecimal() else None)
-            spans += [(start, name_end)] if name_end else []
-    return MaskedQuestion(question, tuple(sorted(spans)))
+    parts = split_argument(step.arguments[name], step.origins.get(name, TYPED_ORIGIN))
+    others = [value for other, value in step.arguments.items() if other != name and isinstance(value, str)]
+    divided = [piece for part in parts for piece in _divide(*part, others)]
+    is_ask = len(step.arguments) > 1 and len(divided) == 1 and divided[0][0].islower()
+    return [
+        (text, TYPED_ORIGIN if origin["from"] == "question" and (is_ask or not has_content(text)) else origin)
+        for text, origin in divided
+    ]
 
 
-def _find_name(question: str, tokens: Words, world: "WorldWords", vocabulary: frozenset[str]) -> int | None:
-    """Where the name ends that begins with the first word; None without a name."""
-    first, start, _ = tokens[0]
-    is_capital = question[start].isupper() or first.isdecimal()
-    # A small word before another one belongs to its noun: male cousins.
-    is_noun = is_capital or len(tokens) == 1 or tokens[1][0] in FUNCTION_WORDS
-    is_word = not is_noun or stem(first) in vocabulary or first in UNREMARKABLE_WORDS
-    for count in range(min(MAX_NAME_WORDS, len(tokens)), 1 if is_word else 0, -1):
-        end = _end_name(question, start, tokens[count - 1][2], world)
-        text = question[start:end]
-        if world.knows(text):
-            return end
-        if text.endswith(".") and world.knows(text[:-1]):
-            return end - 1
-    # A name that the world does not know, or cannot be asked for without a step.
-    is_unknown = start > 0 and question[start].isupper() and not (is_word and world.is_searchable)
-    capitals = itertools.takewhile(lambda t: question[t[1]].isupper() or question[t[1]].isdecimal(), tokens)
-    return list(capitals)[-1][2] if is_unknown else None
+def _divide(text: str, origin: Origin, others: Sequence[str]) -> list[ArgumentPart]:
+    """The part itself; one of the question that has another argument within it is divided there."""
+    inner = next((other for other in others if other in text and other != text), "")
+    if origin["from"] != "question" or not inner:
+        return [(text, origin)]
+    before, _, after = text.partition(inner)
+    start = origin["start"] + len(before)
+    name = (inner, origin | {"start": start, "end": start + len(inner)})
+    return [(before, TYPED_ORIGIN), name, *([(after, TYPED_ORIGIN)] if after else [])]
 
 
-def _end_name(question: str, start: int, end: int, world: "WorldWords") -> int:
-    """Where a name ends: after the bracket or quotation that it opens, or the mark with which the world knows it."""
-    text, mark = question[start:end], question[end : end + 1]
-    closes = (mark == ")" and text.count("(") > text.count(")")) or (mark == '"' and text.count('"') % 2 == 1)
-    if not closes and mark in {"!", "?", "."}:
-        closes = bool(question[end + 1 :].strip()) and world.is_searchable and world.has_exact_name(text + mark)
-    return end + closes
+def read_context(sentence: str, start: int, subject: str) -> str:
+    """The two words before a place, with the subject's place."""
+    return " ".join(sentence[:start].replace(subject, NAME).split()[-2:])
 
 
-@lru_cache(maxsize=8)
-def _encode_labels(encode: EncodeFunction, labels: tuple[str, ...]) -> np.ndarray:
-    return encode(labels)
+def build_program(record: TraceRecord) -> Program:
+    """Compile a demonstration; a problem says why it cannot be followed on other questions."""
+    compiler = TraceCompiler(record)
+    try:
+        program = compiler.compile()
+    except Mismatch as problem:
+        return replace(compiler.program, problem=str(problem))
+    # A step that found nothing, and that none follows, may have been a dead end.
+    found = [own for own in program.lookups if unique_values(own.rows) or own in _subjects(program)]
+    derived = _derive(program) or _derive(_keep_look_ups(program, found))
+    return derived or replace(program, problem="its answer does not follow from its observations in a known way")
 
 
-class WorldWords:
-    """The names and relations of a world; one that is not embedded is asked only by steps."""
+def _subjects(program: Program) -> list[int | LookUp]:
+    return [lookup.subject for lookup in program.lookups]
 
-    def __init__(self, world: World, encode: EncodeFunction) -> None:
-        self._text = world.text if isinstance(world.text, EmbeddedText) else None
-        self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
-        self._encode = encode
-        self._labels: dict[str, str] = {}
-        for relation in self._graph.vocabulary() if self._graph else ():
-            self._labels |= {normalize_name(name): relation.label for name in (*relation.aliases, relation.label)}
 
-    @property
-    def is_searchable(self) -> bool:
-        """Whether names can be looked up without a step."""
-        return self._text is not None or self._graph is not None
+def _keep_look_ups(program: Program, lookups: Sequence[LookUp]) -> Program:
+    """The program with these look-ups alone, and without relations that none of them asks for."""
+    asked = {lookup.word for lookup in lookups}
+    slots = tuple(slot for slot in program.slots if not slot.is_relation or slot.start in asked)
+    return replace(program, lookups=tuple(lookups), slots=slots)
 
-    def knows(self, name: str) -> bool:
-        """Whether an article or an entity has this name; relations are no names."""
-        if normalize_name(name) in self._labels:
-            return False
-        return bool((self._text and self._text.has_title(name)) or (self._graph and self._graph.has_name(name)))
 
-    def has_exact_name(self, name: str) -> bool:
-        """Whether an article has this title, or an entity this label, with its marks."""
-        if self._text is not None and self._text.has_title(name):
-            return self._text.article(name).title.casefold() == name.casefold()
-        entities = self._graph.find(name, 1) if self._graph is not None else []
-        return any(entity.label.casefold() == name.casefold() for entity in entities)
+def _derive(program: Program) -> Program | None:
+    """The program with the derivation of its answer; None if there is none."""
+    rows = {lookup: lookup.rows for lookup in program.lookups}
+    is_read = any(way.path is None for lookup in program.lookups for way in lookup.ways)
+    for given in list[QuestionSlot | None](_find_given(program)) or [None]:
+        slots = tuple(sorted([*program.slots, *([given] if given else [])]))
+        candidate = replace(program, slots=slots, given=given and given.start)
+        evidence = candidate.evidence(rows, candidate.texts, shows_ids=program.shows_ids)
+        derivation = recognize_derivation(evidence, program.answer) if rows else None
+        # What an article calls a value, another may call otherwise.
+        if derivation and not (is_read and derivation in SHARED):
+            return replace(candidate, derivation=derivation)
+    return None
 
-    def find_relation(self, phrase: str) -> str | None:
-        """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
-        exact = self._labels.get(normalize_name(phrase))
-        labels = tuple(sorted(set(self._labels.values())))
-        if exact is not None or not 1 < len(labels) <= MAX_COMPARED_LABELS or not phrase.islower():
-            return exact
-        rows = _encode_labels(self._encode, labels)  # type: ignore[arg-type]  # hashed by its identity
-        cosines = rows @ self._encode([phrase])[0]
-        second, best = cosines.argsort()[-2:]
-        is_clear = cosines[best] >= max(MIN_RELATION_COSINE, cosines[second] + MIN_RELATION_LEAD)
-        return labels[best] if is_clear else None
 
-    def spreads_facts(self) -> bool:
-        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
-        if self._text is None or self._graph is None:
-            return False
-        stated: list[bool] = []
-        for article in self._text.list_articles(PROBED_ARTICLES):
-            if article.entity is not None:
-                node = terms.format_node(article.entity)
-                rows = self._graph.query(f"SELECT DISTINCT ?value WHERE {{ {node} ?relation ?value }}").rows
-                ids = [cell.value for (cell,) in rows if cell is not None and cell.kind == "entity"]
-                labels = [entity.label.casefold() for entity in self._graph.entities(ids)]
-                stated += [label in article.text.casefold() for label in labels]
-        return sum(stated) < MIN_STATED_SHARE * len(stated)
-
-    def describes(self, name: str, word: str) -> bool:
-        """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
-        if self._text is None or not self._text.has_title(name):
-            return False
-        sentences = self._text.article(name).sentences[:DESCRIBING_SENTENCES]
-        return any(stem(token) == word for sentence in sentences for token, _, _ in tokenize(sentence))
+def _find_given(program: Program) -> list[QuestionSlot]:
+    """The dates and numbers outside slots, and the observed values that the question names."""
+    texts = {value.text for lookup in program.lookups for value in unique_values(lookup.rows)}
+    patterns = [DATE_PATTERN, re.compile(r"(?<![\w-])\d+(?![\w-])")]
+    patterns += [re.compile(rf"(?<!\w){re.escape(text)}(?!\w)") for text in sorted(texts) if text]
+    spans = dict.fromkeys(match.span() for pattern in patterns for match in pattern.finditer(program.question))
+    slots = [QuestionSlot(*span, program.question[slice(*span)]) for span in spans]
+    return [slot for slot in slots if not any(o.start < slot.end and slot.start < o.end for o in program.slots)]

@@ -1,50 +1,97 @@
-"""How an answer follows from observations: a closed set of derivations, recognized in demonstrations and applied.
+"""Words and values, and how an answer follows from observed values: a closed set of derivations.
 
-    all            every value of the last look-up
-    count          the number of these values
-    none           the words for no answer, where a look-up has no value
-    equal          the subjects with a value that the question names; `before` and `after` compare it
-    count of ...   the number of these subjects
-    least          the subject with the earliest or smallest value; `greatest` the reverse
-    same           "yes" if two subjects share a value, else "no"; `different` the reverse
-    common         the values that two subjects share
-    not after      "yes" if the first of two dates is not after the second
-    shortest       the subject whose two values are the least apart; `longest` the reverse
-    overlap        "yes" if two spans of time, of two values each, have a common point
-    within         "yes" if the only value of one subject is not outside the two values of the other
+    all              the values of the last look-up; `count` is their number
+    none             the words for no answer, where a look-up has no value
+    equal            the subjects with the value that the question names; `before` and `after` compare it
+    count of ...     the number of these subjects
+    least            the subject with the least value, or the least span between its two values; `greatest` the reverse
+    same             "yes" if two subjects share a value, else "no"; `different` the reverse
+    common           the values that two subjects share
+    not after        "yes" if the first of two dates is not after the second
+    overlap          "yes" if two spans of time have a common point; a single date is a span, too
 
-A comparison of values that are not known exactly enough is no answer.
-
-The values and words that replay compares stand here too: names, dates and numbers of questions and observations.
+Values that are not known exactly enough for a comparison decide no answer.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from calendar import monthrange
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from reasoners.answers.dates_and_numbers import normalize_quantities
 from reasoners.answers.normalization import parse_answer
-from reasoners.provenance import DATE_PATTERN, MONTHS, compile_name_pattern
+from worlds.lexicon.english import stem_word
 from worlds.text_normalization import STOP_WORDS, normalize_name
 
 ENTITY, DATE, NUMBER, TEXT = "entity", "date", "number", "text"
-_DISTINGUISHING_WORDS = frozenset(
+DECISIVE_WORDS = frozenset(
     (
         "after before during ever every how last many more most much no nor not only over same under until "
         "when where why"
     ).split()
 )
-FUNCTION_WORDS = (STOP_WORDS | {"than", "there", "doe"}) - _DISTINGUISHING_WORDS
-"""Words that may differ between two questions with the same meaning."""
-UNREMARKABLE_WORDS = FUNCTION_WORDS | _DISTINGUISHING_WORDS
-"""Words that name no relation."""
-_TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*(?:['’][^\W_]+)?\.?|\S")
-_ISO_DATE = re.compile(r"(-?\d{4,})-(\d\d)-(\d\d)(?:T.*)?")
+FUNCTION_WORDS = (STOP_WORDS | {"than", "there", "doe"}) - DECISIVE_WORDS
+"""Words that may differ between two questions with the same meaning; decisive words are no content either."""
+_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
+_ISO_DATE = re.compile(r"(-\d{4,}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayValue:
+class Word(NamedTuple):
+    """A word in the singular and lower case, with its span."""
+
+    stem: str
+    start: int
+    end: int
+
+
+def list_words(text: str) -> list[Word]:
+    """The words of a text; a possessive s is a word of its own."""
+    words = ((match.group().casefold().split("-"), *match.span()) for match in _WORD.finditer(text))
+    return [Word("-".join(map(stem_word, parts)), start, end) for parts, start, end in words]
+
+
+def list_stems(text: str) -> list[str]:
+    """The words of a text without their spans."""
+    return [word.stem for word in list_words(text)]
+
+
+def has_content(text: str) -> bool:
+    """Whether a text has a word with a meaning of its own."""
+    return not set(list_stems(text)) <= FUNCTION_WORDS | DECISIVE_WORDS
+
+
+@lru_cache(maxsize=100_000)
+def read_days(text: str) -> tuple[int, int] | None:
+    """The first and the last day that a date may stand for, as ordinals; None for any other text, such as 31 June.
+
+    Years are those of ISO 8601: 0 is 1 BC. The first day of a year stands for the year, as which it is stored.
+    """
+    match = _ISO_DATE.fullmatch(normalize_quantities(text.strip())) if re.search(r"\d", text) else None
+    if match is None:
+        return None
+    year, month, day = (int(part or 0) for part in match.groups())
+    month, day = (0, 0) if (month, day) == (1, 1) else (month, day)
+    # The calendar repeats after 400 years, which have 146,097 days; `date` has the years from 1 on.
+    like, shift = 2000 + year % 400, (year // 400 - 5) * 146_097
+    try:
+        last = day or monthrange(like, month or 12)[1]
+        return date(like, month or 1, day or 1).toordinal() + shift, date(like, month or 12, last).toordinal() + shift
+    except ValueError:
+        return None
+
+
+class Mismatch(Exception):
+    """A trace, a question or an observation does not fit; the message is a clause that says why."""
+
+
+class NoValue(Mismatch):
+    """There is nothing that could be the answer."""
+
+
+class ReplayValue(NamedTuple):
     """A value of the question or of an observation: its text, and its id if it is an entity."""
 
     text: str
@@ -55,61 +102,38 @@ class ReplayValue:
         """entity, date, number or text."""
         if self.id is not None:
             return ENTITY
-        if parse_date(self.text):
-            return DATE
-        return NUMBER if re.fullmatch(r"-?\d+(?:\.\d+)?", self.text) else TEXT
+        return DATE if read_days(self.text) else NUMBER if re.fullmatch(r"-?\d+(?:\.\d+)?", self.text) else TEXT
 
     @property
     def key(self) -> str:
-        """What is compared: the id, or else the date or the name in one notation."""
-        date = parse_date(self.text)
-        return self.id or ("-".join(map(str, date)) if date else normalize_name(self.text))
+        """What is compared: the id, or else the days or the name."""
+        return self.id or str(read_days(self.text) or normalize_name(self.text))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest number that it may stand for; Mismatch if it is no date and no number."""
+        if self.kind not in (DATE, NUMBER):
+            raise Mismatch(f"{self.text} cannot be compared")
+        return read_days(self.text) or (float(self.text), float(self.text))
 
 
 Values = Sequence[ReplayValue]
-LookUpRows = Sequence[tuple[ReplayValue, tuple[ReplayValue, ...]]]
+LookUpRows = Sequence[tuple[ReplayValue, Values]]
 """Subjects, each with its values."""
 
 
-def unique_values(values: Iterator[ReplayValue]) -> list[ReplayValue]:
-    """The values, each once."""
-    return list({value.key: value for value in values}.values())
-
-
-def parse_date(text: str) -> tuple[int, int, int] | None:
-    """Year, month and day of a text that is one date, 0 where it does not tell; None for any other text."""
-    if match := _ISO_DATE.fullmatch(text.strip()):
-        parts = (int(match[1]), int(match[2]), int(match[3]))
-        # A date that is known to the year only is stored as its first day.
-        return (parts[0], 0, 0) if parts[1:] == (1, 1) else parts
-    if not DATE_PATTERN.fullmatch(text.strip()):
-        return (int(text), 0, 0) if re.fullmatch(r"[12]\d{3}", text.strip()) else None
-    month = next((index for index, name in enumerate(MONTHS, 1) if name in text), 0)
-    numbers = [int(number) for number in re.findall(r"\d+", text)]
-    year = next((number for number in numbers if number > 31), None)
-    return None if year is None else (year, month, next((number for number in numbers if number <= 31), 0))
-
-
-def tokenize(text: str) -> list[tuple[str, int, int]]:
-    """The words of a text in lower case, each with its span; a possessive s is a word of its own."""
-    tokens = []
-    for match in _TOKEN.finditer(text):
-        word, start = match.group().casefold().replace("’", "'"), match.start()
-        if word.endswith("'s") and len(word) > 2:
-            tokens += [(word[:-2], start, match.end() - 2), ("s", match.end() - 1, match.end())]
-        elif any(map(str.isalnum, word)):
-            tokens.append((word.rstrip("."), start, match.end()))
-    return tokens
+def unique_values(rows: LookUpRows) -> list[ReplayValue]:
+    """The values of all subjects, each once."""
+    return list({value.key: value for _, values in rows for value in values}.values())
 
 
 def list_values(data: Mapping[str, Any] | None) -> dict[str, list[ReplayValue]]:
     """The values in each list of an observation by its path; rows give their first column, search results nothing."""
     lists: dict[str, list[ReplayValue]] = {}
-    for name, items in (data or {}).items():
-        if isinstance(items, list):
-            cells = [item[0] if isinstance(item, list) and len(item) == 1 else item for item in items]
-            if all(isinstance(cell, Mapping) and "snippet" not in cell for cell in cells):
-                lists[f"/{name}"] = [value for cell in cells if (value := _parse_value(cell)) is not None]
+    for name, items in ((name, items) for name, items in (data or {}).items() if isinstance(items, list)):
+        cells = [item[0] if isinstance(item, list) and len(item) == 1 else item for item in items]
+        if all(isinstance(cell, Mapping) and "snippet" not in cell for cell in cells):
+            lists[f"/{name}"] = [value for value in map(_parse_value, cells) if value is not None]
     return lists
 
 
@@ -122,283 +146,10 @@ def _parse_value(cell: Mapping[str, Any]) -> ReplayValue | None:
     return ReplayValue(str(text), identifier) if text else None
 
 
-def stem(word: str) -> str:
-    """The word without the ending of a plural."""
-    word = re.sub(r"(?<=[^s]{2})s(?=-in-)|(?<=child)ren$", "", word)
-    if word.endswith(("ches", "shes", "sses", "xes")):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
-FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
-_NAME_RUN = compile_name_pattern("of|the|de|von|van", numbers=False)
-
-
-def read_context(sentence: str, start: int, end: int, subject: str) -> tuple[str, str]:
-    """The two words before a span, with the subject's place; or the mark before a date, and what stands after it."""
-    before = sentence[:start].replace(subject, "\x00").split()
-    after = re.match(r"\s*([^\w\s]|\w+|$)", sentence[end:])
-    is_marked = bool(before) and not before[-1][-1].isalnum()
-    if parse_date(sentence[start:end]) is None or not is_marked:
-        return " ".join(before[-2:]), ""
-    return before[-1][-1], after[1] if after else ""
-
-
-def read_values(
-    sentences: Sequence[str], subject: str, contexts: Container[tuple[str, str]], *, dates: bool
-) -> list[ReplayValue]:
-    """The values that stand in one of these contexts: dates, or else names."""
-    pattern, values = DATE_PATTERN if dates else _NAME_RUN, {}
-    for sentence in sentences:
-        for match in pattern.finditer(sentence):
-            name = match.group()
-            end = match.start() + len(name if name.endswith(("Jr.", "Sr.")) else name.rstrip("."))
-            if re.match(r", [^\W\d_a-z]", sentence[end:]) and not dates:
-                # The name may go on: Mendon, Massachusetts.
-                continue
-            if FULL_NAME.search(sentence[: match.start()].replace(subject, "")):
-                # The sentence may tell it of somebody else.
-                continue
-            if read_context(sentence, match.start(), end, subject) in contexts:
-                value = ReplayValue(sentence[match.start() : end])
-                values[value.key] = value
-    return list(values.values())
-
-
-def iterate_runs(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of up to four words that neither begin nor end with a function word, the longest first."""
-    tokens = tokenize(text)
-    for count in range(4, 0, -1):
-        for first in range(len(tokens) - count + 1):
-            run = tokens[first : first + count]
-            if not {run[0][0], run[-1][0]} & UNREMARKABLE_WORDS:
-                yield run[0][1], run[-1][2]
-
-
-def is_unremarkable(text: str) -> bool:
-    """Whether a text has no word with a meaning of its own."""
-    return all(word in UNREMARKABLE_WORDS for word, _, _ in tokenize(text))
-
-
-ALL, COUNT, NONE = "all", "count", "none"
-COMPARISONS_OF_VALUES = frozenset({"same", "different"})
-SEPARATOR = ", "
-
-
-class UndecidedAnswer(Exception):
-    """The observations do not decide the answer; the message is a clause that says why."""
-
-
-class NoValue(UndecidedAnswer):
-    """There is nothing that could be the answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookUpResult:
-    """The values of one look-up by subject; `root` is the slot that its chain of look-ups begins with."""
-
-    root: int
-    rows: LookUpRows
-
-    @property
-    def values(self) -> list[ReplayValue]:
-        """All values, each once."""
-        return unique_values(value for _, values in self.rows for value in values)
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What an answer is derived from."""
-
-    results: tuple[LookUpResult, ...]
-    """The look-ups whose values no other look-up takes, in order."""
-    slots: tuple[str, ...]
-    """The texts of the slots that are subjects, by their index; "" for others."""
-    given: ReplayValue | None = None
-    """The value that the question names beside its subjects."""
-    shows_ids: bool = False
-    """Whether the answer has the id of each entity after its name."""
-    allows_missing: bool = False
-    """Whether a subject may have no value: it then meets no condition, and is not compared."""
-
-    def format(self, values: Values) -> str:
-        """The values as a list; NoValue for none."""
-        if not values:
-            raise NoValue("no value was observed that could be the answer")
-        return SEPARATOR.join(f"{v.text} ({v.id})" if self.shows_ids and v.id else v.text for v in values)
-
-    @property
-    def subjects(self) -> list[tuple[str, list[Values]]]:
-        """What is compared, each with its values from one or two look-ups; the one with fewer look-ups first."""
-        if len(self.results) == 1:
-            rows = self.results[0].rows
-            return [(name.text, [values]) for name, values in rows if values or not self.allows_missing]
-        roots = dict.fromkeys(result.root for result in self.results)
-        subjects: list[tuple[str, list[Values]]] = [
-            (self.slots[root], [o.values for o in self.results if o.root == root]) for root in roots
-        ]
-        return sorted(subjects, key=lambda subject: len(subject[1]))
-
-
-def recognize_derivation(evidence: Evidence, answer: str) -> str | None:
-    """The derivation by which the answer follows; None if there is none, or two that would differ elsewhere."""
-    shape = [len(lists) for _, lists in evidence.subjects]
-    if len({result.root for result in evidence.results}) == 1:
-        is_compared = len(evidence.results) == 1 and len(shape) > 1
-        names = [ALL, COUNT, NONE, *(("least", "greatest") if is_compared else ())]
-        names = (
-            names if evidence.given is None else [prefix + name for prefix in ("", "count of ") for name in _FILTERS]
-        )
-        names = names if len(evidence.results) == 1 else []
-    else:
-        pairs: dict[tuple[int, ...], Iterable[str]] = {
-            (1, 1): _COMPARISONS,
-            (1, 2): ("within",),
-            (2, 2): ("shortest", "longest", "overlap"),
-        }
-        names = list(pairs.get(tuple(shape), ()))
-    matching = [name for name in names if _gives(name, evidence, answer)]
-    return matching[0] if len(matching) == 1 else None
-
-
-def _gives(name: str, evidence: Evidence, answer: str) -> bool:
-    try:
-        derived = derive_answer(name, evidence)
-    except UndecidedAnswer:
-        is_no_answer = parse_answer(answer).words == ("none",)
-        return name == NONE and is_no_answer and not any(result.values for result in evidence.results)
-    keys = (sorted(ReplayValue(part).key for part in text.split(SEPARATOR)) for text in (derived, answer))
-    return normalize_name(derived) == normalize_name(answer) or next(keys) == next(keys)
-
-
-def derive_answer(name: str, evidence: Evidence) -> str:
-    """Apply a derivation; UndecidedAnswer if the values do not decide the answer."""
-    results = evidence.results
-    may_lack = name == "overlap" and evidence.allows_missing
-    if name == COUNT and evidence.allows_missing and results[0].rows:
-        return str(len(results[0].values))
-    if name == NONE or not (may_lack or all(result.values for result in results)):
-        raise NoValue("no value was observed")
-    if name in (ALL, COUNT):
-        return evidence.format(results[0].values) if name == ALL else str(len(results[0].values))
-    if name.removeprefix("count of ") in _FILTERS:
-        subjects = _filter(_FILTERS[name.removeprefix("count of ")], evidence)
-        return evidence.format(subjects) if name in _FILTERS else str(len(subjects))
-    return {**_COMPARISONS, **_SPAN_COMPARISONS}[name](evidence)
-
-
-def _filter(holds: Callable[[Values, ReplayValue], bool], evidence: Evidence) -> list[ReplayValue]:
-    given = evidence.given
-    if given is None:
-        raise UndecidedAnswer("the question names no value to compare with")
-    rows = evidence.results[0].rows
-    if not all(values for _, values in rows) and not evidence.allows_missing:
-        raise UndecidedAnswer("a subject has no value to compare")
-    return [subject for subject, values in rows if values and holds(values, given)]
-
-
-def _single(values: Values) -> ReplayValue:
-    if len({value.key for value in values}) != 1:  # none, or several
-        raise UndecidedAnswer(f"there are {len(values)} values where one is compared")
-    return values[0]
-
-
-def _compare(one: ReplayValue, other: ReplayValue) -> int:
-    """-1, 0 or 1; UndecidedAnswer if the two are not of one kind, or are not known exactly enough."""
-    if one.kind == other.kind == NUMBER:
-        return (float(one.text) > float(other.text)) - (float(one.text) < float(other.text))
-    first, second = parse_date(one.text), parse_date(other.text)
-    if first is None or second is None:
-        raise UndecidedAnswer(f"{one.text} and {other.text} cannot be compared")
-    for part, counterpart in zip(first, second, strict=True):
-        if 0 in (part, counterpart) and part != counterpart:
-            raise UndecidedAnswer(f"{one.text} and {other.text} are not exact enough to compare")
-        if part != counterpart:
-            return 1 if part > counterpart else -1
-    return 0
-
-
-def _compare_with_year(values: Values, given: ReplayValue) -> int:
-    """Compare the only value with the one that the question names; by years if that is a year."""
-    value, limit = parse_date(_single(values).text), parse_date(given.text)
-    is_year = value is not None and limit is not None and limit[1:] == (0, 0)
-    return _compare(ReplayValue(str(value[0])) if value and is_year else values[0], given)
-
-
-def _extreme(evidence: Evidence, sign: int) -> str:
-    """The only subject with the least value times the sign."""
-    values = [(name, _single(lists[0])) for name, lists in evidence.subjects]
-    for name, value in values:
-        if all(_compare(value, other) * sign < 0 for _, other in values if other is not value):
-            return name
-    raise UndecidedAnswer("two values are equal")
-
-
-def _extreme_span(evidence: Evidence, sign: int) -> str:
-    """The subject with the least span of time times the sign; years decide if they differ by more than one."""
-    (one, first), (other, second) = [
-        (name, [parse_date(_single(values).text) for values in lists]) for name, lists in evidence.subjects
-    ]
-    dates = [date for date in (*first, *second) if date is not None]
-    if len(dates) < len(first) + len(second):
-        raise UndecidedAnswer("a span of time has two dates")
-    days = [date(year, month or 7, day or 1).toordinal() for year, month, day in dates]
-    difference = abs(days[1] - days[0]) - abs(days[3] - days[2])
-    if abs(difference) <= (0 if all(month and day for _, month, day in dates) else 366):
-        raise UndecidedAnswer("the two spans of time are not known exactly enough to compare")
-    return one if difference * sign < 0 else other
-
-
-def _is_not_after(evidence: Evidence) -> bool:
-    (_, (one,)), (_, (other,)) = evidence.subjects
-    if DATE not in (_single(one).kind, _single(other).kind):
-        raise UndecidedAnswer("only dates are compared in this way")
-    return _compare(one[0], other[0]) <= 0
-
-
-def _overlaps(evidence: Evidence) -> bool:
-    (_, one), (_, other) = evidence.subjects
-    # A span without an end is not over.
-    return not any(
-        (end or not evidence.allows_missing) and _compare(_single(begin), _single(end)) > 0
-        for begin, end in ((one[0], other[1]), (other[0], one[1]))
-    )
-
-
-def _is_within(evidence: Evidence) -> bool:
-    (_, (point,)), (_, (begin, end)) = evidence.subjects
-    return _compare(_single(begin), _single(point)) <= 0 <= _compare(_single(end), _single(point))
-
-
-def _common(evidence: Evidence) -> list[ReplayValue]:
-    keys = {value.key for value in evidence.results[1].values}
-    return [value for value in evidence.results[0].values if value.key in keys]
-
-
-def _yes_or_no(*, holds: bool) -> str:
-    return "yes" if holds else "no"
-
-
-_COMPARISONS: dict[str, Callable[[Evidence], str]] = {
-    "least": lambda evidence: _extreme(evidence, 1),
-    "greatest": lambda evidence: _extreme(evidence, -1),
-    "same": lambda evidence: _yes_or_no(holds=bool(_common(evidence))),
-    "different": lambda evidence: _yes_or_no(holds=not _common(evidence)),
-    "common": lambda evidence: evidence.format(_common(evidence)),
-    "not after": lambda evidence: _yes_or_no(holds=_is_not_after(evidence)),
-}
-_SPAN_COMPARISONS: dict[str, Callable[[Evidence], str]] = {
-    "shortest": lambda evidence: _extreme_span(evidence, 1),
-    "longest": lambda evidence: _extreme_span(evidence, -1),
-    "overlap": lambda evidence: _yes_or_no(holds=_overlaps(evidence)),
-    "within": lambda evidence: _yes_or_no(holds=_is_within(evidence)),
-}
-_FILTERS: dict[str, Callable[[Values, ReplayValue], bool]] = {
-    "equal": lambda values, given: any(given.key in (value.key, normalize_name(value.text)) for value in values),
-    "before": lambda values, given: _compare_with_year(values, given) < 0,
-    "after": lambda values, given: _compare_with_year(values, given) > 0,
-}
-
+ALL, COUNT, NONE, COMMON, OVERLAP, NOT_AFTER = "all", "count", "none", "common", "overlap", "not after"
+FILTERS, ORDERS, SHARED = ("equal", "before", "after"), ("least", "greatest"), ("same", "different")
+SEPARATOR, COUNT_OF = ", ", "count of "
+YES_OR_NO = {True: "yes", False: "no"}
 DERIVATIONS = {
     ALL: "all values of the last look-up",
     COUNT: "their number",
@@ -407,22 +158,141 @@ DERIVATIONS = {
     "greatest": "the one with the greatest value",
     "same": "whether the values are the same",
     "different": "whether the values differ",
-    "common": "the values that all have",
-    "not after": "whether the first value is not after the second",
-    "shortest": "the one with the shortest time",
-    "longest": "the one with the longest time",
-    "overlap": "whether the times overlap",
-    "within": "whether the time is within the other",
+    COMMON: "the values that both have",
+    NOT_AFTER: "whether the first value is not after the second",
+    OVERLAP: "whether the times overlap",
     "equal": "those with the given value",
     "before": "those before the given time",
     "after": "those after the given time",
+    f"{COUNT_OF}equal": "the number of those with the given value",
+    f"{COUNT_OF}before": "the number of those before the given time",
+    f"{COUNT_OF}after": "the number of those after the given time",
 }
 """The ways in which an answer follows from what was looked up, each with what the answer is."""
-SYMMETRIC = (frozenset(_COMPARISONS) | frozenset(_SPAN_COMPARISONS)) - {"not after", "within"}
-"""Derivations to which the order of the subjects does not matter."""
-OPPOSITES = {
-    one: other
-    for pair in (("least", "greatest"), ("shortest", "longest"), ("before", "after"))
-    for one, other in (pair, pair[::-1])
-}
-"""Derivations that differ only in their direction."""
+OPPOSITES = {"least": "greatest", "greatest": "least", "before": "after", "after": "before"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an answer is derived from."""
+
+    results: Sequence[tuple[str, LookUpRows]]
+    """The look-ups whose values no other look-up takes, each with the text of the slot that it begins with."""
+    given: ReplayValue | None = None
+    """The value that the question names beside its subjects."""
+    shows_ids: bool = False
+    """Whether the answer has the id of each entity after its name."""
+    allows_missing: bool = False
+    """Whether a subject may have no value: it then meets no condition, and is not compared."""
+
+    @property
+    def subjects(self) -> dict[str, list[Values]]:
+        """What is compared, each with the values of its look-ups."""
+        if len(self.results) == 1:
+            return {name.text: [own] for name, own in self.results[0][1] if own or not self.allows_missing}
+        subjects: dict[str, list[Values]] = {}
+        for root, rows in self.results:
+            subjects.setdefault(root, []).append(unique_values(rows))
+        return subjects
+
+    def format(self, values: Values) -> str:
+        """The values as a list; NoValue for none."""
+        if not values:
+            raise NoValue("no value was observed that could be the answer")
+        return SEPARATOR.join(f"{v.text} ({v.id})" if self.shows_ids and v.id else v.text for v in values)
+
+
+def recognize_derivation(evidence: Evidence, answer: str) -> str | None:
+    """The derivation by which the answer follows; None if there is none, or two that would differ elsewhere."""
+    names: tuple[str, ...] = (ALL, COUNT, NONE, *ORDERS)
+    if evidence.given is not None:
+        names = (*FILTERS, *(COUNT_OF + name for name in FILTERS))
+    elif len(evidence.results) > 1:
+        names = (*ORDERS, *SHARED, COMMON, NOT_AFTER, OVERLAP)
+    matching = [name for name in names if _gives(name, evidence, answer)]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _gives(name: str, evidence: Evidence, answer: str) -> bool:
+    try:
+        derived = derive_answer(name, evidence)
+    except Mismatch:
+        has_values = any(unique_values(rows) for _, rows in evidence.results)
+        return name == NONE and parse_answer(answer).words == ("none",) and not has_values
+    own, other = (sorted(ReplayValue(part).key for part in text.split(SEPARATOR)) for text in (derived, answer))
+    return normalize_name(derived) == normalize_name(answer) or own == other
+
+
+def derive_answer(name: str, evidence: Evidence) -> str:
+    """Apply a derivation; Mismatch if the values do not decide the answer."""
+    rows, condition = evidence.results[0][1], name.removeprefix(COUNT_OF)
+    values = unique_values(rows)
+    if condition in FILTERS:
+        values = [subject for subject, own in rows if _meets(condition, own, evidence)]
+    if name == COUNT_OF + condition or (name == COUNT and (values or (rows and evidence.allows_missing))):
+        return str(len(values))
+    if name in (ALL, COUNT, NONE, *FILTERS):
+        return evidence.format(() if name in (COUNT, NONE) else values)
+    if name in ORDERS:
+        return _find_extreme(evidence.subjects, -1 if name == "greatest" else 1)
+    pairs = list(evidence.subjects.values())
+    if len(pairs) != 2 or (name == OVERLAP) == (len(pairs[0]) == len(pairs[1]) == 1):
+        raise Mismatch("these values are not compared so")
+    one, other = pairs
+    if name in (OVERLAP, NOT_AFTER):
+        orders = [(one[0], other[-1]), *([(other[0], one[-1])] if name == OVERLAP else [])]
+        return YES_OR_NO[all(_is_not_after(begin, end, evidence) for begin, end in orders)]
+    common = [value for value in one[0] if value.key in {own.key for own in other[0]}]
+    if not one[0] or not other[0] or {value.kind for value in (*one[0], *other[0])} == {DATE}:
+        raise Mismatch("there are not two values to compare, or they are dates")
+    return evidence.format(common) if name == COMMON else YES_OR_NO[bool(common) == (name == "same")]
+
+
+def _single(values: Values) -> ReplayValue:
+    if len({value.key for value in values}) != 1:
+        raise Mismatch(f"there are {len(values)} values where one is compared")
+    return values[0]
+
+
+def _compare(values: Values, other: ReplayValue) -> int:
+    """-1, 0 or 1 as a value is before, within or after another one; Mismatch if it is not known exactly enough."""
+    (low, high), (least, greatest) = _single(values).bounds, other.bounds
+    if low < least <= high or low <= greatest < high:
+        raise Mismatch(f"{values[0].text} is not exact enough to compare with {other.text}")
+    return (low > greatest) - (high < least)
+
+
+def _meets(condition: str, values: Values, evidence: Evidence) -> bool:
+    """Whether the values of a subject compare with the given one so."""
+    given = evidence.given
+    if given is None or (not values and not evidence.allows_missing):
+        raise Mismatch("a subject has no value to compare")
+    if condition == "equal" or not values:
+        return any(given.key in (value.key, normalize_name(value.text)) for value in values)
+    return _compare(values, given) == (-1 if condition == "before" else 1)
+
+
+def _is_not_after(one: Values, other: Values, evidence: Evidence) -> bool:
+    if not other and evidence.allows_missing:
+        # A span without an end is not over.
+        return True
+    order = _compare(one, _single(other))
+    if {one[0].kind, other[0].kind} != {DATE} or (order == 0 and one[0].bounds != other[0].bounds):
+        raise Mismatch(f"{one[0].text} and {other[0].text} are no dates that are exact enough to compare")
+    return order < 1
+
+
+def _find_extreme(subjects: Mapping[str, list[Values]], sign: int) -> str:
+    """The only subject with the least value, or span between two values, times the sign."""
+    if len(subjects) < 2 or len({value.kind for lists in subjects.values() for own in lists for value in own}) > 1:
+        raise Mismatch("there are not two values of one kind to compare")
+    spans: dict[str, list[float]] = {}
+    for name, lists in subjects.items():
+        (low, high), *begin = [_single(values).bounds for values in reversed(lists)]
+        for least, greatest in begin:
+            low, high = low - greatest, high - least
+        spans[name] = sorted((low * sign, high * sign))
+    for name, (_, high) in spans.items():
+        if all(high < low for other, (low, _) in spans.items() if other != name):
+            return name
+    raise Mismatch("the values are equal, or not exact enough to compare")

@@ -135,9 +135,7 @@ def find_replayed_question(showhow: Showhow) -> str:
 
 
 def _ask_until_replayed(showhow: Showhow) -> dict[str, Any]:
-    rows = json.loads(
-        showhow.run("world", "questions", "default", "--kind", "comparative", "--limit", "1000", "--json")
-    )
+    rows = json.loads(showhow.run("world", "questions", "default", "--kind", "comparison", "--limit", "1000", "--json"))
     for row in rows:
         with suppress(AssertionError):
             result: dict[str, Any] = json.loads(showhow.run("ask", row["text"], "--world", "default", "--json"))

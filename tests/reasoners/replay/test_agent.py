@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -12,7 +13,7 @@ from evaluation.metrics import score_answer
 from fewshot_library.formats import read_traces
 from reasoners.provenance import resolve_origin
 from reasoners.replay.agent import ReplayOptions
-from reasoners.replay.compiler import build_program
+from reasoners.replay.demonstration import build_program
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
 from tools.registry import available_tools
@@ -62,7 +63,8 @@ def test_each_demonstration_followed_with_its_own_slots_gives_its_own_answer(
     shown = opened.shown if isinstance(opened, RealWorld) else opened.gold
     followed = 0
     for program in map(build_program, shown):
-        options = ReplayOptions(threshold=0.01, demonstration=str(program.id), slots=program.texts)
+        slots = list(program.texts.values())
+        options = ReplayOptions(threshold=0.01, demonstration=str(program.id), slots=slots)
         outcome, _ = answer_by_replay(f"{program.question} Now.", opened.context, shown, options)
         if program.problem is None and outcome.answers is not None:
             answers = (outcome.answers.final_answer or "", program.answer)
@@ -134,6 +136,25 @@ def test_the_details_name_demonstration_slots_and_confidence_and_a_corrected_slo
     again, _ = real.answer(question.text, ReplayOptions(demonstration=demonstration["id"], slots=own))
     assert again.answers is not None
     assert again.answers.final_answer == shown.trace.final_answer
+
+
+def test_corrected_slots_are_followed_in_their_own_demonstration_or_not_at_all(real: RealWorld) -> None:
+    question = real.find("Who is the maternal grandfather of")
+    outcome, _ = real.answer(question.text)
+    replay = outcome.details["replay"]
+    demonstration = replay["demonstrations"][0]["id"]
+    texts = [slot["here"] for slot in replay["alignment"]["slots"]]
+    for options in (
+        ReplayOptions(demonstration=demonstration, slots=[*texts, "one more"]),
+        ReplayOptions(demonstration=str(UUID(int=0)), slots=texts),
+    ):
+        refused, recorder = real.answer(question.text, options)
+        assert (refused.ending, recorder.steps) == ("refused", [])
+        assert f"is {options.demonstration} with {len(options.slots)} slots" in (refused.failure or "")
+    # The question of another demonstration is no reason to repeat that one.
+    own = next(record for record in real.shown if str(record.trace.id) != demonstration)
+    again, _ = real.answer(own.question.text, ReplayOptions(demonstration=demonstration, slots=texts))
+    assert again.answers == outcome.answers
 
 
 def test_a_higher_threshold_refuses_and_says_so(real: RealWorld) -> None:
