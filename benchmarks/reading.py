@@ -18,7 +18,7 @@ import numpy as np
 from sentencex import segment
 
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from fiction.generator.prose import generate_people_articles
+from fiction.generator.articles import generate_people_articles
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import NameFormatter
 from fiction.questions.wording import FACT_LABELS, FACT_QUESTIONS

@@ -7,7 +7,7 @@ from evaluation.gold_reasoning import GoldOperation, GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.attempt import PLACE_RELATIONS, relation_pairs
 from evaluation.gold_traces.lookups import ArticleFactReader, WebPageFactReader
-from fiction.generator.prose import load_prose_style
+from fiction.generator.articles import load_prose_style
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from reasoners.atomr.agent import OperateRequest
 from reasoners.baselines.skills import ReasonSentenceReply, SelfAskReply, SelfAskRequest

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pyoxigraph as ox
 
+from fiction.generator.articles import generate_articles
 from fiction.generator.build import PAGES_FILE
-from fiction.generator.pages import MarkedWebPage, generate_pages
-from fiction.generator.prose import generate_articles
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.web_pages import MarkedWebPage, generate_pages
 from fiction.generator.world_files import generate_triples
 from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
 from fiction.questions.expressions import Expression, decode_expression, is_chain

@@ -1,8 +1,8 @@
 """Asks a reasoner one question: the trace is stored from the first moment, and steps are stored as they happen.
 
-`begin_run`, `resume_run`, `resume_with_reply`, `rerun_from_step` and `rerun_with_reply` return an ActiveRun. The caller
-executes it (`showhow ask`) or starts it in the background of the server (`services.active_runs.start`). The stored
-trace is authoritative; the ActiveRun only adds the text that the model is streaming.
+`begin_run`, and the functions of `runs.resume`, return an ActiveRun. The caller executes it (`showhow ask`) or starts
+it in the background of the server (`services.active_runs.start`). The stored trace is authoritative; the ActiveRun only
+adds the text that the model is streaming.
 """
 
 import time
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from db import projects, runs, traces, users
-from db.database import Conflict, StoreError
+from db import projects, runs, traces
+from db.database import StoreError
 from db.leases import Lease
-from db.models import WAITING, Project, Run, Step, Trace
+from db.models import Project, Run, Step, Trace
 from db.runs import ASK_RUN_NAME, RunOutcome
 from db.trace_configuration import MODEL_SKILLS, DemonstrationReference, TraceConfiguration
 from db.trace_record import TraceRecord
@@ -22,11 +22,11 @@ from fewshot_library.selection import SelectionError
 from llm.errors import ChatError
 from reasoners.base import ReasonerError, Task
 from reasoners.humaniq.options import AgentOptionsError
-from reasoners.registry import UnknownReasoner, find_reasoner
-from reasoners.skills.skill import RejectedReply, Responder, check_written_reply, skill_name, written_step_data
+from reasoners.registry import UnknownReasoner
+from reasoners.skills.skill import RejectedReply, Responder
 from runs.budget import RunLimits
 from runs.model_call_recorder import StoreModelCallRecorder
-from runs.preparation import RunConfig, build_bare_task, build_run, check_pins, prepare_task
+from runs.preparation import RunConfig, build_bare_task, build_run, prepare_task
 from runs.process import current_worker_id, is_worker_alive
 from runs.recorders import StoreRecorder
 from runs.runner import RunControl, run_reasoner
@@ -184,7 +184,7 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
     with services.database.read() as session:
         asked = projects.asked_questions_project(session, request.world, request.project)
     read_world_metadata(services.settings.worlds_folder, asked.world)
-    run = _build_ask_run(services, request.run_config, asked, request.limits)
+    run = build_ask_run(services, request.run_config, asked, request.limits)
     text = request.question.strip()
     question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
@@ -195,100 +195,6 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
     return ActiveRun(services, trace.id, replace(control or RunControl(), limits=request.limits))
 
 
-def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveRun:
-    """Resume an interrupted, stopped or failed run after its last finished step.
-
-    Conflict if the model or the world changed since the run was started.
-    """
-    with services.database.read() as session:
-        record = traces.load_trace(session, trace_id)
-    if record.run is not None:
-        check_pins(services, record.run)
-    with services.database.begin() as session:
-        runs.reopen_run_trace(session, trace_id)
-        runs.update_configuration(session, trace_id, {"limits": limits.to_json(), "worker": current_worker_id()})
-    return ActiveRun(services, trace_id, RunControl(limits))
-
-
-def rerun_from_step(
-    services: Services, trace_id: UUID, position: int, config: RunConfig, limits: RunLimits
-) -> ActiveRun:
-    """Start a new run with a copy of the steps up to `position` (0 for none); the original trace is unchanged."""
-    config.make_reasoner()
-    with services.database.read() as session:
-        record = traces.load_trace(session, trace_id)
-    run = _build_ask_run(services, config, record.project, limits)
-    with services.database.begin() as session:
-        trace = runs.fork_run_trace(session, trace_id, position, runs.start_run(session, run))
-    return ActiveRun(services, trace.id, RunControl(limits))
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenReply:
-    """A skill's reply as JSON that a person writes in place of that of the step at this position."""
-
-    position: int
-    document: dict[str, Any]
-    author: str
-    """The name of the person."""
-
-
-def rerun_with_reply(
-    services: Services, trace_id: UUID, written: WrittenReply, config: RunConfig, limits: RunLimits
-) -> ActiveRun:
-    """Start a new run that goes on from a step with the reply that a person has written.
-
-    The run takes the results of the trace's later steps where the same is asked. RejectedReply if the skill cannot use
-    the reply; the original trace is unchanged.
-    """
-    config.make_reasoner()
-    with services.database.read() as session:
-        record = traces.load_trace(session, trace_id)
-    step = next((step for step in record.steps if step.position == written.position), None)
-    skill = None if step is None else config.entry.find_skill(step.skill)
-    if step is None or skill is None:
-        raise Conflict(f"step {written.position} calls no skill of {config.reasoner}, so it has no reply to change")
-    reply = check_written_reply(skill, step.arguments, written.document)
-    run = _build_ask_run(services, config, record.project, limits)
-    with services.database.begin() as session:
-        editor_id = users.register_user(session, written.author).id
-        revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)
-        trace = runs.fork_run_trace(session, trace_id, step.position, runs.start_run(session, run), revised)
-    return ActiveRun(services, trace.id, RunControl(limits))
-
-
-def list_awaited_steps(record: TraceRecord) -> list[Step]:
-    """The steps of a waiting run whose replies a person has to write, in order; none of a run with another ending."""
-    if record.trace.ending != WAITING:
-        return []
-    names = TraceConfiguration.from_json(record.trace.configuration).person_skills
-    return [
-        step for step in record.steps if step.finished_at is None and step.tool is None and skill_name(step) in names
-    ]
-
-
-def resume_with_reply(services: Services, trace_id: UUID, written: WrittenReply, limits: RunLimits) -> ActiveRun | None:
-    """Store the reply for which a run waits, and resume the run; None if it waits for other replies too.
-
-    RejectedReply if the skill cannot use the reply; Conflict if the step does not wait, or the run cannot be resumed.
-    """
-    with services.database.read() as session:
-        record = traces.load_trace(session, trace_id)
-    if record.run is not None:
-        check_pins(services, record.run)
-    awaited = list_awaited_steps(record)
-    step = next((step for step in awaited if step.position == written.position), None)
-    skill = None if step is None else find_reasoner(record.trace.reasoner).find_skill(step.skill)
-    if step is None or skill is None:
-        raise Conflict(f"step {written.position} does not wait for a reply; look at the newer state of the run")
-    reply = check_written_reply(skill, step.arguments, written.document)
-    with services.database.begin() as session:
-        editor_id = users.register_user(session, written.author).id
-        revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)
-        runs.complete_awaited_step(session, trace_id, step.position, revised)
-    return resume_run(services, trace_id, limits) if len(awaited) == 1 else None
-
-
 def is_running(services: Services, trace: Trace) -> bool:
     """Whether a run of this process, or of another process on this host, is still working on the trace."""
     if trace.status != "draft" or trace.run_id is None:
@@ -297,7 +203,7 @@ def is_running(services: Services, trace: Trace) -> bool:
     return services.active_runs.get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
 
 
-def _build_ask_run(services: Services, config: RunConfig, project: Project, limits: RunLimits) -> Run:
+def build_ask_run(services: Services, config: RunConfig, project: Project, limits: RunLimits) -> Run:
     pinned = config.pin(services)
     profile = config.model_profile(services)
     configuration = TraceConfiguration(

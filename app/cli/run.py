@@ -15,7 +15,7 @@ from app.cli.setup import prepare
 from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
 from app.services import current_services
-from runs.interrupted_runs import end_interrupted_runs
+from runs.resume import end_interrupted_runs
 from runs.services import Services
 from worlds.build import remove_half_built_worlds
 

@@ -17,7 +17,7 @@ from evaluation.gold_traces.attempt import (
     people_with_fact,
     relation_pairs,
 )
-from fiction.generator.prose import ProseStyle, load_web_phrasings, split_clauses
+from fiction.generator.articles import ProseStyle, load_web_phrasings, split_clauses
 from fiction.generator.sites import NAMESAKE, OUT_OF_DATE
 from fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
 from fiction.questions.names import ThingCatalog, format_english_date

@@ -16,9 +16,9 @@ from evaluation.gold_traces import attempt
 from evaluation.gold_traces import attempt as thoughts
 from evaluation.gold_traces.attempt import GoldAttempt, GoldTraceError, ValuePairs, people_with_fact, relation_pairs
 from evaluation.gold_traces.lookups import GraphLookup, TextLookup, WebLookup
+from fiction.generator.articles import load_prose_style
 from fiction.generator.build import PAGES_FILE
-from fiction.generator.pages import load_marks_by_address
-from fiction.generator.prose import load_prose_style
+from fiction.generator.web_pages import load_marks_by_address
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.expressions import Both, Count, Expression, Having, Only, People, decode_expression, is_chain
 from fiction.questions.names import NameFormatter, ThingCatalog

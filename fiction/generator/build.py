@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fiction.generator.pages import generate_pages
+from fiction.generator.articles import generate_place_articles
 from fiction.generator.progress import ProgressCallback, ProgressStage, ignore_progress
-from fiction.generator.prose import generate_place_articles
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.web_pages import generate_pages
 from fiction.generator.world_files import (
     BLOCK_SIZE,
     FACT_SOURCES_FILE,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyoxigraph as ox
 
-from fiction.generator.prose import generate_people_articles
+from fiction.generator.articles import generate_people_articles
 from fiction.universe.items import (
     CLASSES,
     FACT_ITEM_KINDS,

@@ -22,10 +22,11 @@ from db.trace_record import TraceRecord
 from llm.types import ModelProfile
 from llm.usage import TokenPrice
 from reasoners.registry import REASONERS
-from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running, rerun_from_step, resume_run
+from runs.ask import ASK_ERRORS, ActiveRun, AskRequest, begin_run, is_running
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
 from runs.process import current_worker_id, is_worker_alive, worker_id_of
+from runs.resume import rerun_from_step, resume_run
 from runs.services import Services
 from settings import Settings
 from tests.servers.model import ModelServer, Request, Says

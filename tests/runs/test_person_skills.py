@@ -20,18 +20,10 @@ from fiction.universe.options import GenerationOptions
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import REASONERS
 from reasoners.skills.skill import RejectedReply, SkillCall, list_shots
-from runs.ask import (
-    ActiveRun,
-    AskRequest,
-    WrittenReply,
-    begin_run,
-    list_awaited_steps,
-    rerun_from_step,
-    resume_run,
-    resume_with_reply,
-)
+from runs.ask import ActiveRun, AskRequest, begin_run
 from runs.budget import RunLimits
 from runs.preparation import RunConfig
+from runs.resume import WrittenReply, list_awaited_steps, rerun_from_step, resume_run, resume_with_reply
 from runs.services import Services
 from settings import Settings
 from tests.servers.gold_model import GoldModel

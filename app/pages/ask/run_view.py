@@ -32,13 +32,9 @@ from reasoners.answers.extraction import find_evidence_steps
 from reasoners.answers.normalization import ALL_AGREE, TWO_AGREE
 from reasoners.registry import REASONERS, reasoner_title
 from runs.active_runs import BackgroundRun
-from runs.ask import (
-    ASK_ERRORS,
-    AskRequest,
-    FreeQuestion,
+from runs.ask import ASK_ERRORS, AskRequest, FreeQuestion, begin_run, is_running
+from runs.resume import (
     WrittenReply,
-    begin_run,
-    is_running,
     list_awaited_steps,
     rerun_from_step,
     rerun_with_reply,

@@ -17,7 +17,7 @@ from app.widgets.page_layout import escape_markdown, format_when
 from app.widgets.table import BAR_STEP, TableCell, show_bar_chart, show_table
 from app.widgets.url_state import go_to_view, go_to_world
 from fiction.generator.build import PAGES_FILE
-from fiction.generator.pages import load_marks_by_address
+from fiction.generator.web_pages import load_marks_by_address
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionSummary
 from fiction.universe.universe import Universe, count_by_sources

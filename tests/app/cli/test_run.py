@@ -18,7 +18,7 @@ from app.jobs import create_upload_folder
 from runs.process import current_worker_id
 from runs.services import Services
 from settings import Settings
-from tests.runs.test_interrupted_runs import begun
+from tests.runs.test_resume import begun
 from worlds.build import create_world_folder
 services = Services(Settings.from_env({"SHOWHOW_HOME": sys.argv[1]}))
 upload = create_upload_folder(services.settings.uploads_folder, "mine")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fiction.generator.articles import generate_articles
 from fiction.generator.build import generate_world
-from fiction.generator.pages import generate_pages
 from fiction.generator.progress import StageProgress
-from fiction.generator.prose import generate_articles
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.web_pages import generate_pages
 from fiction.questions.question_file import read_question_rows
 from fiction.questions.templates import sample_questions
 from fiction.universe.build import make_universe

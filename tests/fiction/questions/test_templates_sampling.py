@@ -11,9 +11,9 @@ import numpy as np
 import pyoxigraph as ox
 import pytest
 
-from fiction.generator.pages import generate_pages
-from fiction.generator.prose import generate_people_articles
+from fiction.generator.articles import generate_people_articles
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.web_pages import generate_pages
 from fiction.generator.world_files import generate_triples
 from fiction.questions import expressions as ask
 from fiction.questions.evaluate import ExpressionEvaluator

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator.prose import generate_articles, generate_people_articles, generate_place_articles
+from fiction.generator.articles import generate_articles, generate_people_articles, generate_place_articles
 from fiction.generator.source_split import assign_sources, parse_split
 from fiction.phantomwiki.articles import format_article, parse_sentence, parse_sentences
 from fiction.universe.build import make_universe

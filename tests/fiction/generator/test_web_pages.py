@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fiction.generator import pages
+from fiction.generator import web_pages
 from fiction.generator.build import PAGES_FILE, generate_world
-from fiction.generator.pages import MarkedWebPage, generate_pages, load_marks_by_address
 from fiction.generator.source_split import assign_sources, parse_split
+from fiction.generator.web_pages import MarkedWebPage, generate_pages, load_marks_by_address
 from fiction.universe.build import make_universe
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
@@ -270,5 +270,5 @@ def test_marks_are_loaded_by_address(tmp_path, monkeypatch):
     for address, planted in marks.items():
         sentences = web.fetch(address).sentences
         assert all(mark["sentence"] in sentences for mark in planted)
-    monkeypatch.setattr(pages, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(web_pages, "MAX_FILE_BYTES", 10)
     assert load_marks_by_address(file) is None

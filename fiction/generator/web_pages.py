@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fiction.generator.prose import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings
+from fiction.generator.articles import FEMALE, SHAPE_COUNT, VOWEL, load_web_phrasings
 from fiction.generator.sites import Rows, WebLines, WebSite, WebSiteGenerator
 from fiction.generator.source_split import parse_split
 from fiction.questions.evaluate import FACT_VALUE_KINDS

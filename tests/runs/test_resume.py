@@ -19,8 +19,8 @@ from db.runs import ASK_RUN_NAME, RunOutcome, list_unfinished_traces
 from db.trace_record import TraceRecord
 from db.types import utc_now
 from runs.ask import FreeQuestion
-from runs.interrupted_runs import IDLE_TIME, end_interrupted_runs
 from runs.process import current_worker_id
+from runs.resume import IDLE_TIME, end_interrupted_runs
 from runs.services import Services
 from settings import Settings
 
@@ -107,7 +107,7 @@ def test_a_run_of_a_process_that_cannot_be_seen_is_ended_after_a_day_without_a_w
     assert end_interrupted_runs(services) == []
     later = utc_now() + IDLE_TIME + timedelta(minutes=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("runs.interrupted_runs.utc_now", lambda: later)
+        patch.setattr("runs.resume.utc_now", lambda: later)
         assert len(end_interrupted_runs(services)) == 1
     assert loaded(services.database, trace_id).trace.ending == "interrupted"
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from fiction.generator.prose import (
+from fiction.generator.articles import (
     DECEASED,
     FEMALE,
     SENTENCE_KINDS,

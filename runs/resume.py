@@ -1,0 +1,164 @@
+"""Runs that go on: after a stop or a crash, from a step of another run, or with a reply that a person has written.
+
+Runs on which no process works any more, since it was killed, are ended at the next start, so that they can go on.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from db import runs, traces, users
+from db.database import Conflict
+from db.model_calls import mark_lost_model_calls
+from db.models import WAITING, Step
+from db.runs import ASK_RUN_NAME, RunOutcome, UnfinishedTrace
+from db.trace_configuration import TraceConfiguration
+from db.trace_record import TraceRecord
+from db.types import utc_now
+from reasoners.registry import find_reasoner
+from reasoners.skills.skill import check_written_reply, skill_name, written_step_data
+from runs.ask import ActiveRun, build_ask_run
+from runs.budget import RunLimits
+from runs.preparation import RunConfig, check_pins
+from runs.process import current_worker_id, is_worker_gone, is_worker_local
+from runs.runner import RunControl
+from runs.services import Services
+
+IDLE_TIME = timedelta(days=1)
+"""A process of another host cannot be seen; its run is ended once it has written nothing for as long."""
+_SHOWN_CHARACTERS = 80
+
+
+def resume_run(services: Services, trace_id: UUID, limits: RunLimits) -> ActiveRun:
+    """Resume an interrupted, stopped or failed run after its last finished step.
+
+    Conflict if the model or the world changed since the run was started.
+    """
+    with services.database.read() as session:
+        record = traces.load_trace(session, trace_id)
+    if record.run is not None:
+        check_pins(services, record.run)
+    with services.database.begin() as session:
+        runs.reopen_run_trace(session, trace_id)
+        runs.update_configuration(session, trace_id, {"limits": limits.to_json(), "worker": current_worker_id()})
+    return ActiveRun(services, trace_id, RunControl(limits))
+
+
+def rerun_from_step(
+    services: Services, trace_id: UUID, position: int, config: RunConfig, limits: RunLimits
+) -> ActiveRun:
+    """Start a new run with a copy of the steps up to `position` (0 for none); the original trace is unchanged."""
+    config.make_reasoner()
+    with services.database.read() as session:
+        record = traces.load_trace(session, trace_id)
+    run = build_ask_run(services, config, record.project, limits)
+    with services.database.begin() as session:
+        trace = runs.fork_run_trace(session, trace_id, position, runs.start_run(session, run))
+    return ActiveRun(services, trace.id, RunControl(limits))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReply:
+    """A skill's reply as JSON that a person writes in place of that of the step at this position."""
+
+    position: int
+    document: dict[str, Any]
+    author: str
+    """The name of the person."""
+
+
+def rerun_with_reply(
+    services: Services, trace_id: UUID, written: WrittenReply, config: RunConfig, limits: RunLimits
+) -> ActiveRun:
+    """Start a new run that goes on from a step with the reply that a person has written.
+
+    The run takes the results of the trace's later steps where the same is asked. RejectedReply if the skill cannot use
+    the reply; the original trace is unchanged.
+    """
+    config.make_reasoner()
+    with services.database.read() as session:
+        record = traces.load_trace(session, trace_id)
+    step = next((step for step in record.steps if step.position == written.position), None)
+    skill = None if step is None else config.entry.find_skill(step.skill)
+    if step is None or skill is None:
+        raise Conflict(f"step {written.position} calls no skill of {config.reasoner}, so it has no reply to change")
+    reply = check_written_reply(skill, step.arguments, written.document)
+    run = build_ask_run(services, config, record.project, limits)
+    with services.database.begin() as session:
+        editor_id = users.register_user(session, written.author).id
+        revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)
+        trace = runs.fork_run_trace(session, trace_id, step.position, runs.start_run(session, run), revised)
+    return ActiveRun(services, trace.id, RunControl(limits))
+
+
+def list_awaited_steps(record: TraceRecord) -> list[Step]:
+    """The steps of a waiting run whose replies a person has to write, in order; none of a run with another ending."""
+    if record.trace.ending != WAITING:
+        return []
+    names = TraceConfiguration.from_json(record.trace.configuration).person_skills
+    return [
+        step for step in record.steps if step.finished_at is None and step.tool is None and skill_name(step) in names
+    ]
+
+
+def resume_with_reply(services: Services, trace_id: UUID, written: WrittenReply, limits: RunLimits) -> ActiveRun | None:
+    """Store the reply for which a run waits, and resume the run; None if it waits for other replies too.
+
+    RejectedReply if the skill cannot use the reply; Conflict if the step does not wait, or the run cannot be resumed.
+    """
+    with services.database.read() as session:
+        record = traces.load_trace(session, trace_id)
+    if record.run is not None:
+        check_pins(services, record.run)
+    awaited = list_awaited_steps(record)
+    step = next((step for step in awaited if step.position == written.position), None)
+    skill = None if step is None else find_reasoner(record.trace.reasoner).find_skill(step.skill)
+    if step is None or skill is None:
+        raise Conflict(f"step {written.position} does not wait for a reply; look at the newer state of the run")
+    reply = check_written_reply(skill, step.arguments, written.document)
+    with services.database.begin() as session:
+        editor_id = users.register_user(session, written.author).id
+        revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)
+        runs.complete_awaited_step(session, trace_id, step.position, revised)
+    return resume_run(services, trace_id, limits) if len(awaited) == 1 else None
+
+
+def end_interrupted_runs(services: Services) -> list[str]:
+    """End the runs on which no process works any more, and return a sentence about each; they can be continued.
+
+    Runs of living processes stay as they are, whichever process calls this.
+    """
+    with services.database.read() as session:
+        unfinished = runs.list_unfinished_traces(session)
+    ended = [trace for trace in unfinished if _is_abandoned(trace) and _end_run(services, trace)]
+    with services.database.begin() as session:
+        runs.finish_runs_without_drafts(session, ASK_RUN_NAME)
+    return [
+        f"Ended the run on {_shorten(trace.question)!r}, whose process was killed; continue it "
+        + ("on the Ask page." if trace.run_name == ASK_RUN_NAME else "with `showhow verify`.")
+        for trace in ended
+    ]
+
+
+def _is_abandoned(trace: UnfinishedTrace) -> bool:
+    worker = TraceConfiguration.from_json(trace.configuration).worker
+    if is_worker_local(worker):
+        return is_worker_gone(worker)
+    return utc_now() - trace.last_written_at > IDLE_TIME
+
+
+def _end_run(services: Services, trace: UnfinishedTrace) -> bool:
+    """End the run, unless another process has changed it since it was listed."""
+    outcome = RunOutcome("interrupted", usage=trace.cost)
+    try:
+        with services.database.begin() as session:
+            runs.finish_run_trace(session, trace.trace_id, outcome, seen=trace.version)
+            mark_lost_model_calls(session, trace.trace_id)
+    except Conflict:
+        return False
+    return True
+
+
+def _shorten(question: str) -> str:
+    return question if len(question) <= _SHOWN_CHARACTERS else f"{question[:_SHOWN_CHARACTERS]}…"
