@@ -4,6 +4,7 @@ Every response has security headers: pages load nothing from other hosts and are
 """
 
 import base64
+import importlib
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -41,6 +42,17 @@ _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _BASE_SCRIPT = "<script>window.__streamlit = {BACKEND_BASE_URL: new URL('.', location.href).href}</script>"
 """Says where the server is. Streamlit would try the path of the page first, and the browser would log the failures."""
 UNEXPECTED_ERROR = "Something went wrong on this page. Reload it; the server's log has the details."
+FIRST_PAGE_MODULES = (
+    "db.schema",
+    "pandas",
+    "app.pages.annotate.composer",
+    "app.pages.annotate.recorder",
+    "app.widgets.choices",
+    "app.widgets.notebook",
+    "app.widgets.step_notes",
+    "app.widgets.tour",
+)
+"""What the first page imports; Streamlit itself imports pandas when it draws the first component."""
 _log = logging.getLogger(__name__)
 
 
@@ -161,10 +173,20 @@ def load_encoder(encoder: SentenceEncoder) -> None:
         _log.warning("%s", error)
 
 
+def load_for_first_visit() -> None:
+    """Import the modules of the first page, and load the encoder for the first step.
+
+    A browser meanwhile loads the scripts of Streamlit.
+    """
+    for name in FIRST_PAGE_MODULES:
+        importlib.import_module(name)
+    load_encoder(current_services().encoder)
+
+
 @asynccontextmanager
 async def load_while_serving(_app: App) -> AsyncIterator[None]:
-    """Load the encoder in the background, so that the first step that needs it does not wait."""
-    Thread(target=load_encoder, args=(current_services().encoder,), name="load encoder", daemon=True).start()
+    """Load in the background what the first visitor would wait for."""
+    Thread(target=load_for_first_visit, name="load for the first visit", daemon=True).start()
     yield
 
 
