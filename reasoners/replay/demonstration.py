@@ -362,8 +362,8 @@ def build_program(record: TraceRecord) -> Program:
     except Mismatch as problem:
         return replace(compiler.program, problem=str(problem))
     # A step that found nothing, and that none follows, may have been a dead end.
-    found = [own for own in program.lookups if unique_values(own.rows) or own in _subjects(program)]
-    derived = _derive(program) or _derive(_keep_look_ups(program, found))
+    kept = [own for own in program.lookups if unique_values(own.rows) or own in _subjects(program)]
+    derived = _derive(program) or _derive(_keep_look_ups(program, kept))
     return derived or replace(program, problem="its answer does not follow from its observations in a known way")
 
 
