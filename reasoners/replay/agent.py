@@ -13,7 +13,18 @@ from db.trace_record import TraceRecord
 from reasoners import provenance
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner, WorldWords
-from reasoners.replay.demonstration import ASK, ID, LINK, NAME, LookUp, LookUpWay, Program, build_program, read_context
+from reasoners.replay.demonstration import (
+    ASK,
+    ID,
+    LINK,
+    NAME,
+    LookUp,
+    LookUpWay,
+    Program,
+    build_program,
+    list_parts,
+    read_context,
+)
 from reasoners.replay.derivations import (
     DATE,
     NONE,
@@ -44,7 +55,7 @@ class ReplayOptions:
     threshold: float = 0.0
     """The least confidence of an answer; 0 chooses it so that at most 3 % of the library's answers would be wrong."""
     demonstration: str = ""
-    """The id of the demonstration to follow with `slots`, in place of those that fit best."""
+    """The key of the demonstration to follow with `slots`, in place of those that fit best."""
     slots: Sequence[str] = ()
     """The texts of its slots in their order, corrected by a person."""
 
@@ -73,8 +84,10 @@ class ReplayLibrary:
 
     @cached_property
     def aligner(self) -> QuestionAligner:
-        """The demonstrations that have an answer, to be followed."""
-        return QuestionAligner([p for p in self._usable if p.derivation != NONE], self._world, self._encode)
+        """The demonstrations that have an answer, and each of their look-ups, to be followed."""
+        answered = [program for program in self._usable if program.derivation != NONE]
+        parts = [part for program in self._usable for part in list_parts(program)]
+        return QuestionAligner([*answered, *parts], self._world, self._encode)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -147,7 +160,7 @@ class ReplayReasoner:
     def _correct(self, programs: Sequence[Program]) -> Alignment:
         """The alignment that a person has corrected; QuestionRefused if it cannot be followed."""
         texts, chosen = self._options.slots, self._options.demonstration
-        fitting = [own for own in programs if str(own.id) == chosen and len(own.slots) == len(texts)]
+        fitting = [own for own in programs if own.key == chosen and len(own.slots) == len(texts)]
         if not fitting:
             raise QuestionRefused(f"{REFUSAL}: none in this library is {chosen} with {len(texts)} slots.")
         return Alignment(fitting[0], dict(zip(fitting[0].texts, texts, strict=True)), 1.0)
@@ -157,6 +170,7 @@ def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict
     program = alignment.program
     return {
         "alignment": {
+            "program": program.key,
             "slots": [
                 {"there": slot.text, "here": alignment.fillers[slot.start], "relation": slot.is_relation}
                 for slot in program.slots

@@ -6,7 +6,7 @@ as well. A way is the calls by which a look-up was made; another look-up with su
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,6 +15,7 @@ from db.models import Step
 from db.trace_record import TraceRecord
 from reasoners.provenance import DATE_PATTERN, TYPED_ORIGIN, ArgumentPart, Origin, resolve_origin, split_argument
 from reasoners.replay.derivations import (
+    ALL,
     SEPARATOR,
     SHARED,
     Evidence,
@@ -133,6 +134,13 @@ class Program:
     """The calls that gave the id of a name: tool and argument."""
     problem: str | None = None
     """Why it cannot be followed, as a clause."""
+    part: int | None = None
+    """The place of the look-up that it has alone of the demonstration; None for all."""
+
+    @property
+    def key(self) -> str:
+        """What it is called by: the id of the demonstration, with the part."""
+        return str(self.id) if self.part is None else f"{self.id}/{self.part}"
 
     @property
     def shows_ids(self) -> bool:
@@ -189,7 +197,10 @@ class TraceCompiler:
         self.program = Program(record.trace.id, self._question, tuple(record.steps), self._answer)
         self._steps = {step.position: step for step in record.steps if step.tool and step.data is not None}
         self._data = {position: step.data or {} for position, step in self._steps.items()}
-        self._parts = {(p, name): _split(step, name) for p, step in self._steps.items() for name in step.arguments}
+        places = _find_names(self._steps.values())
+        self._parts = {
+            (p, name): _split(step, name, places) for p, step in self._steps.items() for name in step.arguments
+        }
         self._origins = [origin for parts in self._parts.values() for _, origin in parts]
         self._read: dict[int, _ReadStep] = {}
         self._lookup_of_step: dict[int, LookUp] = {}
@@ -323,14 +334,10 @@ class TraceCompiler:
         return None
 
 
-def _split(step: Step, name: str) -> list[ArgumentPart]:
-    """The parts of an argument; a word of the question beside another argument says what is asked.
-
-    So does a part of the question that has another argument within it.
-    """
+def _split(step: Step, name: str, names: Iterable[Origin]) -> list[ArgumentPart]:
+    """The parts of an argument; a word of the question beside another argument says what is asked."""
     parts = split_argument(step.arguments[name], step.origins.get(name, TYPED_ORIGIN))
-    others = [value for other, value in step.arguments.items() if other != name and isinstance(value, str)]
-    divided = [piece for part in parts for piece in _divide(*part, others)]
+    divided = [piece for part in parts for piece in _divide(*part, names)]
     is_ask = len(step.arguments) > 1 and len(divided) == 1 and divided[0][0].islower()
     return [
         (text, TYPED_ORIGIN if origin["from"] == "question" and (is_ask or not has_content(text)) else origin)
@@ -338,15 +345,29 @@ def _split(step: Step, name: str) -> list[ArgumentPart]:
     ]
 
 
-def _divide(text: str, origin: Origin, others: Sequence[str]) -> list[ArgumentPart]:
-    """The part itself; one of the question that has another argument within it is divided there."""
-    inner = next((other for other in others if other in text and other != text), "")
-    if origin["from"] != "question" or not inner:
+def _find_names(steps: Iterable[Step]) -> list[Origin]:
+    """The places in the question of names that are arguments."""
+    arguments = [
+        (value, step.origins.get(name, TYPED_ORIGIN)) for step in steps for name, value in step.arguments.items()
+    ]
+    parts = [part for argument in arguments for part in split_argument(*argument)]
+    return [place for text, place in parts if place["from"] == "question" and not text[:1].islower()]
+
+
+def _divide(text: str, origin: Origin, names: Iterable[Origin]) -> list[ArgumentPart]:
+    """The part itself; one of the question with shorter names within asks about these."""
+    if origin["from"] != "question":
         return [(text, origin)]
-    before, _, after = text.partition(inner)
-    start = origin["start"] + len(before)
-    name = (inner, origin | {"start": start, "end": start + len(inner)})
-    return [(before, TYPED_ORIGIN), name, *([(after, TYPED_ORIGIN)] if after else [])]
+    first = end = origin["start"]
+    parts: list[ArgumentPart] = []
+    for place in sorted(names, key=lambda place: (place["start"], place["end"])):
+        is_within = end <= place["start"] and place["end"] <= origin["end"]
+        if is_within and place["end"] - place["start"] < len(text):
+            name = (text[place["start"] - first : place["end"] - first], place)
+            parts += [(text[end - first : place["start"] - first], TYPED_ORIGIN), name]
+            end = place["end"]
+    parts.append((text[end - first :], TYPED_ORIGIN if parts else origin))
+    return [part for part in parts if part[0]]
 
 
 def read_context(sentence: str, start: int, subject: str) -> str:
@@ -391,6 +412,24 @@ def _derive(program: Program) -> Program | None:
         if derivation and not (is_read and derivation in SHARED):
             return replace(candidate, derivation=derivation)
     return None
+
+
+def list_parts(program: Program) -> Iterator[Program]:
+    """Each look-up that asks a question in words, as a demonstration of that question."""
+    for place, lookup in enumerate(program.lookups):
+        subject, values = next(((subject, values) for subject, values in lookup.rows if values), (None, ()))
+        if subject is None or NAME not in lookup.ask or ID in lookup.ask:
+            continue
+        before, _, after = lookup.fill(program.texts).partition(NAME)
+        own = replace(lookup, subject=len(before), observed={subject.key: (subject, values)})
+        slots = [QuestionSlot(len(before), len(before) + len(subject.text), subject.text)]
+        if lookup.word is not None:
+            own.word, word = lookup.ask.index(WORD), program.texts[lookup.word]
+            slots.append(QuestionSlot(own.word, own.word + len(word), word, is_relation=True))
+        question, answer = f"{before}{subject.text}{after}", SEPARATOR.join(value.text for value in values)
+        yield Program(
+            program.id, question, (), answer, tuple(sorted(slots)), (own,), None, ALL, program.identifiers, part=place
+        )
 
 
 def _find_given(program: Program) -> list[QuestionSlot]:

@@ -132,9 +132,12 @@ def _format_alignment(replay: dict[str, Any]) -> str:
 
 def _show_slot_form(services: Services, record: TraceRecord, replay: dict[str, Any]) -> None:
     """Draw the slots to correct, and a button that follows the demonstration again with their texts."""
-    slots = replay.get("alignment", {}).get("slots", ())
+    alignment = replay.get("alignment", {})
+    slots = alignment.get("slots", ())
     if not slots or record.trace.ending is None:
         return
+    # Runs of earlier versions store no key; they followed whole demonstrations.
+    program = alignment.get("program", replay["demonstrations"][0]["id"])
     with st.form("slots", border=True, width="content"):
         st.markdown("Correct what was taken from your question, and follow the demonstration again:")
         for number, slot in enumerate(slots):
@@ -143,7 +146,7 @@ def _show_slot_form(services: Services, record: TraceRecord, replay: dict[str, A
             "Run with these values",
             icon=":material/replay:",
             on_click=_follow_with_slots,
-            args=(services, record, replay["demonstrations"][0]["id"], len(slots)),
+            args=(services, record, program, len(slots)),
         )
 
 

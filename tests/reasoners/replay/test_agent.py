@@ -13,7 +13,7 @@ from evaluation.metrics import score_answer
 from fewshot_library.formats import read_traces
 from reasoners.provenance import resolve_origin
 from reasoners.replay.agent import ReplayOptions
-from reasoners.replay.demonstration import build_program
+from reasoners.replay.demonstration import build_program, list_parts
 from tests.fixtures.real_world import RealWorld, answer_by_replay
 from tests.fixtures.town import Town
 from tools.registry import available_tools
@@ -61,10 +61,12 @@ def test_each_demonstration_followed_with_its_own_slots_gives_its_own_answer(
     """A second route to the answer: by look-ups and derivation, not by repetition. The town's sources differ."""
     opened: RealWorld | Town = request.getfixturevalue(world)
     shown = opened.shown if isinstance(opened, RealWorld) else opened.gold
+    programs = [build_program(record) for record in shown]
+    parts = [part for program in programs if program.problem is None for part in list_parts(program)]
     followed = 0
-    for program in map(build_program, shown):
+    for program in [*programs, *parts]:
         slots = list(program.texts.values())
-        options = ReplayOptions(threshold=0.01, demonstration=str(program.id), slots=slots)
+        options = ReplayOptions(threshold=0.01, demonstration=program.key, slots=slots)
         outcome, _ = answer_by_replay(f"{program.question} Now.", opened.context, shown, options)
         if program.problem is None and outcome.answers is not None:
             answers = (outcome.answers.final_answer or "", program.answer)

@@ -6,8 +6,8 @@ import pytest
 
 from db.trace_record import TraceRecord
 from reasoners.provenance import TYPED_ORIGIN, resolve_origin, split_argument
-from reasoners.replay.demonstration import ID, NAME, WORD, LookUp, build_program, read_context
-from reasoners.replay.derivations import list_stems
+from reasoners.replay.demonstration import ID, NAME, WORD, LookUp, build_program, list_parts, read_context
+from reasoners.replay.derivations import ALL, derive_answer, list_stems
 from tests.fixtures.real_world import RealWorld
 from tests.fixtures.town import Town
 from tests.reasoners.example_traces import record_of
@@ -105,6 +105,18 @@ def test_a_question_asked_as_a_whole_is_divided_at_its_name_and_a_dead_end_is_le
     assert [slot.text for slot in program.names] == [name]
     assert lookup.fill(program.texts).replace(NAME, name) == question
     assert [value.text for _, values in lookup.rows for value in values] == ["Eli Reed"]
+
+
+def test_each_look_up_in_words_is_a_demonstration_of_what_it_asks(town: Town) -> None:
+    programs = [program for program in map(build_program, town.gold) if program.problem is None]
+    parts = [(program, part) for program in programs for part in list_parts(program)]
+    for program, part in parts:
+        (lookup,) = part.lookups
+        assert [part.question[slot.start : slot.end] for slot in part.slots] == [slot.text for slot in part.slots]
+        assert lookup.fill(part.texts).replace(NAME, part.names[0].text) == part.question
+        assert derive_answer(ALL, part.evidence({lookup: lookup.rows}, part.texts)) == part.answer
+        assert part.key.startswith(f"{program.key}/")
+    assert len({part.key for _, part in parts}) == len(parts) > 0
 
 
 def _span(start: int, text: str) -> dict[str, object]:
