@@ -1,5 +1,6 @@
 """The Ask page: a reasoner answers a question; its run can be stopped, continued, fixed and found in the history."""
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,6 @@ from app.widgets.person import current_user
 from app.widgets.selection_form import render_pick_reasons
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
-from db.libraries import Demonstration
 from db.model_calls import list_model_calls, load_prompt
 from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
@@ -237,8 +237,8 @@ def show_history(database: Database, person: User) -> None:
 EXAMPLE_COUNT = 3
 SCAN_LIMIT = 200
 """How many questions of a project are searched for examples."""
-PREFIX_WORDS = 2
-"""A question matches a demonstration if this many of its first words are equal."""
+NAME_OR_NUMBER = re.compile(r"(?<!^)\b(?:[^\W\d_a-z][\w'-]*|\d+)(?: (?:[^\W\d_a-z][\w'-]*|\d+))*")
+"""Words in capitals after the first word, and numbers: the questions of a pattern differ in them alone."""
 
 
 def show_examples(database: Database) -> None:
@@ -272,22 +272,18 @@ def find_examples(database: Database, world: str, library: str | None) -> list[s
             if project.world == world
             for question in projects.list_questions(session, project.id, limit=SCAN_LIMIT)
         ]
-    patterns = {_question_pattern(demonstration) for demonstration in demonstrations}
+    patterns = {_question_pattern(demonstration.question) for demonstration in demonstrations}
     demonstrated = {demonstration.full_text for demonstration in demonstrations}
     examples: dict[str | None, str] = {}
     for question in questions:
-        is_match = (question.kind, *_first_words(question.text)) in patterns
+        is_match = _question_pattern(question.text) in patterns
         if is_match and question.gold_answers and question.full_text not in demonstrated:
             examples.setdefault(question.kind, question.text)
     return sorted(examples.values(), key=len)[:EXAMPLE_COUNT]
 
 
-def _question_pattern(demonstration: Demonstration) -> tuple[str | None, ...]:
-    return (demonstration.kind, *_first_words(demonstration.question))
-
-
-def _first_words(question: str) -> list[str]:
-    return question.split()[:PREFIX_WORDS]
+def _question_pattern(question: str) -> str:
+    return NAME_OR_NUMBER.sub("_", question)
 
 
 def _fill_question(text: str) -> None:
