@@ -47,8 +47,7 @@ DISAGREEING = ("chain-of-knowledge", "tog-2")
 def grounds() -> Iterator[dict[str, Ground]]:
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(contextmanager(make_ground)(WORLDS[name]))
-            for name in ("spread", "everywhere")
+            name: stack.enter_context(contextmanager(make_ground)(WORLDS[name])) for name in ("spread", "everywhere")
         }
 
 
