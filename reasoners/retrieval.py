@@ -6,6 +6,7 @@ sources are read at the same time.
 
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -91,8 +92,7 @@ class Retriever:
     def _look_around(
         self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
     ) -> RetrievalGenerator:
-        values = query.values[:MAX_HEADS]
-        reads = max(self._passages_per_source, MAX_WIDER_READS // max(len(values), 1))
+        reads = max(1, MAX_WIDER_READS // max(len(query.values), 1))
         branches = []
         for source in (TEXTS, PAGES):
             branches += [
@@ -117,7 +117,7 @@ class Retriever:
             elif number < MAX_HEADS and (entity := (yield from self.link(value.text, f"{node}/id{number}", parent))):
                 entities.append(entity)
         if entities:
-            return (yield from self._list_facts(entities, query.question, node, parent))
+            return (yield from self._list_facts(entities, query.question, node, parent, MAX_HEADS))
         sparql = yield from self._write_query(query.question, [], node, parent)
         return [] if sparql is None else (yield from self._run_query(sparql, node, parent))
 
@@ -333,8 +333,7 @@ class Retriever:
 
     def _retrieve_graph(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
         entities: dict[str, AnswerValue] = {}
-        heads = query.heads or [AnswerValue(text=name) for name in query.names]
-        for number, head in enumerate(heads[:IDS_PER_QUERY]):
+        for number, head in enumerate(query.values[:IDS_PER_QUERY]):
             entity = head.entity
             if entity is None:
                 if number >= MAX_HEADS:
@@ -390,14 +389,16 @@ class Retriever:
         table = yield from self._call("runQuery", {"sparql": sparql}, f"{node}/run", parent)
         return table_passages(table)
 
-    def _list_facts(self, entities: Sequence[str], question: str, node: str, parent: UUID | None) -> RetrievalGenerator:
-        """The facts of entities themselves, each with its relation, where no query can be written for a question."""
+    def _list_facts(
+        self, entities: Sequence[str], question: str, node: str, parent: UUID | None, sampled: int = MAX_SAMPLED
+    ) -> RetrievalGenerator:
+        """The facts of entities themselves, each with its relation; those that the question names come first."""
         if not self._offered.issuperset(RELATION_TOOLS.values()):
             return []
-        sampled = [AnswerValue(text=entity, entity=entity) for entity in entities[:MAX_SAMPLED]]
-        offered = yield from self.list_relations(sampled, f"{node}/relations", parent)
+        sample = [AnswerValue(text=entity, entity=entity) for entity in entities[:sampled]]
+        offered = yield from self.list_relations(sample, f"{node}/relations", parent)
         nodes = " ".join(filter(None, map(terms.format_node, entities)))
-        passages: list[SourcePassage] = []
+        ranked: list[tuple[int, SourcePassage]] = []
         for direction, relations in choose_relations(question, offered).items():
             predicates = " ".join(filter(None, (terms.format_predicate(relation.id) for relation in relations)))
             ends = FACT_COLUMNS if direction == "head" else FACT_COLUMNS[::-1]
@@ -406,8 +407,11 @@ class Retriever:
                 f"SELECT DISTINCT {columns} WHERE {{ VALUES ?known {{ {nodes} }} "
                 f"VALUES ?relation {{ {predicates} }} {columns} }}"
             )
-            passages += yield from self._run_query(sparql, f"{node}/facts/{direction}", parent)
-        return passages[:MAX_FACT_ROWS]
+            table = yield from self._call("runQuery", {"sparql": sparql}, f"{node}/facts/{direction}/run", parent)
+            ranks = {relation.id: rank for rank, relation in enumerate(relations)}
+            rows = observed_data(table).get("rows", ())
+            ranked += zip([ranks.get(row[1]["value"], len(ranks)) for row in rows], table_passages(table), strict=True)
+        return [passage for _, passage in sorted(ranked, key=itemgetter(0))[:MAX_FACT_ROWS]]
 
     def _call(
         self, tool: str, arguments: dict[str, Any], node: str, parent: UUID | None

@@ -165,7 +165,7 @@ class RetrievalQuery:
         """For each of the first values, or once for all, the question and the searches by other words."""
         if self.is_name or not self.values:
             return [(self.question, list(dict.fromkeys([self.question, self.words or self.question])))]
-        values = self.values[:MAX_HEADS]
+        values = self.values[:MAX_WIDER_SEARCHES]
         phrases = kinship.phrases_for(self.words or self.question)
         words = dict.fromkeys(word for phrase in phrases for word in phrase.split() if word not in STOP_WORDS)
         count = min(MAX_PHRASINGS, MAX_WIDER_SEARCHES // len(values))

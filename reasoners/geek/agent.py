@@ -47,7 +47,7 @@ from reasoners.geek.skills import (
 from reasoners.humaniq.options import check_at_least, check_positive
 from reasoners.retrieval import Retriever
 from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
-from reasoners.skills.values import SourcePassage, conclude, distinct_passages, format_values
+from reasoners.skills.values import SourcePassage, conclude, distinct_passages, distinct_values, format_values
 from reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery, SelectSourcesRequest, choose_sources, list_sources
 
 NOT_FOUND = "The sources do not tell it."
@@ -234,7 +234,7 @@ class _Excavation:
             self._expected_calls += 1
             own: SkillResult[FactReply] = yield SkillCall(SELF_ANSWER, asked, f"{place}/self", span)
             return _to_fact(number, step, own.reply), "concluded"
-        heads = [value for values in references.values() for value in values]
+        heads = distinct_values(value for values in references.values() for value in values)
         words = drop_references(step.question) if heads else ""
         query = RetrievalQuery(question, heads, words, names=step.names)
         passages: list[SourcePassage] = yield from self._retriever.retrieve(sources, query, place, span)
