@@ -110,12 +110,9 @@ class FactFinder:
         if operation.kind == "named":
             named = [self._find_title(answer, passages) for answer in answers]
             return None if None in named else [passage for passage in named if passage is not None]
-        if operation.kind == "filter" and answers:
-            # A query for those who meet a condition gives only them.
-            rows = [passage for passage in passages if passage.source == "graph" and " | " not in passage.text]
-            listed = [next((row.id for row in rows if _mentions(row.text, answer)), None) for answer in answers]
-            if None not in listed:
-                return [row for row in listed if row is not None]
+        if len(heads) > 1:
+            # A row with one cell does not say to which of several things it belongs.
+            passages = [passage for passage in passages if passage.source != "graph" or " | " in passage.text]
         is_about_values = operation.kind in ("inverse", "by day")
         support: list[str] = []
         for relation, head, value in self._list_facts(operation, heads):
@@ -157,7 +154,9 @@ class FactFinder:
         things = self._gold.things
         sentences = split_sentences(passage.text)
         if fact.relation in PLACE_RELATIONS:
-            return any(f"{things.sentence_text(fact.value_kind, fact.value)}." in sentence for sentence in sentences)
+            town = things.sentence_text(fact.head_kind, fact.head)
+            place = f"{things.sentence_text(fact.value_kind, fact.value)}."
+            return any(place in sentence and (town == passage.title or town in sentence) for sentence in sentences)
         if passage.source == "web":
             return bool(self._pages.find_stated_pairs(fact.relation, {(fact.head, fact.value)}, sentences))
         # "She was born on ..." is about the subject of the article.
