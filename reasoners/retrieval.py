@@ -26,7 +26,7 @@ from reasoners.skills.values import (
     read_passages,
     table_passages,
 )
-from reasoners.sources import MAX_HEADS, MAX_WIDER_READS, PAGES, TEXTS, RetrievalQuery, TextSource, choose_relations
+from reasoners.sources import MAX_HEADS, MAX_WIDER_READS, PAGES, TEXTS, RetrievalQuery, SearchedSource, choose_relations
 from tools.text_to_sparql.queries import generalize_query
 from tools.tool import ToolResult
 from worlds import terms
@@ -264,7 +264,7 @@ class Retriever:
         return self._search_and_read(PAGES, query, node, parent)
 
     def _search_and_read(
-        self, source: TextSource, query: RetrievalQuery, node: str, parent: UUID | None
+        self, source: SearchedSource, query: RetrievalQuery, node: str, parent: UUID | None
     ) -> RetrievalGenerator:
         searches = query.searches
         reads = self._passages_per_source if len(searches) == 1 else 1
@@ -291,7 +291,7 @@ class Retriever:
 
     def _search_once(  # noqa: PLR0913, PLR0917 - each is a part of the search
         self,
-        source: TextSource,
+        source: SearchedSource,
         question: str,
         searches: Sequence[str],
         node: str,

@@ -119,7 +119,7 @@ def choose_sources(
 
 
 @dataclass(frozen=True, slots=True)
-class TextSource:
+class SearchedSource:
     """A source of texts: its name, the tool that searches it, and the fields of the hits and of their addresses."""
 
     name: str
@@ -128,8 +128,8 @@ class TextSource:
     address: str
 
 
-TEXTS = TextSource("text", "wikisearch", "hits", "title")
-PAGES = TextSource("web", "websearch", "pages", "address")
+TEXTS = SearchedSource("text", "wikisearch", "hits", "title")
+PAGES = SearchedSource("web", "websearch", "pages", "address")
 
 
 @dataclass(frozen=True, slots=True)
