@@ -1,5 +1,7 @@
 """Gold replies to the skills of the baselines; evaluation/gold_skills.py has those of AtomR, PDRR and GEEK."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -21,8 +23,8 @@ from reasoners.baselines.skills import (
     SelfAskRequest,
 )
 from reasoners.geek.skills import ExcavatedFact, fill_numbers
-from reasoners.skills.shared_skills import BareQuestion, PassageQuestion
 from reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, format_values
+from reasoners.sources import BareQuestion, PassageQuestion
 
 
 class BaselineOracle:
@@ -32,10 +34,23 @@ class BaselineOracle:
         self._gold = gold
 
     def answer_question(self, request: PassageQuestion | BareQuestion) -> AnswersReply:
-        """The gold answers to the question itself; unknown for any other."""
-        if request.question != self._gold.text:
+        """The gold answers to the question itself, or to that of an operation; unknown for any other."""
+        if request.question == self._gold.text:
+            return AnswersReply(answers=self._gold.root_answers)
+        leaf = self.find_filled_leaf(request.question)
+        if leaf is None:
             return AnswersReply(answers=[], unknown=True)
-        return AnswersReply(answers=self._gold.root_answers)
+        return AnswersReply(answers=self._evaluate(leaf, {}))
+
+    def find_filled_leaf(self, question: str) -> ReasoningNode | None:
+        """The operation that has this question with the gold answers filled in, in any order; None for any other."""
+        words = _count_words(question)
+        return next((leaf for leaf in self._gold.root.leaves() if _count_words(self._fill_leaf(leaf)) == words), None)
+
+    def _fill_leaf(self, leaf: ReasoningNode) -> str:
+        return "".join(
+            part if isinstance(part, str) else format_values(self._values_of(part)) for part in leaf.question
+        )
 
     def reason(self, request: PassageQuestion | BareQuestion | ArticlesQuestion) -> ReasonedReply:
         """The gold answers to the question itself, with the gold facts in words, or to a question of the gold tree.
@@ -222,3 +237,7 @@ class BaselineOracle:
 def _takes_question(leaf: ReasoningNode) -> bool:
     """Whether it asks more than which thing a name of the question names."""
     return leaf.needs_retrieval or leaf.operator == DIRECT_REASONING
+
+
+def _count_words(text: str) -> Counter[str]:
+    return Counter(re.findall(r"[^\s,?]+", text))

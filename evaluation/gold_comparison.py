@@ -23,8 +23,7 @@ from evaluation.reader_responder import ReaderResponder
 from evaluation.skill_sources import GoldSkillSource
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
 from reasoners.answers.normalization import answers_equal
-from reasoners.atomr.agent import OperateRequest
-from reasoners.atomr.plan import PLAN, PlanArgument, PlanNode, PlanReply, list_dependencies
+from reasoners.atomr.skills import PLAN, OperateRequest, PlanArgument, PlanNode, PlanReply, list_dependencies
 from reasoners.geek.skills import ExcavatedFact, ExtractRequest, known_references
 from reasoners.pdrr.skills import TRIPLES, TriplesReply
 from reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, schedule_triples
@@ -197,7 +196,7 @@ def _compare_triples(steps: SkillSteps, gold: GoldReasoning) -> ComparedParts:
         if pairs is not None:
             completed[entry.number] = (entry, pairs)
         expected = {} if pairs is None else join_values([*earlier, (entry, pairs)])
-        step = steps.spans.get(f"triple/{entry.number + 1}")
+        step = steps.latest_span(f"triple/{entry.number + 1}")
         values = steps.result(step).get("values", {})
         for unknown in asked.unknowns[::-1]:
             if step is not None and unknown in values:

@@ -37,7 +37,6 @@ from reasoners.baselines.graph_skills import (
     WalkState,
     WalkVerdict,
 )
-from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.values import (
     AnswerValue,
     GraphFact,
@@ -46,6 +45,7 @@ from reasoners.skills.values import (
     distinct_values,
     format_values,
 )
+from reasoners.sources import BareQuestion
 
 Values = dict[ReasoningNode, list[AnswerValue]]
 """The values of each operation."""

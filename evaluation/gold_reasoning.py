@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any, cast
 
 from evaluation.gold_traces.attempt import PLACE_RELATIONS, relation_pairs
-from evaluation.gold_traces.traces import GoldWorld
+from evaluation.gold_traces.traces import GoldWorld, narrow_expression
 from fiction.questions.decomposition import TripleDecomposition, build_subquestions, number_nodes
 from fiction.questions.evaluate import FACT_VALUE_KINDS, GENDERED_RELATIONS
-from fiction.questions.expressions import Expression, Only, child_expressions, decode_expression
+from fiction.questions.expressions import Expression, Only, child_expressions, decode_expression, encode_expression
 from fiction.questions.names import format_english_date
 from fiction.questions.reasoning import (
     DIRECT_REASONING,
@@ -108,6 +108,11 @@ class GoldReasoning:
         self.expression: Expression = decode_expression(details["expression"])
         self.reasoning = ReasoningBuilder(self.things)
         self.root = self.reasoning.build_tree(self.expression, text)
+
+    def narrow(self) -> "GoldReasoning":
+        """The same question, reasoned as gold traces are: of two groups of people, the smaller one is filtered."""
+        expression = narrow_expression(self.expression, self.things.universe)
+        return GoldReasoning(self.world, self.text, {"expression": encode_expression(expression)})
 
     @cached_property
     def numbers(self) -> dict[ReasoningNode, int]:

@@ -28,8 +28,7 @@ from evaluation.gold_reasoning import (
 from fiction.questions.decomposition import classify_structure
 from fiction.questions.reasoning import DIRECT_REASONING, RELATE, SEARCH, ReasoningNode
 from fiction.universe.universe import SOURCES
-from reasoners.atomr.agent import AggregateRequest, OperateRequest
-from reasoners.atomr.plan import PlanArgument, PlanNode, PlanReply, PlanRequest
+from reasoners.atomr.skills import AggregateRequest, OperateRequest, PlanArgument, PlanNode, PlanReply, PlanRequest
 from reasoners.geek.skills import (
     ConcludeReply,
     DecomposeReply,
@@ -62,9 +61,9 @@ from reasoners.pdrr.skills import (
 )
 from reasoners.pdrr.triples import schedule_triples
 from reasoners.skills.set_operations import OperationUndefined, combine_answers
-from reasoners.skills.shared_skills import SelectSourcesReply, SelectSourcesRequest
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
 from reasoners.skills.values import AnswersReply, AnswerValue, ReasonedReply, format_values
+from reasoners.sources import SelectSourcesReply, SelectSourcesRequest
 
 
 class OracleResponder(BaselineOracle):
@@ -141,9 +140,9 @@ class OracleResponder(BaselineOracle):
             raise UnknownOperation(request.planned)
         return self._gold.operation_of(leaf), self._inputs_of(leaf, given)
 
-    def list_operations(self) -> list[tuple[GoldOperation, list[AnswerValue]]]:
-        """The operations of the gold reasoning that need a source, with the things that they are about."""
-        leaves = [leaf for leaf in self._gold.root.leaves() if leaf.needs_retrieval]
+    def list_operations(self, node: ReasoningNode | None = None) -> list[tuple[GoldOperation, list[AnswerValue]]]:
+        """The operations of the gold reasoning, or of one node, that need a source, with what they are about."""
+        leaves = [leaf for leaf in (node or self._gold.root).leaves() if leaf.needs_retrieval]
         return [(self._gold.operation_of(leaf), self._inputs_of(leaf, {})) for leaf in leaves]
 
     def aggregate(self, request: AggregateRequest) -> AnswersReply:

@@ -34,14 +34,14 @@ from evaluation.gold_reasoning import GoldReasoning
 from evaluation.gold_skills import OracleResponder
 from evaluation.gold_traces.traces import open_gold_world
 from evaluation.reader_responder import ReaderResponder, say_unknown
-from reasoners.atomr.plan import PlanArgument, PlanReply
+from reasoners.atomr.skills import PlanArgument, PlanReply
 from reasoners.base import ReasonerError
 from reasoners.baselines.graph_skills import FactScores, RelationScores
 from reasoners.geek.skills import FactReply
 from reasoners.pdrr.skills import PruneTriplesReply, RelationsReply, TriplesReply
-from reasoners.skills.shared_skills import SelectSourcesReply
 from reasoners.skills.skill import MAX_RETRIES, Responder, SkillAttempt, SkillCall, SkillReply, read_reply
 from reasoners.skills.values import AnswersReply, AnswerValue
+from reasoners.sources import SelectSourcesReply
 from runs.services import Services
 
 FAULTY = "faulty"

@@ -8,8 +8,8 @@ from dataclasses import Field, dataclass, fields
 from typing import Any
 
 from fewshot_library.selection import SelectionConfig
-from reasoners.atomr.agent import AGGREGATE, OPERATE, AtomR, AtomROptions
-from reasoners.atomr.plan import PLAN
+from reasoners.atomr.agent import AtomR, AtomROptions
+from reasoners.atomr.skills import AGGREGATE, OPERATE, PLAN
 from reasoners.base import DEFAULT_STEP_LIMIT, Reasoner
 from reasoners.baselines.chain_of_knowledge import (
     CORRECT_RATIONALE,
@@ -70,8 +70,8 @@ from reasoners.pdrr.skills import (
     TRIPLES,
 )
 from reasoners.replay.agent import ReplayOptions, ReplayReasoner
-from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
 from reasoners.skills.skill import Skill
+from reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
 
 REPLAY_STEP_LIMIT = 300
 """Replay calls no model, and following a relation of many people takes many steps."""

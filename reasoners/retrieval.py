@@ -5,88 +5,47 @@ sources are read at the same time.
 """
 
 import re
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from reasoners.base import Action, Branch, Move, Parallel, Task
 from reasoners.provenance import trace_argument_origins
-from reasoners.skills.shared_skills import SELECT_SOURCES, SelectSourcesReply, SelectSourcesRequest, SourceChoice
-from reasoners.skills.skill import SkillCall, SkillResult
-from reasoners.skills.values import AnswerValue, GraphFact, OfferedRelation, SourcePassage, format_values
+from reasoners.skills.values import (
+    AnswerValue,
+    GraphFact,
+    OfferedRelation,
+    SourcePassage,
+    best_sentences,
+    cell_value,
+    entity_passages,
+    format_values,
+    linked_value,
+    observed_data,
+    read_passages,
+    table_passages,
+)
+from reasoners.sources import MAX_HEADS, MAX_WIDER_READS, PAGES, TEXTS, RetrievalQuery, SearchedSource, choose_relations
+from tools.text_to_sparql.queries import generalize_query
 from tools.tool import ToolResult
 from worlds import terms
+from worlds.embedded.text import strip_parenthesis
+from worlds.lexicon import kinship
+from worlds.sentences import split_sentences
 
-SOURCE_TOOLS: Mapping[str, tuple[str, ...]] = {
-    "graph": ("getWikiDataID", "generateQuery", "runQuery"),
-    "text": ("wikisearch", "read"),
-    "web": ("websearch", "read"),
-}
-"""The sources, and the tools that retrieve from each."""
-SOURCE_DESCRIPTIONS = {
-    "graph": "a knowledge graph: facts about entities, exact and complete where it has them",
-    "text": "articles of an encyclopedia: search, then read",
-    "web": "web pages: search, then read; pages may be out of date",
-}
 IDS_PER_QUERY = 100
 """Entities in one query."""
-MAX_HEADS = 12
-"""How many values of a set are looked up one by one."""
-MAX_WHOLE_TEXT = 2_000
-"""Characters of an article or page that is shown as a whole, about 500 tokens."""
-_SELECT_ONE = re.compile(r"SELECT DISTINCT \?(\w+) WHERE \{(.*)\}\s*", re.DOTALL)
+MAX_SAMPLED = 3
+"""Values whose relations are listed; things of one kind have much the same relations."""
+MAX_FACT_ROWS = 100
+"""Facts about entities that are shown."""
+FACT_COLUMNS = ("known", "relation", "other")
+"""The columns of a table of facts about entities as heads; as tails they stand the other way round."""
+RELATION_TOOLS = {"head": "getRelationsAsHead", "tail": "getRelationsAsTail"}
+"""The tools that list the relations of an entity, by the end at which it is."""
 
 RetrievalGenerator = Generator[Move, Any, list[SourcePassage]]
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalQuery:
-    """What to look up: the question in full, the values it is about, and the words for what is asked of them."""
-
-    question: str
-    heads: Sequence[AnswerValue]
-    words: str = ""
-    is_name: bool = False
-    """Whether the first value is only a name, of which the thing is to be found."""
-    names: Sequence[str] = ()
-    """The names in a question that is about no values."""
-
-    @property
-    def is_about_each(self) -> bool:
-        """Whether the same is asked of each of several values."""
-        return len(self.heads) > 1 and format_values(self.heads) in self.question
-
-    def question_about(self, head: AnswerValue | None) -> str:
-        """The question about one of the values alone."""
-        if head is None or not self.is_about_each:
-            return self.question
-        return self.question.replace(format_values(self.heads), head.text)
-
-    @property
-    def searches(self) -> list[tuple[AnswerValue | None, str]]:
-        """The searches, one for each of the first values, or one for the question."""
-        if not self.heads:
-            return [(None, self.question)]
-        return [(head, f"{head.text} {self.words}".strip()) for head in self.heads[:MAX_HEADS]]
-
-
-def list_sources(task: Task) -> list[str]:
-    """The sources whose tools the task offers."""
-    offered = {tool.name for tool in task.tools}
-    return [source for source, tools in SOURCE_TOOLS.items() if offered.issuperset(tools)]
-
-
-def choose_sources(
-    sources: Sequence[str], request: SelectSourcesRequest, node: str, parent: UUID | None
-) -> Generator[Move, Any, tuple[Sequence[str], int]]:
-    """Choose the sources to ask, by the skill if there are several; returns them, and the calls that this takes."""
-    if len(sources) < 2:
-        return sources, 0
-    choices = [SourceChoice(name=name, description=SOURCE_DESCRIPTIONS[name]) for name in sources]
-    request = request.model_copy(update={"sources": choices})
-    selected: SkillResult[SelectSourcesReply] = yield SkillCall(SELECT_SOURCES, request, node, parent)
-    return (sources if selected.reply is None else selected.reply.sources), 1
 
 
 class Retriever:
@@ -94,6 +53,7 @@ class Retriever:
 
     def __init__(self, task: Task, passages_per_source: int = 3) -> None:
         self._question = task.question
+        self._offered = {tool.name for tool in task.tools}
         self._passages_per_source = passages_per_source
         self._data_by_step: dict[int, Any] = {}
 
@@ -108,10 +68,99 @@ class Retriever:
         results: list[list[SourcePassage]] = yield Parallel(branches)
         return [passage for passages in results for passage in passages]
 
+    def retrieve_wider(
+        self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
+    ) -> RetrievalGenerator:
+        """Look for the same again: by other words, in more texts, and at all facts of the entities in the graph.
+
+        Where others define a relation, as their parents make people sisters, what leads there is looked up too.
+        """
+        definition = None if query.is_name else kinship.find_defined_relation(query.words or query.question)
+        passages = yield from self._look_around(sources, query, f"{node}/wider", parent)
+        if definition is None:
+            return passages
+        values = query.values
+        for number, relation in enumerate(definition.steps[:-1], 1):
+            step = RetrievalQuery(f"{relation} of {format_values(values)}", values, relation)
+            around = yield from self._look_around(sources, step, f"{node}/by{number}", parent)
+            passages += around
+            values = yield from self._link_related(values, relation, around, f"{node}/by{number}/link", parent)
+        last = definition.steps[-1]
+        step = RetrievalQuery(f"{last} of {format_values(values)}", values, last)
+        return passages + ((yield from self._look_around(sources, step, f"{node}/by", parent)) if values else [])
+
+    def _look_around(
+        self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
+    ) -> RetrievalGenerator:
+        reads = max(1, MAX_WIDER_READS // max(len(query.values), 1))
+        branches = []
+        for source in (TEXTS, PAGES):
+            branches += [
+                Branch(
+                    f"{source.name}{number}",
+                    self._search_once(source, question, searches, f"{node}/{source.name}/{number}", parent, reads),
+                )
+                for number, (question, searches) in enumerate(query.wider_searches)
+                if source.name in sources
+            ]
+        if "graph" in sources:
+            branches.append(Branch("graph", self._list_facts_of(query, f"{node}/graph", parent)))
+        results: list[list[SourcePassage]] = yield Parallel(branches)
+        return [passage for passages in results for passage in passages]
+
+    def _list_facts_of(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
+        """The facts of the entities that a query is about; without any, the rows that it asks for."""
+        entities = []
+        for number, value in enumerate([] if query.is_name else query.values[:IDS_PER_QUERY]):
+            if value.entity is not None:
+                entities.append(value.entity)
+            elif number < MAX_HEADS and (entity := (yield from self.link(value.text, f"{node}/id{number}", parent))):
+                entities.append(entity)
+        if entities:
+            return (yield from self._list_facts(entities, query.question, node, parent, MAX_HEADS))
+        sparql = yield from self._write_query(query.question, [], node, parent)
+        return [] if sparql is None else (yield from self._run_query(sparql, node, parent))
+
+    def _link_related(
+        self,
+        values: Sequence[AnswerValue],
+        relation: str,
+        passages: Sequence[SourcePassage],
+        node: str,
+        parent: UUID | None,
+    ) -> Generator[Move, Any, list[AnswerValue]]:
+        """What passages name as related to values: the other ends of rows, and the articles that sentences name."""
+        words = {*kinship.words_for(relation)}
+        keys = {name for value in values for name in (value.key, value.text)}
+        steps = dict.fromkeys(passage.step for passage in passages if passage.source == "graph")
+        rows = [value for step in steps for value in _list_related(self._data_by_step[step], relation, keys)]
+        linked = {value.key: value for value in rows}
+        sentences = [
+            sentence
+            for passage in passages
+            if passage.source != "graph"
+            for sentence in split_sentences(passage.text)
+            if words & set(re.findall(r"\w+", sentence.casefold()))
+            and any(value.text in sentence or value.text == passage.title for value in values)
+        ]
+        searches = [
+            Branch(str(number), self._call("wikisearch", {"query": sentence}, f"{node}{number}", parent))
+            for number, sentence in enumerate(list(dict.fromkeys(sentences))[:MAX_HEADS])
+            if "wikisearch" in self._offered
+        ]
+        results: list[ToolResult] = yield Parallel(searches)
+        for search in results:
+            for hit in observed_data(search).get("hits", ()):
+                name = strip_parenthesis(hit["title"])
+                if any(name in sentence for sentence in sentences) and not keys & {hit["title"], hit["entity"]}:
+                    value = AnswerValue(text=hit["title"], entity=hit["entity"])
+                    linked.setdefault(value.key, value)
+        return list(linked.values())
+
     def link(self, name: str, node: str, parent: UUID | None) -> Generator[Move, Any, str | None]:
         """The id of the entity with this name, or of the best candidate; None if the graph has none."""
         candidates = yield from self._call("getWikiDataID", {"title": name}, node, parent)
-        entities = _data(candidates).get("entities", ())
+        entities = observed_data(candidates).get("entities", ())
         exact = [entity for entity in entities if name.casefold() in {entity["label"].casefold(), entity["title"]}]
         best = (*exact, *entities)
         return best[0]["id"] if best else None
@@ -128,8 +177,8 @@ class Retriever:
             return []
         owners = [query.heads[0].key] if len(query.heads) == 1 else []
         if retrieved[:1] and retrieved[0].get("columns", ())[:1] == ["known"]:
-            return [_cell_value(row[1], row[0]["value"]) for row in rows if len(row) == 2]
-        return [_cell_value(row[0], owner) for row in rows for owner in owners if len(row) == 1]
+            return [cell_value(row[1], row[0]["value"]) for row in rows if len(row) == 2]
+        return [cell_value(row[0], owner) for row in rows for owner in owners if len(row) == 1]
 
     def list_relations(
         self, values: Sequence[AnswerValue], node: str, parent: UUID | None
@@ -142,7 +191,7 @@ class Retriever:
             )
             for number, value in enumerate(values)
             if value.entity is not None
-            for direction, tool in (("head", "getRelationsAsHead"), ("tail", "getRelationsAsTail"))
+            for direction, tool in RELATION_TOOLS.items()
         ]
         results: list[ToolResult] = yield Parallel(calls)
         offered = {
@@ -150,7 +199,7 @@ class Retriever:
                 id=link["id"], label=link["label"], direction=link["direction"]
             )
             for result in results
-            for link in _data(result).get("relations", ())
+            for link in observed_data(result).get("relations", ())
         }
         return list(offered.values())
 
@@ -161,10 +210,10 @@ class Retriever:
         tool = "getTailEntities" if relation.direction == "head" else "getHeadEntities"
         listed = yield from self._call(tool, {"entity": value.entity, "relation": relation.id}, node, parent)
         facts = [
-            GraphFact(id=f"{listed.step_position}.{number}", known=value, relation=relation, other=_linked_value(link))
-            for number, link in enumerate(_data(listed).get("values", ()), 1)
+            GraphFact(id=f"{listed.step_position}.{number}", known=value, relation=relation, other=linked_value(link))
+            for number, link in enumerate(observed_data(listed).get("values", ()), 1)
         ]
-        return facts, _data(listed).get("total")
+        return facts, observed_data(listed).get("total")
 
     def follow_relation(
         self, relation: str, direction: str, values: Sequence[AnswerValue], node: str, parent: UUID | None
@@ -180,10 +229,10 @@ class Retriever:
             pattern = f"?known {predicate} ?other" if direction == "head" else f"?other {predicate} ?known"
             sparql = f"SELECT DISTINCT ?known ?other WHERE {{ VALUES ?known {{ {nodes} }} {pattern} }}"
             table = yield from self._call("runQuery", {"sparql": sparql}, f"{node}/{start}", parent)
-            passages += _table_passages(table)
+            passages += table_passages(table)
             pairs += [
-                _cell_value(other, known[of["value"]].key)
-                for of, other in _data(table).get("rows", ())
+                cell_value(other, known[of["value"]].key)
+                for of, other in observed_data(table).get("rows", ())
                 if of is not None and other is not None and of["value"] in known
             ]
         return pairs, passages
@@ -197,35 +246,34 @@ class Retriever:
         """
         arguments = {"title": value.text, "question": question}
         article = yield from self._call("read", arguments, f"{node}/article", parent)
-        hits = _data(article).get("hits", ())
+        hits = observed_data(article).get("hits", ())
         if article.observation is None:
             search = yield from self._call("wikisearch", {"query": value.text}, f"{node}/search", parent)
-            hits = _data(search).get("hits", ())
+            hits = observed_data(search).get("hits", ())
         titles = [hit["title"] for hit in hits if hit.get("entity") == value.entity]
         if titles:
             arguments = {"title": titles[0], "question": question}
             article = yield from self._call("read", arguments, f"{node}/read", parent)
-        scores = [best["score"] for best in _data(article).get("best", ())]
-        return list(zip(_best_sentences(article, "text"), scores, strict=True))
+        scores = [best["score"] for best in observed_data(article).get("best", ())]
+        return list(zip(best_sentences(article, "text"), scores, strict=True))
 
     def _retrieve_text(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
-        return self._search_and_read(query, node, parent, "wikisearch", "hits", "title", "text")
+        return self._search_and_read(TEXTS, query, node, parent)
 
     def _retrieve_web(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
-        return self._search_and_read(query, node, parent, "websearch", "pages", "address", "web")
+        return self._search_and_read(PAGES, query, node, parent)
 
-    def _search_and_read(  # noqa: PLR0913, PLR0917 - text and web differ in these names only
-        self, query: RetrievalQuery, node: str, parent: UUID | None, tool: str, hits: str, address: str, source: str
+    def _search_and_read(
+        self, source: SearchedSource, query: RetrievalQuery, node: str, parent: UUID | None
     ) -> RetrievalGenerator:
         searches = query.searches
-        reads_each = self._passages_per_source if len(searches) == 1 else 1
-        how = (tool, hits, address, source, reads_each)
+        reads = self._passages_per_source if len(searches) == 1 else 1
         branches = [
             Branch(
                 str(number),
-                self._search_once(query.question_about(head), words, f"{node}/{number}", parent, how)
-                if source == "web" or head is None or head.entity is None
-                else self._read_article(query, head, words, f"{node}/{number}", parent, how),
+                self._search_once(source, query.question_about(head), [words], f"{node}/{number}", parent, reads)
+                if source is PAGES or head is None or head.entity is None
+                else self._read_article(query, head, words, f"{node}/{number}", parent, reads),
             )
             for number, (head, words) in enumerate(searches)
         ]
@@ -233,60 +281,67 @@ class Retriever:
         return [passage for passages in results for passage in passages]
 
     def _read_article(  # noqa: PLR0913, PLR0917 - each is a part of the search
-        self,
-        query: RetrievalQuery,
-        head: AnswerValue,
-        words: str,
-        node: str,
-        parent: UUID | None,
-        how: tuple[str, str, str, str, int],
+        self, query: RetrievalQuery, head: AnswerValue, words: str, node: str, parent: UUID | None, reads: int
     ) -> RetrievalGenerator:
         """Read the article about a known entity; search where there is none of its name."""
         question = query.question_about(head)
         article = yield from self._call("read", {"title": head.text, "question": question}, f"{node}/article", parent)
-        passages = _read_passages(article, "text")
-        return passages or (yield from self._search_once(question, words, node, parent, how))
+        passages = read_passages(article, "text")
+        return passages or (yield from self._search_once(TEXTS, question, [words], node, parent, reads))
 
-    def _search_once(
+    def _search_once(  # noqa: PLR0913, PLR0917 - each is a part of the search
         self,
+        source: SearchedSource,
         question: str,
-        words: str,
+        searches: Sequence[str],
         node: str,
         parent: UUID | None,
-        how: tuple[str, str, str, str, int],
+        reads: int,
     ) -> RetrievalGenerator:
-        """Search, then read the first hits; the snippets of the others are passages too."""
-        tool, hits, address, source, reads_each = how
-        search = yield from self._call(tool, {"query": words}, f"{node}/search", parent)
-        listed = list({hit[address]: hit for hit in _data(search).get(hits, ())}.values())
-        reads: list[ToolResult] = yield Parallel(
+        """Search, then read the first hits of all searches; the snippets of the others are passages too."""
+        results: list[ToolResult] = yield Parallel(
+            [
+                Branch(str(number), self._call(source.tool, {"query": words}, f"{node}/search{number or ''}", parent))
+                for number, words in enumerate(searches)
+            ]
+        )
+        ranked = [
+            (rank, search, hit)
+            for search in results
+            for rank, hit in enumerate(observed_data(search).get(source.hits, ()), 1)
+        ]
+        ranked.sort(key=lambda entry: entry[0])
+        first: dict[str, tuple[int, ToolResult, Mapping[str, Any]]] = {}
+        for entry in ranked:
+            first.setdefault(entry[2][source.address], entry)
+        pages: list[ToolResult] = yield Parallel(
             [
                 Branch(
                     str(number),
-                    self._call("read", {"title": hit[address], "question": question}, f"{node}/read{number}", parent),
+                    self._call("read", {"title": title, "question": question}, f"{node}/read{number}", parent),
                 )
-                for number, hit in enumerate(listed[:reads_each])
+                for number, title in enumerate(list(first)[:reads])
             ]
         )
         snippets = [
-            SourcePassage(id=f"{search.step_position}.{number}", source=source, title=hit["title"], text=hit["snippet"])
-            for number, hit in enumerate(listed, 1)
-            if number > reads_each
+            SourcePassage(
+                id=f"{search.step_position}.{rank}", source=source.name, title=hit["title"], text=hit["snippet"]
+            )
+            for rank, search, hit in list(first.values())[reads:]
         ]
-        return [passage for read in reads for passage in _read_passages(read, source)] + snippets
+        return [passage for page in pages for passage in read_passages(page, source.name)] + snippets
 
     def _retrieve_graph(self, query: RetrievalQuery, node: str, parent: UUID | None) -> RetrievalGenerator:
         entities: dict[str, AnswerValue] = {}
-        heads = query.heads or [AnswerValue(text=name) for name in query.names]
-        for number, head in enumerate(heads[:IDS_PER_QUERY]):
+        for number, head in enumerate(query.values[:IDS_PER_QUERY]):
             entity = head.entity
             if entity is None:
                 if number >= MAX_HEADS:
                     continue
                 candidates = yield from self._call("getWikiDataID", {"title": head.text}, f"{node}/id{number}", parent)
-                named = _data(candidates).get("entities", ())
+                named = observed_data(candidates).get("entities", ())
                 if query.is_name and (not query.words or _has_label(named, head.text)):
-                    return _entity_passages(candidates)
+                    return entity_passages(candidates)
                 # What a search describes, such as a person born on a day, is not what "person" is the name of.
                 entity = None if query.is_name or not named else named[0]["id"]
             if entity is not None:
@@ -294,6 +349,8 @@ class Retriever:
         if query.is_about_each and len(entities) > 1:
             return (yield from self._query_for_each(query, entities, node, parent))
         sparql = yield from self._write_query(query.question, list(entities), node, parent)
+        if sparql is None:
+            return (yield from self._list_facts(list(entities), query.question, node, parent))
         return (yield from self._run_query(sparql, node, parent))
 
     def _query_for_each(
@@ -302,6 +359,8 @@ class Retriever:
         """Ask the same of each entity: by one query with all of them if it allows that, else one by one."""
         first, head = next(iter(entities.items()))
         sparql = yield from self._write_query(query.question_about(head), [first], node, parent)
+        if sparql is None:
+            return (yield from self._list_facts(list(entities), query.question, node, parent))
         general = generalize_query(sparql, first, list(entities))
         if general is not None:
             return (yield from self._run_query(general, node, parent))
@@ -315,7 +374,7 @@ class Retriever:
 
     def _query_one(self, question: str, entity: str, node: str, parent: UUID | None) -> RetrievalGenerator:
         sparql = yield from self._write_query(question, [entity], node, parent)
-        return (yield from self._run_query(sparql, node, parent))
+        return [] if sparql is None else (yield from self._run_query(sparql, node, parent))
 
     def _write_query(
         self, question: str, entities: Sequence[str], node: str, parent: UUID | None
@@ -323,14 +382,36 @@ class Retriever:
         """The likeliest query for a question; None if none is written, which its step explains."""
         arguments = {"question": question, "entity_ids": list(entities)}
         written = yield from self._call("generateQuery", arguments, f"{node}/write", parent)
-        candidates = _data(written).get("candidates", ())
+        candidates = observed_data(written).get("candidates", ())
         return candidates[0]["sparql"] if candidates else None
 
-    def _run_query(self, sparql: str | None, node: str, parent: UUID | None) -> RetrievalGenerator:
-        if sparql is None:
-            return []
+    def _run_query(self, sparql: str, node: str, parent: UUID | None) -> RetrievalGenerator:
         table = yield from self._call("runQuery", {"sparql": sparql}, f"{node}/run", parent)
-        return _table_passages(table)
+        return table_passages(table)
+
+    def _list_facts(
+        self, entities: Sequence[str], question: str, node: str, parent: UUID | None, sampled: int = MAX_SAMPLED
+    ) -> RetrievalGenerator:
+        """The facts of entities themselves, each with its relation; those that the question names come first."""
+        if not self._offered.issuperset(RELATION_TOOLS.values()):
+            return []
+        sample = [AnswerValue(text=entity, entity=entity) for entity in entities[:sampled]]
+        offered = yield from self.list_relations(sample, f"{node}/relations", parent)
+        nodes = " ".join(filter(None, map(terms.format_node, entities)))
+        ranked: list[tuple[int, SourcePassage]] = []
+        for direction, relations in choose_relations(question, offered).items():
+            predicates = " ".join(filter(None, (terms.format_predicate(relation.id) for relation in relations)))
+            ends = FACT_COLUMNS if direction == "head" else FACT_COLUMNS[::-1]
+            columns = " ".join(f"?{end}" for end in ends)
+            sparql = (
+                f"SELECT DISTINCT {columns} WHERE {{ VALUES ?known {{ {nodes} }} "
+                f"VALUES ?relation {{ {predicates} }} {columns} }}"
+            )
+            table = yield from self._call("runQuery", {"sparql": sparql}, f"{node}/facts/{direction}/run", parent)
+            ranks = {relation.id: rank for rank, relation in enumerate(relations)}
+            rows = observed_data(table).get("rows", ())
+            ranked += zip([ranks.get(row[1]["value"], len(ranks)) for row in rows], table_passages(table), strict=True)
+        return [passage for _, passage in sorted(ranked, key=itemgetter(0))[:MAX_FACT_ROWS]]
 
     def _call(
         self, tool: str, arguments: dict[str, Any], node: str, parent: UUID | None
@@ -343,21 +424,19 @@ class Retriever:
         return outcome
 
 
-def generalize_query(sparql: str | None, entity: str, entities: Sequence[str]) -> str | None:
-    """A query about one entity as one about several, with a column ?known for the entity that a row is about.
-
-    None for a query whose answers would change: one that counts, sorts, limits, or does not name the entity.
-    """
-    match = None if sparql is None else _SELECT_ONE.fullmatch(sparql)
-    node, nodes = terms.format_node(entity), [terms.format_node(other) for other in entities]
-    if match is None or node is None or None in nodes:
-        return None
-    column, body = match[1], match[2]
-    named = re.compile(rf"{re.escape(node)}(?![\w-])")
-    if not named.search(body) or re.search(r"\?known\b|\b(SELECT|GROUP|LIMIT|ORDER|MINUS)\b", body):
-        return None
-    listed = " ".join(str(other) for other in nodes)
-    return f"SELECT DISTINCT ?known ?{column} WHERE {{ VALUES ?known {{ {listed} }} {named.sub('?known', body)}}}"
+def _list_related(table: Mapping[str, Any], relation: str, keys: Set[str]) -> Iterator[AnswerValue]:
+    """The entities that rows of facts name as related to the things with these keys."""
+    columns = tuple(table["columns"])
+    if columns == FACT_COLUMNS:
+        names = {relation, *kinship.narrower_relations(relation)}
+    elif columns == FACT_COLUMNS[::-1]:
+        names = {inverse.relation for inverse in kinship.inverse_relations(relation)}
+    else:
+        return
+    for row in table["rows"]:
+        known, by, other = row if columns == FACT_COLUMNS else row[::-1]
+        if known["value"] in keys and other["kind"] == "entity" and by.get("label", "").casefold() in names:
+            yield cell_value(other, None)
 
 
 def _has_label(entities: Sequence[Mapping[str, Any]], name: str) -> bool:
@@ -369,79 +448,3 @@ _SOURCES = {
     "text": Retriever._retrieve_text,
     "web": Retriever._retrieve_web,
 }
-
-
-def _data(result: ToolResult) -> dict[str, Any]:
-    """The data of an observation; empty after an error, which its step shows."""
-    return {} if result.observation is None else result.observation.data
-
-
-def _read_passages(result: ToolResult, source: str) -> list[SourcePassage]:
-    """A short article or page as a whole, in which pronouns have their context; the best sentences of a long one."""
-    data = _data(result)
-    text = " ".join(data.get("sentences", ()))
-    if text and len(text) <= MAX_WHOLE_TEXT:
-        return [SourcePassage(id=f"{result.step_position}.1", source=source, title=data["title"], text=text)]
-    return _best_sentences(result, source)
-
-
-def _best_sentences(result: ToolResult, source: str) -> list[SourcePassage]:
-    data = _data(result)
-    return [
-        SourcePassage(id=f"{result.step_position}.{number}", source=source, title=data["title"], text=best["text"])
-        for number, best in enumerate(data.get("best", ()), 1)
-    ]
-
-
-def _entity_passages(result: ToolResult) -> list[SourcePassage]:
-    """The entities that have a name, with their descriptions."""
-    return [
-        SourcePassage(
-            id=f"{result.step_position}.{number}",
-            source="graph",
-            title=entity["label"],
-            text=f"{entity['id']}: {entity['label']}" + (f", {entity['description']}" if entity["description"] else ""),
-        )
-        for number, entity in enumerate(_data(result).get("entities", ()), 1)
-    ]
-
-
-def _table_passages(result: ToolResult) -> list[SourcePassage]:
-    """The rows of a query's result, or its truth."""
-    data = _data(result)
-    if data.get("boolean") is not None:
-        text = "yes" if data["boolean"] else "no"
-        return [SourcePassage(id=f"{result.step_position}.1", source="graph", title="query", text=text)]
-    return [
-        SourcePassage(
-            id=f"{result.step_position}.{number}",
-            source="graph",
-            title=", ".join(data["columns"]),
-            text=" | ".join(_cell_text(cell) for cell in row),
-        )
-        for number, row in enumerate(data.get("rows", ()), 1)
-    ]
-
-
-def _cell_value(cell: Mapping[str, Any], owner: str) -> AnswerValue:
-    if cell["kind"] == "entity":
-        return AnswerValue(text=cell.get("label", cell["value"]), entity=cell["value"], of=owner)
-    return AnswerValue(text=format_literal_value(cell), of=owner)
-
-
-def _linked_value(link: Mapping[str, Any]) -> AnswerValue:
-    if "id" in link:
-        return AnswerValue(text=link["label"], entity=link["id"])
-    return AnswerValue(text=format_literal_value({"value": link["literal"], "datatype": link["datatype"]}))
-
-
-def format_literal_value(cell: Mapping[str, Any]) -> str:
-    """A literal as an answer: a day as 1931-03-05."""
-    text = str(cell["value"])
-    return text.partition("T")[0] if str(cell.get("datatype", "")).endswith("#dateTime") else text
-
-
-def _cell_text(cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
-        return "-"
-    return f"{cell['label']} ({cell['value']})" if "label" in cell else str(cell["value"])

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.models import Step
-from reasoners.retrieval import SOURCE_TOOLS
 from reasoners.skills.skill import SkillSteps, read_reply
 from reasoners.skills.values import AnswersReply, AnswerValue, Quotation, format_values
+from reasoners.sources import SOURCE_TOOLS
 
 MAX_LISTED = 12
 """Pruned relations or facts that a card names; of the others it has the number."""

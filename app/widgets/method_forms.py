@@ -33,7 +33,7 @@ from app.widgets.form_cards import (
 from db.models import SPAN_SKILL, Step
 from evaluation.value_format import format_count
 from reasoners.answers.normalization import answers_equal
-from reasoners.atomr.plan import PLAN, PlanNode, PlanReply
+from reasoners.atomr.skills import PLAN, PlanNode, PlanReply
 from reasoners.baselines.graph_skills import (
     ANSWER_WALK,
     ENOUGH,
@@ -71,6 +71,7 @@ def build_method_form(reasoner: str, steps: Sequence[Step]) -> MethodForm | None
 
 HOW_MARKS = {
     "operator": "retrieved",
+    "wider search": "found by a wider search",
     "code": "combined by code",
     "model": "concluded by the model",
     "fallback": "fallback: read again for the whole question",
@@ -189,10 +190,11 @@ def _final_values(steps: SkillSteps) -> dict[str, str]:
 
 def _build_triple_card(steps: SkillSteps, number: int, triple: Triple) -> FormCard:
     place = f"triple/{number + 1}"
-    span = steps.spans.get(place)
+    span = steps.latest_span(place)
     data = steps.result(span)
     values = {end: read_values(bound) for end, bound in data.get("values", {}).items()}
-    scored = dict.fromkeys(line for step in steps.below(span) if read_reply(step) for line in _scored_lines(step))
+    first = steps.spans.get(place)
+    scored = dict.fromkeys(line for step in steps.below(first) if read_reply(step) for line in _scored_lines(step))
     source = "from the graph" if data.get("from_graph", True) else "from texts"
     has_nothing = any(not bound for bound in values.values())
     card = build_span_card(

@@ -316,7 +316,7 @@ class _GoldTraceBuilder:
 
     def _solve(self, attempt: GoldAttempt, trace: Trace) -> None:
         root = ReasoningBuilder(self._things).build_tree(
-            _narrow_expression(self.expression, self._things.universe), self.question.text
+            narrow_expression(self.expression, self._things.universe), self.question.text
         )
         self._check_known(root)
         leaves = list(root.leaves())
@@ -367,7 +367,7 @@ class _GoldTraceBuilder:
         return sources
 
 
-def _narrow_expression(expression: Expression, universe: Universe) -> Expression:
+def narrow_expression(expression: Expression, universe: Universe) -> Expression:
     """An equivalent expression that filters people by a value instead of intersecting two groups of people."""
     if isinstance(expression, Both):
         return _filter_people(expression, universe)

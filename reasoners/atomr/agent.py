@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field
-
-from reasoners.atomr.plan import (
+from reasoners.atomr.skills import (
+    AGGREGATE,
+    OPERATE,
     PLAN,
+    AggregateRequest,
+    AnsweredQuestion,
+    OperateRequest,
     Operator,
     PlanArgument,
     PlanNode,
@@ -38,16 +41,9 @@ from reasoners.base import (
     fit_to_budget,
 )
 from reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
-from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
-from reasoners.skills.set_operations import Operation, OperationUndefined, combine_answers
-from reasoners.skills.shared_skills import (
-    DIRECT_ANSWER,
-    DIRECT_RAG,
-    BareQuestion,
-    PassageQuestion,
-    SelectSourcesRequest,
-)
-from reasoners.skills.skill import DEFAULT_SHOTS, Fallback, Skill, SkillCall, SkillResult, list_shots
+from reasoners.retrieval import Retriever
+from reasoners.skills.set_operations import OperationUndefined, combine_answers
+from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
 from reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswersReply,
@@ -55,11 +51,22 @@ from reasoners.skills.values import (
     OperandValue,
     QuotingReply,
     SourcePassage,
-    check_answers,
     conclude,
+    distinct_passages,
     distinct_values,
     fill_references,
     format_values,
+)
+from reasoners.sources import (
+    DIRECT_ANSWER,
+    DIRECT_RAG,
+    WIDER_RETRIEVALS,
+    BareQuestion,
+    PassageQuestion,
+    RetrievalQuery,
+    SelectSourcesRequest,
+    choose_sources,
+    list_sources,
 )
 
 OWN_KNOWLEDGE_CHOICES = {
@@ -85,62 +92,6 @@ class AtomROptions:
         check_at_least(0, shots=self.shots)
 
 
-class OperateRequest(BaseModel):
-    """An operation with its arguments, and the passages to answer it from."""
-
-    op: Operator
-    question: str
-    args: list[OperandValue]
-    passages: list[SourcePassage]
-
-
-def _check_operation(request: OperateRequest, reply: AnswersReply) -> str | None:
-    heads = [value.key for operand in request.args[:1] for value in operand.values or ()]
-    owners = {answer.of for answer in reply.answers}
-    if len(heads) > 1 and (strange := sorted(str(owner) for owner in owners if owner not in heads)):
-        return f"An answer belongs to {strange[0]}, which is none of the things asked about; set `of` to one of them."
-    return check_answers(reply, request.passages)
-
-
-OPERATE: Skill[OperateRequest, QuotingReply] = Skill(
-    name="operate",
-    version=2,
-    description="I carry out the operation on what was retrieved.",
-    package="reasoners.atomr",
-    request_type=OperateRequest,
-    reply_type=QuotingReply,
-    check=_check_operation,
-    fallback=Fallback("unknown", lambda _request: QuotingReply(answers=[], unknown=True)),
-)
-
-
-class AnsweredQuestion(BaseModel):
-    """A question of the tree with its answers."""
-
-    question: str
-    answers: list[AnswerValue]
-
-
-class AggregateRequest(BaseModel):
-    """A question, and the answered questions that it follows from."""
-
-    question: str
-    how: Operation | None = None
-    answered: list[AnsweredQuestion] = Field(default_factory=list)
-
-
-AGGREGATE: Skill[AggregateRequest, AnswersReply] = Skill(
-    name="aggregate",
-    version=1,
-    description="I conclude from the earlier answers.",
-    package="reasoners.atomr",
-    request_type=AggregateRequest,
-    reply_type=AnswersReply,
-    check=lambda _request, reply: check_answers(reply, ()),
-    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
-)
-
-
 @dataclass(slots=True)
 class _NodeResult:
     """The answers of a node, and what they rest on."""
@@ -150,7 +101,7 @@ class _NodeResult:
     """The node that `AnswerValue.of` refers to."""
     unknown: bool = False
     how: str = "operator"
-    """operator, code, model, fallback, own knowledge, or nothing to ask."""
+    """operator, wider search, code, model, fallback, own knowledge, or nothing to ask."""
     steps: set[int] = field(default_factory=set)
     """The positions of the steps that state the answers."""
     sources: set[str] = field(default_factory=set)
@@ -204,6 +155,7 @@ class _TreeRun:
         self._retriever: Retriever
         self._spans: dict[int, UUID] = {}
         self._results: dict[int, _NodeResult] = {}
+        self._filled_questions: dict[int, str] = {}
         self._ahead: dict[int, _Operation] = {}
         """Operations that were carried out before what they refer to was answered, by node."""
         self._chosen_sources: dict[int, Sequence[str]]
@@ -257,8 +209,7 @@ class _TreeRun:
         )
 
     def _solve_node(self, node: PlanNode) -> NodeGenerator:
-        references = {number: self._results[number].values for number in list_dependencies(node)}
-        question = fill_references(node.question, references)
+        question = self._filled_questions[node.id] = self._fill_question(node)
         result = yield from self._answer_node(node, question)
         if not result.unknown:
             for number in list_dependencies(node):
@@ -277,6 +228,16 @@ class _TreeRun:
                 "cited": sorted(result.steps),
             },
         )
+
+    def _fill_question(self, node: PlanNode) -> str:
+        """The question with the answers that it refers to, and the questions of those that are unknown."""
+        question, pending = node.question, [*list_dependencies(node)]
+        for number in pending:
+            pending += list_dependencies(self._nodes[number]) - {*pending}
+            result = self._results[number]
+            text = f"({self._filled_questions[number]})" if result.unknown else format_values(result.values)
+            question = question.replace(f"[{number}]", text)
+        return question
 
     def _choose_sources(self, node: PlanNode) -> Generator[Move, Any, None]:
         arguments = [OperandValue(text=argument.text or self._describe(argument.ref)) for argument in node.args]
@@ -309,10 +270,30 @@ class _TreeRun:
         operation = self._ahead.get(node.id)
         if operation is None or [part.keys for part in operation.operands] != [part.keys for part in operands]:
             operation = yield from self._carry_out(node, op, question, operands)
+        how = "operator"
+        if operation.reply is None or operation.reply.unknown:
+            operation, how = (yield from self._look_again(node, op, question, operation)), "wider search"
         reply = operation.reply
         if reply is None or reply.unknown:
             return (yield from self._answer_otherwise(node, question, operation.passages))
-        return _to_result(reply, operation.passages, base)
+        return _to_result(reply, operation.passages, base, how)
+
+    def _look_again(
+        self, node: PlanNode, op: Operator, question: str, operation: _Operation
+    ) -> Generator[Move, Any, _Operation]:
+        """Carry out an operation anew on what a wider retrieval adds, if the budget has room for it."""
+        place, span = f"{operation.place}/again", self._spans[node.id]
+        open_nodes = sum(number not in self._results for number in self._nodes)
+        reserve = CallBudget(open_nodes, 2 * open_nodes * len(self._sources))
+        look = Fan("wider retrievals", 1, CallBudget(1, WIDER_RETRIEVALS * len(self._sources)), reserve, least=0)
+        if not (yield from fit_to_budget(self._task, look, f"{place}/budget", span)):
+            return operation
+        query = _to_query(op, question, operation.operands)
+        wider = yield from self._retriever.retrieve_wider(self._sources, query, place, span)
+        passages = distinct_passages([*operation.passages, *wider])
+        request = OperateRequest(op=op, question=question, args=operation.operands, passages=passages)
+        again: SkillResult[QuotingReply] = yield SkillCall(OPERATE, request, f"{place}/operate", span)
+        return _Operation(place, operation.operands, passages, again.reply)
 
     def _carry_out(
         self, node: PlanNode, op: Operator, question: str, operands: list[OperandValue]
@@ -384,9 +365,8 @@ class _TreeRun:
         request = PassageQuestion(question=question, passages=shown)
         read: SkillResult[AnswersReply] = yield SkillCall(DIRECT_RAG, request, f"{place}/direct", span)
         if read.reply is not None and not read.reply.unknown:
-            result = _to_result(read.reply, shown, None)
-            result.how = "fallback"
-            return result
+            base = next((number for number in node.references if not self._results[number].unknown), None)
+            return _to_result(read.reply, shown, base if node.op != "DR" else None, "fallback")
         if node.id == 0 and self._options.own == "fallback":
             bare = BareQuestion(question=self._task.question)
             own: SkillResult[AnswersReply] = yield SkillCall(DIRECT_ANSWER, bare, f"{place}/own", span)
@@ -430,11 +410,12 @@ class _TreeRun:
         return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=self._expected_calls)
 
 
-def _to_result(reply: AnswersReply, passages: Sequence[SourcePassage], base: int | None) -> _NodeResult:
+def _to_result(reply: AnswersReply, passages: Sequence[SourcePassage], base: int | None, how: str) -> _NodeResult:
     supporting = [passage for passage in passages if passage.id in reply.support]
     return _NodeResult(
         list(reply.answers),
         base,
+        how=how,
         steps={passage.step for passage in supporting},
         sources={passage.source for passage in supporting},
     )

@@ -34,10 +34,10 @@ from reasoners.baselines.skills import (
 from reasoners.geek.agent import NOT_FOUND
 from reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest
 from reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, choice
-from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources
-from reasoners.skills.shared_skills import BareQuestion, SelectSourcesRequest
+from reasoners.retrieval import Retriever
 from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from reasoners.skills.values import OWN_KNOWLEDGE, AnswersReply, SourcePassage, check_answers, conclude
+from reasoners.sources import BareQuestion, RetrievalQuery, SelectSourcesRequest, choose_sources
 
 MAX_RATIONALES = 20
 

@@ -35,7 +35,6 @@ from reasoners.baselines.graph_walks import GraphWalk
 from reasoners.baselines.single_call import sample_chains, vote_over_sets
 from reasoners.baselines.skills import require_reply
 from reasoners.humaniq.options import AgentOptionsError, check_option, check_positive, check_temperature, choice
-from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.values import (
     OWN_KNOWLEDGE,
     AnswerValue,
@@ -43,6 +42,7 @@ from reasoners.skills.values import (
     conclude,
     distinct_values,
 )
+from reasoners.sources import BareQuestion
 
 MAX_LISTED = 20
 """Entities of a set whose relations StructGPT lists; things of one kind have much the same relations."""

@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from llm.structured_output import ReplyText
 from reasoners.base import ReasonerError, Task
 from reasoners.pdrr.skills import ChosenRelation
-from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.skill import Fallback, Skill
 from reasoners.skills.values import (
     AnswerValue,
@@ -22,6 +21,7 @@ from reasoners.skills.values import (
     check_answers,
     format_values,
 )
+from reasoners.sources import BareQuestion
 
 OWN_CHOICES = {
     "never": "answers rest on the graph only",

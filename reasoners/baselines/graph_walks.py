@@ -58,7 +58,6 @@ from reasoners.baselines.graph_skills import (
 from reasoners.baselines.skills import require_answers, require_reply
 from reasoners.humaniq.options import check_option, check_positive, choice
 from reasoners.retrieval import Retriever
-from reasoners.skills.shared_skills import DIRECT_ANSWER, BareQuestion
 from reasoners.skills.skill import ReplyT, RequestT, Skill, SkillCall, SkillResult
 from reasoners.skills.values import (
     OWN_KNOWLEDGE,
@@ -71,6 +70,7 @@ from reasoners.skills.values import (
     distinct_values,
     format_values,
 )
+from reasoners.sources import DIRECT_ANSWER, BareQuestion
 
 
 class GraphWalk:

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from llm.structured_output import ReplyText
-from reasoners.atomr.plan import MAX_NODES, list_dependencies, list_order_problems, open_node_spans
+from reasoners.atomr.skills import MAX_NODES, list_dependencies, list_order_problems, open_node_spans
 from reasoners.base import (
     Branch,
     CallBudget,
@@ -35,10 +35,10 @@ from reasoners.baselines.skills import (
 )
 from reasoners.geek.skills import CONCLUDE, ConcludeReply, ExcavatedFact, StateRequest, fill_numbers, list_references
 from reasoners.humaniq.options import check_option, check_positive, check_temperature, choice
-from reasoners.retrieval import RetrievalQuery, Retriever
-from reasoners.skills.shared_skills import BareQuestion, PassageQuestion
+from reasoners.retrieval import Retriever
 from reasoners.skills.skill import Fallback, Skill, SkillCall, SkillResult
 from reasoners.skills.values import OWN_KNOWLEDGE, ReasonedReply, SourcePassage, conclude
+from reasoners.sources import BareQuestion, PassageQuestion, RetrievalQuery
 
 MAX_FILLED_ANSWERS = 50
 """The most answers of an earlier question that a later one names."""

@@ -36,8 +36,7 @@ from reasoners.baselines.skills import (
 )
 from reasoners.humaniq.agent import HumanIQ
 from reasoners.humaniq.options import PROMPT_FORMATS, SOURCE_CHOICES, AgentOptions, check_option, check_positive, choice
-from reasoners.retrieval import RetrievalQuery, Retriever
-from reasoners.skills.shared_skills import PassageQuestion
+from reasoners.retrieval import Retriever
 from reasoners.skills.skill import SkillCall, SkillResult
 from reasoners.skills.values import (
     AnswersReply,
@@ -47,6 +46,7 @@ from reasoners.skills.values import (
     conclude_from_passages,
     format_values,
 )
+from reasoners.sources import PassageQuestion, RetrievalQuery
 
 READER_CHOICES = {
     "on": "a call of its own answers from what was gathered, as published",

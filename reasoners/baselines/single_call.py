@@ -35,8 +35,7 @@ from reasoners.baselines.skills import (
 )
 from reasoners.humaniq.options import DEFAULT_REPLY_TOKENS, check_option, check_positive, check_temperature, choice
 from reasoners.prompting.run_state import count_message_tokens
-from reasoners.retrieval import RetrievalQuery, Retriever
-from reasoners.skills.shared_skills import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion
+from reasoners.retrieval import Retriever
 from reasoners.skills.skill import Skill, SkillCall, SkillResult, build_skill_messages
 from reasoners.skills.values import (
     OWN_KNOWLEDGE,
@@ -47,6 +46,7 @@ from reasoners.skills.values import (
     conclude,
     conclude_from_passages,
 )
+from reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, BareQuestion, PassageQuestion, RetrievalQuery
 from worlds.source import ArticleListing
 
 MIN_ARTICLE_TOKENS = 15

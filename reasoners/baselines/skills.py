@@ -7,8 +7,6 @@ from pydantic import BaseModel, Field
 
 from llm.structured_output import ReplyText
 from reasoners.base import Branch, Move, NoUsableReply, Parallel, QuestionRefused, ReasonerError, Task
-from reasoners.retrieval import SOURCE_TOOLS, list_sources
-from reasoners.skills.shared_skills import BareQuestion, PassageQuestion
 from reasoners.skills.skill import Skill, SkillCall, SkillResult
 from reasoners.skills.values import (
     AnswersReply,
@@ -18,6 +16,7 @@ from reasoners.skills.values import (
     SourcePassage,
     check_answers,
 )
+from reasoners.sources import SOURCE_TOOLS, BareQuestion, PassageQuestion, list_sources
 
 ALL_SOURCES = "all"
 SOURCE_OPTIONS = {

@@ -40,14 +40,15 @@ from reasoners.geek.skills import (
     PlannedStep,
     StateRequest,
     SubquestionRequest,
+    drop_references,
     fill_numbers,
     known_references,
 )
 from reasoners.humaniq.options import check_at_least, check_positive
-from reasoners.retrieval import RetrievalQuery, Retriever, choose_sources, list_sources
-from reasoners.skills.shared_skills import SelectSourcesRequest
+from reasoners.retrieval import Retriever
 from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
-from reasoners.skills.values import SourcePassage, conclude, format_values
+from reasoners.skills.values import SourcePassage, conclude, distinct_passages, distinct_values, format_values
+from reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery, SelectSourcesRequest, choose_sources, list_sources
 
 NOT_FOUND = "The sources do not tell it."
 BRANCHING_ROUNDS = 2
@@ -233,21 +234,41 @@ class _Excavation:
             self._expected_calls += 1
             own: SkillResult[FactReply] = yield SkillCall(SELF_ANSWER, asked, f"{place}/self", span)
             return _to_fact(number, step, own.reply), "concluded"
-        reply = yield from self._extract(step, asked, sources, place, span)
+        heads = distinct_values(value for values in references.values() for value in values)
+        words = drop_references(step.question) if heads else ""
+        query = RetrievalQuery(question, heads, words, names=step.names)
+        passages: list[SourcePassage] = yield from self._retriever.retrieve(sources, query, place, span)
+        reply = yield from self._extract(step, asked, passages, place, span)
         others = [source for source in self._sources if source not in sources]
         self._expected_calls += 1
         if (reply is None or reply.unknown) and others:
-            reply = yield from self._extract(step, asked, others, f"{place}/other", span)
+            passages += yield from self._retriever.retrieve(others, query, f"{place}/other", span)
+            reply = yield from self._extract(step, asked, passages, f"{place}/other", span)
+        if (reply is None or reply.unknown) and (yield from self._may_look_again(asked, place, span)):
+            wider = yield from self._retriever.retrieve_wider(self._sources, query, f"{place}/again", span)
+            passages = distinct_passages([*passages, *wider])
+            reply = yield from self._extract(step, asked, passages, f"{place}/again", span)
+            return _to_fact(number, step, reply), "wider search"
         return _to_fact(number, step, reply), "retrieved"
 
+    def _may_look_again(self, asked: SubquestionRequest, place: str, span: UUID) -> Generator[Move, Any, bool]:
+        """Whether what is asked about is known, and the budget has room for a wider retrieval and one more call."""
+        if any(fact.unknown and fact.number in asked.references for fact in asked.state):
+            return False
+        cost = CallBudget(1, WIDER_RETRIEVALS * len(self._sources))
+        look = Fan("wider retrievals", 1, cost, CallBudget(2, 0), self._open_lanes, least=0)
+        return bool((yield from fit_to_budget(self._task, look, f"{place}/again/budget", span)))
+
     def _extract(
-        self, step: PlannedStep, asked: SubquestionRequest, sources: Sequence[str], place: str, span: UUID
+        self,
+        step: PlannedStep,
+        asked: SubquestionRequest,
+        passages: Sequence[SourcePassage],
+        place: str,
+        span: UUID,
     ) -> Generator[Move, Any, FactReply | None]:
-        heads = [value for values in asked.references.values() for value in values]
-        query = RetrievalQuery(asked.question, heads, step.question if heads else "", names=step.names)
-        passages: list[SourcePassage] = yield from self._retriever.retrieve(sources, query, place, span)
         self._passage_sources |= {passage.id: passage.source for passage in passages}
-        request = ExtractRequest(**asked.model_dump(), pseudo=step.pseudo, passages=passages)
+        request = ExtractRequest(**asked.model_dump(), pseudo=step.pseudo, passages=list(passages))
         extracted: SkillResult[FactReply] = yield SkillCall(EXTRACT, request, f"{place}/extract", span)
         return extracted.reply
 

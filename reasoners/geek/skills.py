@@ -37,9 +37,20 @@ def list_references(question: str) -> list[int]:
 
 
 def fill_numbers(question: str, state: Sequence[ExcavatedFact], limit: int = 10) -> str:
-    """The question with `#2` replaced by the answers of the second sub-question, at most `limit` of them."""
-    answers = {fact.number: format_values(fact.answers, limit) for fact in state}
+    """The question with `#2` replaced by the answers of the second sub-question, at most `limit` of them.
+
+    Where these are unknown, that sub-question itself stands for them.
+    """
+    answers: dict[int, str] = {}
+    for fact in state:
+        asked = _REFERENCE.sub(lambda match: answers.get(int(match[1]), match[0]), fact.question)
+        answers[fact.number] = f"({asked})" if fact.unknown else format_values(fact.answers, limit)
     return _REFERENCE.sub(lambda match: answers.get(int(match[1]), match[0]), question)
+
+
+def drop_references(question: str) -> str:
+    """The words of a question without its references."""
+    return " ".join(_REFERENCE.sub(" ", question).split())
 
 
 class StateRequest(BaseModel):

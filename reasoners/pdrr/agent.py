@@ -17,13 +17,12 @@ from reasoners.base import (
     QuestionRefused,
     ReasonerError,
     ReasonerGenerator,
-    StepCompletion,
     Task,
     ask_skill,
     fit_to_budget,
 )
 from reasoners.humaniq.options import check_at_least, check_option, check_positive, choice
-from reasoners.pdrr.facts import GRAPH_STEP_TOOLS, VALUE_TOOLS, OpenTriple, TripleFactFinder, TripleFacts
+from reasoners.pdrr.facts import GRAPH_STEP_TOOLS, VALUE_TOOLS, OpenTriple, TripleFactFinder, TripleFacts, close_triple
 from reasoners.pdrr.skills import (
     ANSWER_TRIPLES,
     BEST_CHAIN,
@@ -53,9 +52,15 @@ from reasoners.pdrr.triples import (
     schedule_independently,
     schedule_triples,
 )
-from reasoners.retrieval import list_sources
 from reasoners.skills.skill import DEFAULT_SHOTS, SkillCall, SkillResult, list_shots
-from reasoners.skills.values import AnswerValue, ReasonedReply, conclude_from_passages, distinct_values, format_values
+from reasoners.skills.values import (
+    AnswerValue,
+    ReasonedReply,
+    SourcePassage,
+    conclude_from_passages,
+    distinct_values,
+)
+from reasoners.sources import list_sources
 
 MAX_FACTS_SHOWN = 100
 """Facts that the prompt of the answer shows."""
@@ -211,9 +216,24 @@ class _TripleRun:
             raise self._refuse_for_budget()
         self._finder.reserved_calls = len(scheduled) + 1
         self._scheduled = scheduled
+        yield from self._complete_all("", keep)
+        if self._finder.unread:
+            raise self._refuse_for_budget()
+
+    def _look_again(self) -> Generator[Move, Any, bool]:
+        """Complete the triples anew from a wider retrieval; returns whether the budget has room for that."""
+        cost = CallBudget(1, self._finder.wider_retrievals)
+        fan = Fan("triples to look up again", len(self._scheduled), cost, CallBudget(1, 0), least=0)
+        if (yield from fit_to_budget(self._task, fan, "budget/again", None)) < len(self._scheduled):
+            return False
+        yield from self._complete_all("/again", None)
+        return True
+
+    def _complete_all(self, suffix: str, keep: int | None) -> Generator[Move, Any, None]:
+        """Complete the triples, each as soon as its known end is; anew if no number of relations to keep is given."""
         triples: dict[int, OpenTriple] = {}
-        for entry in scheduled:
-            place, span = yield from self._open(entry)
+        for entry in self._scheduled:
+            place, span = yield from self._open(entry, suffix)
             triples[entry.number] = OpenTriple(entry, place, span)
         self._finder.triples = triples
         yield Parallel(
@@ -222,9 +242,7 @@ class _TripleRun:
                 for number, triple in triples.items()
             ]
         )
-        if self._finder.unread:
-            raise self._refuse_for_budget()
-        self._values = self._join(scheduled)
+        self._values = self._join(self._scheduled)
 
     def _refuse_for_budget(self) -> QuestionRefused:
         return QuestionRefused(
@@ -232,7 +250,7 @@ class _TripleRun:
             self._expected_calls - 1 + self._finder.expected_calls,
         )
 
-    def _complete(self, triple: OpenTriple, keep: int) -> Generator[Move, Any, None]:
+    def _complete(self, triple: OpenTriple, keep: int | None) -> Generator[Move, Any, None]:
         """Complete one triple in its span."""
         entry, place, span = triple.entry, triple.place, triple.span
         # Only what it waited for is joined here, so that what is looked up and shown does not depend on who is faster.
@@ -241,17 +259,19 @@ class _TripleRun:
             known = self._join(sources)[entry.known_end]
         else:
             known = yield from self._finder.know(entry.known_end, place, span)
-        if self._options.mode == "set":
+        if keep is None:
+            facts = yield from self._finder.look_again(triple, known)
+        elif self._options.mode == "set":
             facts = yield from self._finder.find_for_set(triple, known, keep)
         else:
             facts = yield from self._finder.find_for_value(entry, known[0], keep, place, span)
         facts.pairs = name_owners(facts.pairs, known)
         self._facts[entry.number] = facts
         values = self._join([*sources, entry])
-        yield _close(span, entry, facts, {end: values[end] for end in entry.triple.unknowns})
+        yield close_triple(span, entry, facts, {end: values[end] for end in entry.triple.unknowns})
 
-    def _open(self, entry: ScheduledTriple) -> Generator[Move, Any, tuple[str, UUID]]:
-        place = f"triple/{entry.number + 1}"
+    def _open(self, entry: ScheduledTriple, suffix: str = "") -> Generator[Move, Any, tuple[str, UUID]]:
+        place = f"triple/{entry.number + 1}{suffix}"
         opened = yield Action(str(entry.triple), node=place, skill=SPAN_SKILL, open=True, reuse=True)
         return place, opened.step_id
 
@@ -319,7 +339,7 @@ class _TripleRun:
         self._facts[entry.number] = facts
         values = {unknown: _bound_values(unknown, kept) for unknown in entry.triple.unknowns}
         rows = [chain.to_json(pruned=False) for chain in kept] + [chain.to_json(pruned=True) for chain in cut]
-        yield _close(span, entry, facts, values, rows)
+        yield close_triple(span, entry, facts, values, rows)
         return kept, affordable < len(going_on)
 
     def _find_fitting(
@@ -382,6 +402,20 @@ class _TripleRun:
         return list(chains) if number is None else [numbered[number]]
 
     def _answer(self, plan: TriplesReply) -> ReasonerGenerator:
+        reply, passages = yield from self._ask_answer(plan, "answer")
+        is_set = self._options.mode == "set"
+        if is_set and (reply is None or reply.unknown) and (yield from self._look_again()):
+            reply, passages = yield from self._ask_answer(plan, "answer/again")
+        calls = self._expected_calls + self._finder.expected_calls
+        if reply is None or reply.unknown:
+            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}", calls)
+        conclusion = conclude_from_passages(reply, passages, reply.reasons)
+        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=calls)
+
+    def _ask_answer(
+        self, plan: TriplesReply, place: str
+    ) -> Generator[Move, Any, tuple[ReasonedReply | None, list[SourcePassage]]]:
+        """The reply to the completed triples, and the passages that it may rest on."""
         passages = list(
             {passage.id: passage for _, facts in sorted(self._facts.items()) for passage in facts.passages}.values()
         )
@@ -401,34 +435,8 @@ class _TripleRun:
             values=self._values,
             passages=passages[:MAX_FACTS_SHOWN],
         )
-        answered: SkillResult[ReasonedReply] = yield SkillCall(ANSWER_TRIPLES, request, "answer")
-        reply = answered.reply
-        calls = self._expected_calls + self._finder.expected_calls
-        if reply is None or reply.unknown:
-            raise QuestionRefused(f"The facts do not tell the answer to: {self._task.question}", calls)
-        conclusion = conclude_from_passages(reply, passages, reply.reasons)
-        return FinalAnswer(conclusion.answers, details=conclusion.details, expected_model_calls=calls)
-
-
-def _close(
-    span: UUID,
-    entry: ScheduledTriple,
-    facts: TripleFacts,
-    values: Mapping[str, Sequence[AnswerValue]],
-    chains: Sequence[dict[str, Any]] | None = None,
-) -> StepCompletion:
-    """Completes the span of a triple with its values, facts and chains."""
-    observation = "; ".join(f"{end}: {format_values(bound)}" for end, bound in values.items())
-    data = {
-        "triple": entry.triple.model_dump(),
-        "values": {end: [value.model_dump(exclude_none=True) for value in bound] for end, bound in values.items()},
-        "relations": [relation.model_dump() for relation in facts.relations],
-        "facts": [passage.id for passage in facts.passages],
-        "from_graph": facts.from_graph,
-        **({} if chains is None else {"chains": list(chains)}),
-        **({"left_out": facts.left_out} if facts.left_out else {}),
-    }
-    return StepCompletion(span, observation or format_values(facts.pairs), data)
+        answered: SkillResult[ReasonedReply] = yield SkillCall(ANSWER_TRIPLES, request, place)
+        return answered.reply, passages
 
 
 def _bound_values(unknown: str, chains: Sequence[_Chain]) -> list[AnswerValue]:

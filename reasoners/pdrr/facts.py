@@ -9,11 +9,11 @@ triples at the same time. What it asked about other values than the reply leads 
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from reasoners.base import Branch, CallBudget, Fan, Move, Parallel, Task, fit_to_budget
+from reasoners.base import Branch, CallBudget, Fan, Move, Parallel, StepCompletion, Task, fit_to_budget
 from reasoners.pdrr.skills import (
     COMPLETE,
     RELATIONS,
@@ -24,7 +24,7 @@ from reasoners.pdrr.skills import (
     RelationsRequest,
 )
 from reasoners.pdrr.triples import ScheduledTriple, join_values, list_ancestors, name_owners
-from reasoners.retrieval import RetrievalQuery, Retriever
+from reasoners.retrieval import MAX_SAMPLED, Retriever
 from reasoners.skills.skill import SkillCall, SkillResult
 from reasoners.skills.values import (
     AnswersReply,
@@ -32,13 +32,13 @@ from reasoners.skills.values import (
     GraphFact,
     OfferedRelation,
     SourcePassage,
+    distinct_passages,
     distinct_values,
     format_values,
 )
+from reasoners.sources import WIDER_RETRIEVALS, RetrievalQuery
 from worlds.lexicon import kinship
 
-MAX_SAMPLED = 3
-"""Known values whose relations are listed; things of one kind have much the same relations."""
 MAX_FACTS = 100
 """Facts of one relation of a single value; the tools list no more of them."""
 GRAPH_STEP_TOOLS = ("getRelationsAsHead", "getRelationsAsTail", "runQuery", "getWikiDataID")
@@ -112,6 +112,11 @@ class TripleFactFinder:
         """What one triple needs of the budget, about: with a graph it reads texts only where the graph is silent."""
         # The name, the relations both ways and the facts of one; or else a search and an article.
         return CallBudget(1, 4 if self._has_graph else 2 * len(self._sources))
+
+    @property
+    def wider_retrievals(self) -> int:
+        """The retrievals of a wider search for one triple, about."""
+        return WIDER_RETRIEVALS * (len(self._sources) + self._has_graph)
 
     def know(self, end: str, place: str, span: UUID) -> Generator[Move, Any, list[AnswerValue]]:
         """The value of an end that the question names, with its id in the graph."""
@@ -277,19 +282,69 @@ class TripleFactFinder:
                 return silent
         self.expected_calls += 1
         self.reserved_calls += self._has_graph
-        triple = entry.triple
-        values = format_values(known)
-        question = f"{triple.relation} of {values}" if entry.from_subject else f"{triple.relation} {values}"
-        query = RetrievalQuery(question, known, triple.relation)
+        query = _write_query(entry, known)
         passages = yield from self._retriever.retrieve(self._sources, query, f"{place}/texts", span)
-        request = CompleteRequest(triple=triple, known=list(known), from_subject=entry.from_subject, passages=passages)
-        completed: SkillResult[AnswersReply] = yield SkillCall(COMPLETE, request, f"{place}/complete", span)
+        facts = yield from self._ask_to_complete(entry, known, passages, place, span)
         self.reserved_calls -= 1
+        return facts or TripleFacts(from_graph=False)
+
+    def look_again(self, triple: OpenTriple, known: Sequence[AnswerValue]) -> Generator[Move, Any, TripleFacts]:
+        """Complete a triple from its facts and what a wider retrieval adds; its facts if that does not tell more."""
+        entry, place, span = triple.entry, triple.place, triple.span
+        former = self.completed[entry.number]
+        if not known:
+            return former
+        sources = [*self._sources, *(["graph"] if self._has_graph else [])]
+        wider = yield from self._retriever.retrieve_wider(sources, _write_query(entry, known), place, span)
+        passages = distinct_passages([*former.passages, *wider])
+        facts = yield from self._ask_to_complete(entry, known, passages, place, span)
+        return former if facts is None else replace(facts, relations=former.relations)
+
+    def _ask_to_complete(
+        self,
+        entry: ScheduledTriple,
+        known: Sequence[AnswerValue],
+        passages: Sequence[SourcePassage],
+        place: str,
+        span: UUID,
+    ) -> Generator[Move, Any, TripleFacts | None]:
+        """The facts that passages state; None if they do not tell."""
+        request = CompleteRequest(
+            triple=entry.triple, known=list(known), from_subject=entry.from_subject, passages=list(passages)
+        )
+        completed: SkillResult[AnswersReply] = yield SkillCall(COMPLETE, request, f"{place}/complete", span)
         if completed.reply is None or completed.reply.unknown:
-            return TripleFacts(from_graph=False)
+            return None
         support = set(completed.reply.support)
         shown = [passage for passage in passages if passage.id in support]
         return TripleFacts(list(completed.reply.answers), shown, from_graph=False)
+
+
+def close_triple(
+    span: UUID,
+    entry: ScheduledTriple,
+    facts: TripleFacts,
+    values: Mapping[str, Sequence[AnswerValue]],
+    chains: Sequence[dict[str, Any]] | None = None,
+) -> StepCompletion:
+    """Completes the span of a triple with its values, facts and chains."""
+    observation = "; ".join(f"{end}: {format_values(bound)}" for end, bound in values.items())
+    data = {
+        "triple": entry.triple.model_dump(),
+        "values": {end: [value.model_dump(exclude_none=True) for value in bound] for end, bound in values.items()},
+        "relations": [relation.model_dump() for relation in facts.relations],
+        "facts": [passage.id for passage in facts.passages],
+        "from_graph": facts.from_graph,
+        **({} if chains is None else {"chains": list(chains)}),
+        **({"left_out": facts.left_out} if facts.left_out else {}),
+    }
+    return StepCompletion(span, observation or format_values(facts.pairs), data)
+
+
+def _write_query(entry: ScheduledTriple, known: Sequence[AnswerValue]) -> RetrievalQuery:
+    """What a triple asks of its known values, in words."""
+    relation, values = entry.triple.relation, format_values(known)
+    return RetrievalQuery(f"{relation} of {values}" if entry.from_subject else f"{relation} {values}", known, relation)
 
 
 def guess_relations(entry: ScheduledTriple, offered: Sequence[OfferedRelation]) -> list[OfferedRelation]:

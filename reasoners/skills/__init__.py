@@ -2,7 +2,6 @@
 
 skill.py            Skill, SkillCall and SkillResult; asks again with the validator's sentence, then falls back;
                     ModelResponder, a language model behind skills
-shared_skills.py    skills of several methods
 values.py           the values that skills exchange: answers, passages, rows; the final answer with its citations
 set_operations.py   answers that follow from earlier answers: counts, comparisons, intersections
 """

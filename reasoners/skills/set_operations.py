@@ -63,6 +63,7 @@ def _count(operands: Sequence[Operand]) -> list[AnswerValue]:
 
 def _count_each(operands: Sequence[Operand]) -> list[AnswerValue]:
     owners, counted = operands
+    _check_owners(owners, counted)
     counts = {len({value.key for value in counted if value.of in {owner.key, owner.text}}) for owner in owners}
     return [_number(count) for count in sorted(counts)]
 
@@ -71,6 +72,7 @@ def _extreme(
     operands: Sequence[Operand], choose: Callable[[Sequence[tuple[Decimal, ...]]], object]
 ) -> list[AnswerValue]:
     people, days = operands
+    _check_owners(people, days)
     day_by_owner = {day.of: _comparable(day) for day in days}
     owners = [
         (person, day_by_owner.get(person.key, day_by_owner.get(person.text))) for person in distinct_values(people)
@@ -80,6 +82,13 @@ def _extreme(
         return []
     extreme = choose([day for _, day in dated])
     return [person for person, day in dated if day == extreme]
+
+
+def _check_owners(owners: Operand, values: Operand) -> None:
+    """Raise OperationUndefined for values of which none says to which of the owners it belongs."""
+    names = {name for owner in owners for name in (owner.key, owner.text)}
+    if owners and values and not any(value.of in names for value in values):
+        raise OperationUndefined(f"it is not known to whom {values[0].text!r} belongs")
 
 
 def _compare(operands: Sequence[Operand], *, first: bool) -> list[AnswerValue]:

@@ -286,6 +286,10 @@ class SkillSteps:
         replies = ((step, read_reply(step)) for step in self.calls.get(skill, ()))
         return next(((step, reply) for step, reply in replies if reply is not None), None)
 
+    def latest_span(self, place: str) -> Step | None:
+        """The span at a place, or the one in which its work was done again."""
+        return self.spans.get(f"{place}/again") or self.spans.get(place)
+
     def below(self, span: Step | None) -> Sequence[Step]:
         """The children of a span."""
         return () if span is None else self._children.get(span.id, ())

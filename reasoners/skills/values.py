@@ -11,9 +11,12 @@ from db.recording import TraceAnswers
 from llm.structured_output import ReplyText
 from reasoners.answers.extraction import NO_ANSWER, join_answers
 from tools.read import find_quote
+from tools.tool import ToolResult
 
 MAX_SHOWN_CHARACTERS = 80
 """The words of a wrong quotation that its error repeats."""
+MAX_WHOLE_TEXT = 2_000
+"""Characters of an article or page that is shown as a whole, about 500 tokens."""
 
 
 class AnswerValue(BaseModel):
@@ -170,6 +173,12 @@ def distinct_values(values: Iterable[AnswerValue]) -> list[AnswerValue]:
     return list({value.key: value.model_copy(update={"of": None}) for value in values}.values())
 
 
+def distinct_passages(passages: Sequence[SourcePassage]) -> list[SourcePassage]:
+    """The passages without those whose source, title and text an earlier one has."""
+    first = {(passage.source, passage.title, passage.text): passage for passage in reversed(passages)}
+    return list(reversed(first.values()))
+
+
 def format_values(values: Sequence[AnswerValue], limit: int = 10) -> str:
     """The distinct values as a list in a sentence; of many, the first ones and their number."""
     texts = list(dict.fromkeys(value.text for value in values))
@@ -210,6 +219,82 @@ def renumber_passages(value: Any, new_position: Callable[[int], int]) -> Any:
     if isinstance(value, list):
         return [renumber_passages(item, new_position) for item in value]
     return {name: convert(name, entry) for name, entry in value.items()} if isinstance(value, dict) else value
+
+
+def observed_data(result: ToolResult) -> dict[str, Any]:
+    """The data of an observation; empty after an error, which its step shows."""
+    return {} if result.observation is None else result.observation.data
+
+
+def read_passages(result: ToolResult, source: str) -> list[SourcePassage]:
+    """A short article or page as a whole, in which pronouns have their context; the best sentences of a long one."""
+    data = observed_data(result)
+    text = " ".join(data.get("sentences", ()))
+    if text and len(text) <= MAX_WHOLE_TEXT:
+        return [SourcePassage(id=f"{result.step_position}.1", source=source, title=data["title"], text=text)]
+    return best_sentences(result, source)
+
+
+def best_sentences(result: ToolResult, source: str) -> list[SourcePassage]:
+    data = observed_data(result)
+    return [
+        SourcePassage(id=f"{result.step_position}.{number}", source=source, title=data["title"], text=best["text"])
+        for number, best in enumerate(data.get("best", ()), 1)
+    ]
+
+
+def entity_passages(result: ToolResult) -> list[SourcePassage]:
+    """The entities that have a name, with their descriptions."""
+    return [
+        SourcePassage(
+            id=f"{result.step_position}.{number}",
+            source="graph",
+            title=entity["label"],
+            text=f"{entity['id']}: {entity['label']}" + (f", {entity['description']}" if entity["description"] else ""),
+        )
+        for number, entity in enumerate(observed_data(result).get("entities", ()), 1)
+    ]
+
+
+def table_passages(result: ToolResult) -> list[SourcePassage]:
+    """The rows of a query's result, or its truth."""
+    data = observed_data(result)
+    if data.get("boolean") is not None:
+        text = "yes" if data["boolean"] else "no"
+        return [SourcePassage(id=f"{result.step_position}.1", source="graph", title="query", text=text)]
+    return [
+        SourcePassage(
+            id=f"{result.step_position}.{number}",
+            source="graph",
+            title=", ".join(data["columns"]),
+            text=" | ".join(_cell_text(cell) for cell in row),
+        )
+        for number, row in enumerate(data.get("rows", ()), 1)
+    ]
+
+
+def cell_value(cell: Mapping[str, Any], owner: str | None) -> AnswerValue:
+    if cell["kind"] == "entity":
+        return AnswerValue(text=cell.get("label", cell["value"]), entity=cell["value"], of=owner)
+    return AnswerValue(text=format_literal_value(cell), of=owner)
+
+
+def linked_value(link: Mapping[str, Any]) -> AnswerValue:
+    if "id" in link:
+        return AnswerValue(text=link["label"], entity=link["id"])
+    return AnswerValue(text=format_literal_value({"value": link["literal"], "datatype": link["datatype"]}))
+
+
+def format_literal_value(cell: Mapping[str, Any]) -> str:
+    """A literal as an answer: a day as 1931-03-05."""
+    text = str(cell["value"])
+    return text.partition("T")[0] if str(cell.get("datatype", "")).endswith("#dateTime") else text
+
+
+def _cell_text(cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return "-"
+    return f"{cell['label']} ({cell['value']})" if "label" in cell else str(cell["value"])
 
 
 OWN_KNOWLEDGE = "model"

@@ -14,7 +14,7 @@ from db.traces import load_trace
 from evaluation.gold_comparison import find_gold_reasoning
 from evaluation.gold_skills import OracleResponder
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile
-from reasoners.atomr.plan import PlanArgument, PlanReply
+from reasoners.atomr.skills import PlanArgument, PlanReply
 from reasoners.base import Task
 from reasoners.registry import REASONERS, make_reasoner
 from runs.budget import RunLimits

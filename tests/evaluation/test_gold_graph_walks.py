@@ -43,8 +43,8 @@ from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import ALL_SOURCES, GRAPH, Universe
 from reasoners.baselines.graph_skills import TopicsReply
 from reasoners.registry import REASONERS
-from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.skill import SkillAttempt, SkillCall, SkillReply
+from reasoners.sources import BareQuestion
 from tests.evaluation.test_gold_skills import GRAPH_WALKS, Ground, make_ground
 
 WORLDS = {

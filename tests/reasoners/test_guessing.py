@@ -13,7 +13,7 @@ from db.models import Question, Step
 from db.runs import RunOutcome
 from evaluation.gold_skills import OracleResponder
 from fiction.universe.options import GenerationOptions
-from reasoners.atomr.agent import OperateRequest
+from reasoners.atomr.skills import OperateRequest
 from reasoners.base import Task
 from reasoners.geek.skills import NextActionReply
 from reasoners.pdrr.facts import guess_relations

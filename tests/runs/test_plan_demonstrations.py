@@ -20,7 +20,7 @@ from fewshot_library.library import FreezeOptions, LeakageError
 from fiction.generator.build import generate_world
 from fiction.questions.question_file import QUESTIONS_FILE, QuestionFile, QuestionFilter
 from fiction.universe.options import GenerationOptions
-from reasoners.atomr.plan import PLAN, PlanReply, PlanRequest, check_plan
+from reasoners.atomr.skills import PLAN, PlanReply, PlanRequest, check_plan
 from reasoners.registry import REASONERS
 from reasoners.skills.skill import list_shots
 from runs.preparation import RunConfig, prepare_task

@@ -20,7 +20,7 @@ from evaluation.gold_traces.traces import GoldWorld
 from evaluation.metrics import score_against_gold
 from fiction.generator.build import generate_world
 from fiction.universe.options import GenerationOptions
-from reasoners.atomr.plan import PLAN, PlanArgument, PlanReply
+from reasoners.atomr.skills import PLAN, PlanArgument, PlanReply
 from reasoners.base import Task
 from reasoners.registry import REASONERS, make_reasoner
 from reasoners.skills.skill import (

@@ -52,6 +52,8 @@ QUESTIONS = [
     ("Who is the person whose hobby is chess?", "", "Eli Reed"),
     ("Who is the person whose date of birth is 4 March 1950?", "", "Ada Reed"),
     ("Who is the father of the person whose date of birth is 2 January 1953?", "", "Bram Reed"),
+    ("Who was born on 4 March 1950?", "", "Ada Reed"),
+    ("Who died on December 31st, 1999?", "", "Cora Reed"),
     ("Who is the father of the person whose occupation is baker's clerk?", "", "Bram Reed"),
     ("Who is the spouse of the person whose award is Golden Oar?", "Q40", "Ada Reed"),
     # what has the entity as its value

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon
+from tools.text_to_sparql.lexicon import GraphLexicon, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan, RelationMention
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds.lexicon.english import (
@@ -74,7 +74,7 @@ class _BranchStart:
 def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) -> ParsedQuestion:
     """The question in its parts."""
     scan = QuestionScan(text, anchors, lexicon)
-    values = list(_find_value_restrictions(scan))
+    values = [*_find_value_restrictions(scan), *_find_dated_verbs(scan)]
     inside = [start.node.anchor for start in values if isinstance(start.node, ValueRestriction)]
     starts = [
         *values,
@@ -127,7 +127,7 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
         pronoun -= scan.words[pronoun - 1].folded in PREPOSITIONS
         if pronoun < 1 or scan.words[pronoun - 1].stem not in GENERIC_NOUNS:
             return nothing
-    return (replace(_reread_after_who(scan, mention), invertible=verb == start.end_word),), pronoun
+    return (replace(_reread(scan, mention, "who"), invertible=verb == start.end_word),), pronoun
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
@@ -187,19 +187,19 @@ def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None
             and mention.start > 1
             and scan.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
         ):
-            verb = _reread_after_who(scan, mention)
+            verb = _reread(scan, mention, "who")
             agent = next((m for m in scan.mentions if m.end == mention.start - 1), None)
             # The artist who performs, the director that directs: the noun says no more than the verb.
             return (agent and _merge_same(verb, agent)) or verb
     return None
 
 
-def _reread_after_who(scan: QuestionScan, mention: RelationMention) -> RelationMention:
-    """The mention as it would be understood after "who"."""
+def _reread(scan: QuestionScan, mention: RelationMention, question_word: str) -> RelationMention:
+    """The mention as it would be understood after another question word."""
     words = scan.words[mention.start : mention.end]
     forms = tuple(word.folded for word in words), tuple(word.stem for word in words)
-    paths = scan.lexicon.find_paths(forms[0], "who") or scan.lexicon.find_paths(forms[1], "who")
-    return replace(mention, paths=paths or scan.lexicon.find_derived_paths(forms[1][0], "who"))
+    paths = scan.lexicon.find_paths(forms[0], question_word) or scan.lexicon.find_paths(forms[1], question_word)
+    return replace(mention, paths=paths or scan.lexicon.find_derived_paths(forms[1][0], question_word))
 
 
 def _is_class_noun(scan: QuestionScan, mention: RelationMention) -> bool:
@@ -217,6 +217,17 @@ def _find_value_restrictions(scan: QuestionScan) -> Iterator[_BranchStart]:
         if value:
             noun = place > 0 and scan.words[place - 1].folded not in DETERMINERS | {"and", ","}
             yield _BranchStart(value[0], place - noun, value[1])
+
+
+def _find_dated_verbs(scan: QuestionScan) -> Iterator[_BranchStart]:
+    """Those who were born, or did something, on a day: "who was born on 5 March 1931"."""
+    for mention in scan.mentions if scan.form in ("select", "count") else ():
+        dated = _reread(scan, mention, "when")
+        paths = tuple(path for path in dated.paths if path.hops and path.hops[-1].value_type == "date")
+        start = mention.end + (scan.words_between(mention.end, mention.end + 1) == ["on"])
+        value = _parse_value_after(scan, (replace(dated, paths=paths),), start) if paths else None
+        if value and value[0].anchor is None and to_iso_date(value[0].text) is not None:
+            yield _BranchStart(value[0], mention.start, value[1])
 
 
 def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, ...]:

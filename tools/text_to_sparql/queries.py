@@ -1,5 +1,6 @@
 """Writes a reading of a question as SPARQL and in plain English."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,10 +15,12 @@ from tools.text_to_sparql.lexicon import (
 from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction
 from tools.text_to_sparql.scan import RelationMention
 from tools.text_to_sparql.vocabulary import Anchor
+from worlds import terms
 from worlds.lexicon.english import Comparison
 
 ANSWER_VARIABLE = "?answer"
 PathChoice = Mapping[RelationMention, GraphPath]
+_SELECT_ONE = re.compile(r"SELECT DISTINCT \?(\w+) WHERE \{(.*)\}\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,23 @@ class QueryComposer:
         pattern = " ".join(lines)
         query = _yes_or_no(f"MAX(IF(?value = {entity_term(other.start.entity.id)}, 1, 0)) = 1", pattern)
         return QueryDraft(query, f"whether {words} is {other.start.entity.label}", pattern)
+
+
+def generalize_query(sparql: str | None, entity: str, entities: Sequence[str]) -> str | None:
+    """A query about one entity as one about several, with a column ?known for the entity that a row is about.
+
+    None for a query whose answers would change: one that counts, sorts, limits, or does not name the entity.
+    """
+    match = None if sparql is None else _SELECT_ONE.fullmatch(sparql)
+    node, nodes = terms.format_node(entity), [terms.format_node(other) for other in entities]
+    if match is None or node is None or None in nodes:
+        return None
+    column, body = match[1], match[2]
+    named = re.compile(rf"{re.escape(node)}(?![\w-])")
+    if not named.search(body) or re.search(r"\?known\b|\b(SELECT|GROUP|LIMIT|ORDER|MINUS)\b", body):
+        return None
+    listed = " ".join(str(other) for other in nodes)
+    return f"SELECT DISTINCT ?known ?{column} WHERE {{ VALUES ?known {{ {listed} }} {named.sub('?known', body)}}}"
 
 
 def _bound(lines: Sequence[str]) -> str:

@@ -14,6 +14,10 @@ from worlds.lexicon.english import (
     phrase_key,
 )
 
+_QUESTION_WORDS = ("who", "when", "where")
+_MAX_NAME_WORDS = 6
+"""Words of the longest name of a relation that is looked for in a text."""
+
 
 @dataclass(frozen=True, slots=True)
 class RelationPath:
@@ -196,6 +200,39 @@ def relations_in_question(question: str, question_word: str) -> frozenset[str]:
     )
 
 
+def named_relations(text: str) -> tuple[str, ...]:
+    """Return the relations that a text names, or else those that its words lead to, whatever it asks for."""
+    named = dict.fromkeys(" ".join(name) for name in _split_names(text) if name in load_lexicon().relations)
+    meant = frozenset().union(*(relations_in_question(text, word) for word in _QUESTION_WORDS))
+    return tuple(named) or tuple(sorted(meant))
+
+
+def find_defined_relation(text: str) -> RelationPath | None:
+    """Return the definition of the first relation between people that a text names and others define; else None."""
+    names = (" ".join(name) for name in _split_names(text) if name in load_lexicon().words)
+    return next(filter(None, map(find_relation_path, names)), None)
+
+
+def words_for(relation: str) -> tuple[str, ...]:
+    """Return the words by which a relation is stated, from either side: child, son, father for a child."""
+    return tuple(dict.fromkeys((relation, *related_words(relation))))
+
+
+def phrases_for(text: str) -> tuple[str, ...]:
+    """Return the phrases that state the relations that a text names, each stem once: live, reside, home for lives."""
+    relations = named_relations(text)
+    phrases = [word for relation in relations for word in words_for(relation)]
+    phrases += [
+        phrase
+        for relation in relations
+        for phrase in sorted(frozenset().union(*(relation_phrases(relation, word) for word in _QUESTION_WORDS)))
+    ]
+    distinct: dict[tuple[str, ...], str] = {}
+    for phrase in phrases:
+        distinct.setdefault(phrase_key(phrase), phrase)
+    return tuple(distinct.values())
+
+
 def max_relatives(relation: str) -> int | None:
     """Return how many a person can have; None for any number."""
     entry = load_lexicon().words.get(phrase_key(relation))
@@ -206,6 +243,14 @@ def is_attribute(relation: str) -> bool:
     """Whether the lexicon knows the relation as one that leads to something else than people."""
     lexicon, key = load_lexicon(), phrase_key(relation)
     return (key in lexicon.relations or key in lexicon.words) and not relates_people(relation)
+
+
+def _split_names(text: str) -> Iterator[tuple[str, ...]]:
+    """What may be a name in a text: each run of its words, the long ones first."""
+    words = phrase_key(text)
+    for start in range(len(words)):
+        for end in range(min(len(words), start + _MAX_NAME_WORDS), start, -1):
+            yield words[start:end]
 
 
 def _paths(relation: str) -> tuple[PathExpression, ...]:

@@ -18,7 +18,7 @@ from app.pages.ask.reply_form import (
     to_rows,
 )
 from fiction.universe.options import GenerationOptions
-from reasoners.atomr.plan import PlanReply
+from reasoners.atomr.skills import PlanReply
 from reasoners.geek.skills import DecomposeReply
 from reasoners.registry import REASONERS
 from reasoners.skills.skill import read_reply

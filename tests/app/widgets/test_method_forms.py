@@ -14,7 +14,7 @@ from app.widgets.method_forms import FORMS, build_method_form
 from db.models import SPAN_SKILL, Question, Step
 from db.recording import NewStep, StepResult, build_step
 from fiction.universe.options import GenerationOptions
-from reasoners.atomr.plan import PlanReply
+from reasoners.atomr.skills import PlanReply
 from reasoners.base import Task
 from reasoners.pdrr.skills import PRUNE_TRIPLES
 from reasoners.registry import REASONERS, make_reasoner

@@ -13,7 +13,7 @@ from db.models import SPAN_SKILL, Step
 from reasoners.baselines.probtree import QUESTION_TREE, QuestionTreeReply, check_question_tree
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import make_reasoner
-from reasoners.skills.shared_skills import BareQuestion
+from reasoners.sources import BareQuestion
 from tests.reasoners.baselines.scripted_runs import QUESTION, BaselineRun, passage_id, read_request, run_baseline
 from tests.servers.model import Request, Says
 from tools.tool import ToolContext

@@ -17,9 +17,9 @@ from reasoners.baselines.chain_of_knowledge import (
 from reasoners.baselines.graph_skills import ANSWER_WALK, ENOUGH, REASON_WALK, REFLECT
 from reasoners.baselines.probtree import QUESTION_TREE
 from reasoners.baselines.skills import COT_ANSWER, COT_RAG, IN_CONTEXT, REASON_SENTENCE, SELF_ASK
-from reasoners.skills.shared_skills import BareQuestion
 from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
 from reasoners.skills.values import SourcePassage
+from reasoners.sources import BareQuestion
 from tests.reasoners.baselines.scripted_runs import QUESTION
 
 PASSAGE = SourcePassage(id="4.1", source="text", title="Sea Star", text="Its captain is Ada Lund.")

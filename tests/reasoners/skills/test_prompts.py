@@ -5,8 +5,15 @@ from typing import Any
 
 import pytest
 
-from reasoners.atomr.agent import AGGREGATE, OPERATE, AggregateRequest, AnsweredQuestion, OperateRequest
-from reasoners.atomr.plan import PLAN, PlanRequest
+from reasoners.atomr.skills import (
+    AGGREGATE,
+    OPERATE,
+    PLAN,
+    AggregateRequest,
+    AnsweredQuestion,
+    OperateRequest,
+    PlanRequest,
+)
 from reasoners.geek.skills import (
     CONCLUDE,
     DECOMPOSE,
@@ -42,7 +49,9 @@ from reasoners.pdrr.skills import (
 )
 from reasoners.pdrr.triples import Triple
 from reasoners.registry import REASONERS
-from reasoners.skills.shared_skills import (
+from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
+from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
+from reasoners.sources import (
     DIRECT_ANSWER,
     DIRECT_RAG,
     SELECT_SOURCES,
@@ -51,8 +60,6 @@ from reasoners.skills.shared_skills import (
     SelectSourcesRequest,
     SourceChoice,
 )
-from reasoners.skills.skill import Skill, SkillCall, build_skill_messages
-from reasoners.skills.values import AnswerValue, OfferedRelation, OperandValue, SourcePassage
 
 GOLDEN = Path(__file__).parent / "golden"
 QUESTION = "Who is the mother of the baker of Gullhaven?"

@@ -86,6 +86,13 @@ def test_what_is_not_known_has_no_answer(operation, operands):  # type: ignore[n
     assert combine_answers(operation, operands) == []
 
 
+@pytest.mark.parametrize("operation", ["earliest", "latest", "count each"])
+def test_values_that_belong_to_nobody_who_is_asked_about_are_an_error(operation):  # type: ignore[no-untyped-def]
+    for owner in (None, 9):
+        with pytest.raises(OperationUndefined, match="it is not known to whom '1931-01-01' belongs"):
+            combine_answers(operation, [[person(1), person(2)], [day(date(1931, 1, 1), owner)]])
+
+
 def test_what_cannot_be_compared_is_an_error():
     with pytest.raises(OperationUndefined, match="'a while ago' is neither a date nor a number"):
         combine_answers("earliest", [[person(1)], [AnswerValue(text="a while ago", of="Q1")]])

@@ -109,7 +109,7 @@ def test_no_part_of_a_broken_reply_is_an_answer_of_nothing(length: int):
 
 
 def test_messages_begin_alike_and_end_with_what_was_wrong():
-    from reasoners.atomr.plan import PLAN, PlanRequest  # noqa: PLC0415 - any skill with a prompt
+    from reasoners.atomr.skills import PLAN, PlanRequest  # noqa: PLC0415 - any skill with a prompt
 
     first = SkillCall(PLAN, PlanRequest(question="Who?", sources=["text"]), "plan")
     second = SkillCall(PLAN, PlanRequest(question="Where?", sources=["graph"]), "plan")

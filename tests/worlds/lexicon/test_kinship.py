@@ -114,6 +114,27 @@ def test_the_words_of_a_question_lead_to_its_relation():
     assert "passed away" in kinship.relation_phrases("date of death", "when")
 
 
+def test_a_text_names_relations_by_their_names_and_by_other_words():
+    assert kinship.named_relations("residence of") == ("residence",)
+    assert kinship.named_relations("Who lives in Gullhaven?") == ("residence",)
+    assert kinship.named_relations("place of birth") == ("place of birth",)
+    assert {"date of birth", "place of birth"} == set(kinship.named_relations("Who was born in Gullhaven?"))
+    assert kinship.named_relations("Who is the wizard of Gullhaven?") == ()
+    assert {"home", "reside", "live"} <= set(kinship.phrases_for("residence"))
+    assert {"father", "mother", "son"} <= set(kinship.phrases_for("Who is the child of Ada?"))
+    assert kinship.phrases_for("wizard") == ()
+
+
+def test_a_relation_that_others_define_is_read_in_a_text():
+    sister = kinship.find_defined_relation("Who is the sister of Ada Reed?")
+    assert sister is not None
+    assert (sister.steps, sister.excludes_start) == (("parent", "daughter"), True)
+    great_uncle = kinship.find_defined_relation("great-uncle")
+    assert great_uncle == kinship.find_relation_path("great-uncle")
+    for text in ("Who is the mother of Ada Reed?", "hobby", "Where was Ada born?", ""):
+        assert kinship.find_defined_relation(text) is None
+
+
 def test_every_compound_word_for_people_is_made_of_basic_relations():
     compounds = {entry.label for entry in load_lexicon().words.values() if kinship.is_compound(entry.label)}
     assert len(compounds) > 40

@@ -1,4 +1,7 @@
-"""The plan of AtomR: a tree of questions whose leaves are operations; references are typed, never text to evaluate."""
+"""The skills of AtomR: the plan as a tree of operations, the operations, and what follows from their answers.
+
+References in a plan are typed, never text to evaluate.
+"""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -11,6 +14,7 @@ from llm.structured_output import ReplyText
 from reasoners.base import Action, Move
 from reasoners.skills.set_operations import Operation, operand_counts
 from reasoners.skills.skill import Fallback, Skill
+from reasoners.skills.values import AnswersReply, AnswerValue, OperandValue, QuotingReply, SourcePassage, check_answers
 
 MAX_NODES = 40
 MAX_DEPTH = 6
@@ -234,4 +238,60 @@ PLAN: Skill[Any, PlanReply] = Skill(
     ),
     shape=list_plan_shape,
     draft=lambda request: plan_single_search(request.question),
+)
+
+
+class OperateRequest(BaseModel):
+    """An operation with its arguments, and the passages to answer it from."""
+
+    op: Operator
+    question: str
+    args: list[OperandValue]
+    passages: list[SourcePassage]
+
+
+def _check_operation(request: OperateRequest, reply: AnswersReply) -> str | None:
+    heads = [value.key for operand in request.args[:1] for value in operand.values or ()]
+    owners = {answer.of for answer in reply.answers}
+    if len(heads) > 1 and (strange := sorted(str(owner) for owner in owners if owner not in heads)):
+        return f"An answer belongs to {strange[0]}, which is none of the things asked about; set `of` to one of them."
+    return check_answers(reply, request.passages)
+
+
+OPERATE: Skill[OperateRequest, QuotingReply] = Skill(
+    name="operate",
+    version=2,
+    description="I carry out the operation on what was retrieved.",
+    package="reasoners.atomr",
+    request_type=OperateRequest,
+    reply_type=QuotingReply,
+    check=_check_operation,
+    fallback=Fallback("unknown", lambda _request: QuotingReply(answers=[], unknown=True)),
+)
+
+
+class AnsweredQuestion(BaseModel):
+    """A question of the tree with its answers."""
+
+    question: str
+    answers: list[AnswerValue]
+
+
+class AggregateRequest(BaseModel):
+    """A question, and the answered questions that it follows from."""
+
+    question: str
+    how: Operation | None = None
+    answered: list[AnsweredQuestion] = Field(default_factory=list)
+
+
+AGGREGATE: Skill[AggregateRequest, AnswersReply] = Skill(
+    name="aggregate",
+    version=1,
+    description="I conclude from the earlier answers.",
+    package="reasoners.atomr",
+    request_type=AggregateRequest,
+    reply_type=AnswersReply,
+    check=lambda _request, reply: check_answers(reply, ()),
+    fallback=Fallback("unknown", lambda _request: AnswersReply(answers=[], unknown=True)),
 )
