@@ -309,7 +309,7 @@ def test_a_stopped_run_continues_to_its_end(page: Page, oracle: Showhow):
     assert ida.trace == stopped
     page.reload()
     expect(ida.answer).to_have_text("nowhere", timeout=LONG)
-    expect(page.get_by_text("Answered by humaniq")).to_be_visible()
+    expect(page.get_by_text("Answered by HumanIQ")).to_be_visible()
     # Each request is shown with the version of its prompt.
     page.get_by_text("Prompt", exact=True).click()
     expect(page.get_by_text("as they were sent to")).to_contain_text("Prompt version")

@@ -109,7 +109,7 @@ def test_a_profile_is_added_tested_chosen_on_ask_and_named_in_trace_and_export(
     asker.choose("Model", "local")
     asker.ask("Where was Ada Reed born?")
     expect(asker.answer).to_have_text("Gullhaven", timeout=120_000)
-    expect(page.get_by_text("Answered by humaniq with local (openai:scripted)")).to_be_visible()
+    expect(page.get_by_text("Answered by HumanIQ with local (openai:scripted)")).to_be_visible()
     assert model.requests[-1].body["top_k"] == 20
     trace = asker.trace
     asker.open(trace=trace, look="Settings")

@@ -425,6 +425,15 @@ def format_calls(calls: Mapping[str, Any], *, has_skills: bool) -> str:
     return f"{counts} · {retrievals}{reused} · critical path {path}"
 
 
+def _describe_author(record: TraceRecord) -> str:
+    """Who answered, as Markdown: the title of the reasoner with its model, or a person."""
+    entry = REASONERS.get(record.trace.reasoner)
+    if entry is None:
+        return escape_markdown(record.creator_name)
+    model = TraceConfiguration.from_json(record.trace.configuration).model_label
+    return f"by {reasoner_title(entry.name)}" + (f" with {escape_markdown(model)}" if model else "")
+
+
 def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
     duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
@@ -434,9 +443,7 @@ def _show_ended(record: TraceRecord) -> None:
     summary = " · ".join(filter(None, parts))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
     if ending == "answered" or ending is None:
-        entry = REASONERS.get(trace.reasoner)
-        needs_model = entry is None or entry.needs_model
-        author = escape_markdown(record.creator_name) if needs_model else "by replay (no model)"
+        author = _describe_author(record)
         status_note = f" · {status_label(trace.status)}" if trace.ending and trace.status != "submitted" else ""
         st.caption(f"{(trace.ending or trace.status).capitalize()} {author}{status_note} · {summary}")
         return
