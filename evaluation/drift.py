@@ -13,7 +13,7 @@ from db.trace_record import TraceRecord
 from db.traces import load_trace, load_traces
 from evaluation.selection_usage import Report, load_report, save_report
 from reasoners.base import Task
-from reasoners.provenance import ArgumentPart, BrokenOrigin, resolve_origin, split_argument
+from reasoners.provenance import ArgumentPart, BrokenOrigin, resolve_origin, split_argument, strip_ignored_fields
 from reasoners.replay.agent import ReplayReasoner
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
@@ -24,9 +24,6 @@ from worlds.folder import WorldError
 from worlds.source import SourceError
 
 DriftState = Literal["same", "differs", "broken"]
-IGNORED_FIELDS = frozenset({"score", "usage", "seconds"})
-"""Fields of a tool's data that vary between identical calls and are not compared."""
-
 StepData = Mapping[int, Mapping[str, Any] | None]
 
 
@@ -116,13 +113,6 @@ def _is_unchanged(step: Step, outcome: ToolResult) -> bool:
     # Imported traces may have texts without data.
     same_data = step.data is None or strip_ignored_fields(step.data) == strip_ignored_fields(outcome.observation.data)
     return step.observation == outcome.observation.text and same_data
-
-
-def strip_ignored_fields(data: Any) -> Any:
-    """The data without the fields that are not compared."""
-    if isinstance(data, Mapping):
-        return {name: strip_ignored_fields(value) for name, value in data.items() if name not in IGNORED_FIELDS}
-    return [strip_ignored_fields(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def _find_changed_step(parts: Iterable[ArgumentPart], data_before: StepData, data_now: StepData) -> int | None:

@@ -21,6 +21,8 @@ ArgumentPart = tuple[str, Origin]
 """A text with the place that it comes from."""
 
 TYPED_ORIGIN: Origin = {"from": "typed"}
+IGNORED_FIELDS = frozenset({"score", "usage", "seconds"})
+"""Fields of a tool's data that vary between identical calls and are not compared."""
 # Fields of observations that hold values to use as arguments; scores, flags and offsets are not among them.
 VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "literal", "sparql", "address"})
 MIN_PART_CHARS = 2
@@ -197,6 +199,13 @@ def _find_exact_name(name: str, source: KnownValue) -> Origin | None:
 def _add_part(parts: list[dict[str, Any]], match: re.Match[str], origin: Origin) -> None:
     if all(match.end() <= part["start"] or match.start() >= part["end"] for part in parts):
         parts.append({"start": match.start(), "end": match.end(), "origin": origin})
+
+
+def strip_ignored_fields(data: Any) -> Any:
+    """The data without the fields that are not compared."""
+    if isinstance(data, Mapping):
+        return {name: strip_ignored_fields(value) for name, value in data.items() if name not in IGNORED_FIELDS}
+    return [strip_ignored_fields(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def split_argument(value: Any, origin: Origin) -> Iterator[ArgumentPart]:

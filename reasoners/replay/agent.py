@@ -38,7 +38,7 @@ from reasoners.replay.derivations import (
     unique_values,
 )
 from tools.tool import ToolContext, ToolResult
-from worlds.text_normalization import normalize_name
+from worlds.text_normalization import normalize_name, replace_surrogates
 
 MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES = 5, 40, 8
 """The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries kept."""
@@ -128,14 +128,15 @@ class ReplayReasoner:
             raise QuestionRefused(f"{REFUSAL}: there is none; choose a library with demonstrations.")
         library = _open_library(task)
         own = library.own.get(normalize_name(task.question))
-        if own is not None and not self._options.demonstration:
-            return (yield from _repeat(own, task))
+        if own is not None and not self._options.demonstration and (yield from _repeat(own, task)):
+            thought = f"So the answer is: {own.answer}."
+            return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
         aligner, calibration = library.aligner, library.calibration
         failures: list[tuple[str, str]] = []
         if self._options.demonstration:
             alignments = [self._correct(aligner.programs)]
         else:
-            alignments, failures = aligner.align_all(aligner.mask(task.question))
+            alignments, failures = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
         failures = (
             [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
         )
@@ -333,18 +334,22 @@ def _take(data: Mapping[str, Any], pointer: str, ask: str, subject: str) -> str:
         raise Mismatch(str(error)) from error
 
 
-def _repeat(program: Program, task: Task) -> ReasonerGenerator:
-    """Run the demonstration's calls again with the arguments from their origins; its answer if it observes the same."""
+def _repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None, bool]:
+    """Run the demonstration's calls again with the arguments from their origins; whether they observe the same."""
     calls, data = ReplayCalls(task), dict[int, Mapping[str, Any]]()
     for step in (step for step in program.steps if step.tool):
         origins = {name: step.origins.get(name, provenance.TYPED_ORIGIN) for name in step.arguments}
         try:
-            arguments = {n: _restore(value, origins[n], task.question, data) for n, value in step.arguments.items()}
+            arguments = {n: _restore(value, origins[n], program.question, data) for n, value in step.arguments.items()}
             data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, again=True)
         except (Mismatch, provenance.BrokenOrigin) as failure:
             if step.error is None:
                 raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
-    return FinalAnswer(TraceAnswers(final_answer=program.answer, final_thought=f"So the answer is: {program.answer}."))
+            continue
+        before, now = (provenance.strip_ignored_fields(own) for own in (step.data, data[step.position]))
+        if step.data is not None and before != now:
+            return False
+    return bool(program.answer)
 
 
 def _restore(value: Any, origin: provenance.Origin, question: str, data: Mapping[int, Any]) -> Any:

@@ -25,6 +25,7 @@ from reasoners.replay.derivations import (
     OPPOSITES,
     Mismatch,
     Word,
+    asks_yes_or_no,
     has_content,
     list_stems,
     list_words,
@@ -64,6 +65,20 @@ class MaskedQuestion(NamedTuple):
     descriptions: Sequence[Word]
     """Those before a name that say what kind of thing it is: the film X."""
 
+    @property
+    def joint(self) -> tuple[str, ...] | None:
+        """The side of the only name, and the words between it and the nearest word of content; None without these."""
+        content = [word for word in self.content if word not in self.descriptions]
+        if len(self.mentions) != 1 or not content:
+            return None
+        ((start, end),) = self.mentions
+        nearest = min(content, key=lambda word: max(start - word.end, word.start - end))
+        is_before = nearest.end <= start
+        between = self.text[nearest.end : start] if is_before else self.text[end : nearest.start]
+        # An article before the name is one of its description; behind it, the name belongs to another relation.
+        ignored = {"the", *(word.stem for word in self.descriptions)} if is_before else set()
+        return ("before" if is_before else "after", *(stem for stem in list_stems(between) if stem not in ignored))
+
 
 class WorldWords:
     """The names and relations of a world; one that is not embedded is asked only by steps."""
@@ -95,6 +110,9 @@ class WorldWords:
         exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(list_stems(phrase)))
         if exact is not None or not 1 < len(set(self._labels.values())) <= MAX_COMPARED_LABELS or not phrase.islower():
             return exact
+        if any(stem in self._labels for stem in list_stems(phrase)):
+            # The father's father resembles the father.
+            return None
         labels, rows = self._label_rows
         cosines = rows @ self._encode([phrase])[0]
         second, best = cosines.argsort()[-2:]
@@ -205,6 +223,7 @@ class QuestionAligner:
                 fixed = [word for word in question.content if not any(s.start <= word.start < s.end for s in slots)]
                 forms[place] = Form(program, question, fixed, _order_outward(question, slots), key)
         self.forms = list(forms.values())
+        self._joints = {form.question.joint for form in self.forms}
         self._rows = encode([masked for masked, _ in forms])
         self._keys_of_word: dict[str, set[Any]] = defaultdict(set)
         counting, others = [], set[str]()
@@ -246,6 +265,12 @@ class QuestionAligner:
         names, known = form.program.names, form.question
         if len(question.mentions) != len(names):
             raise Mismatch(f"it names {len(question.mentions)} things where the demonstration names {len(names)}")
+        if asks_yes_or_no(question.text) != asks_yes_or_no(known.text):
+            raise Mismatch("one of the two is a question for yes or no")
+        if _compares_with_name(question) and not _compares_with_name(known):
+            raise Mismatch("it compares with what the demonstration chooses from")
+        if question.joint is not None and question.joint not in self._joints:
+            raise Mismatch("its name stands in another place than in any demonstration")
         extra = _subtract(question.content, form.fixed, question.descriptions)
         absent = _subtract(form.fixed, question.content, known.descriptions)
         program, soft = self._reconcile(form.program, extra, absent)
@@ -270,7 +295,8 @@ class QuestionAligner:
             if word is not None:
                 derivation = derivation.replace(own, self._turns(word.stem))
             elif len(keys[other.stem]) > 1:
-                unknown = [word for word in extra if word.stem not in keys]
+                # A great-grandfather is no grandfather, however much the words resemble each other.
+                unknown = [word for word in extra if not any(known in word.stem for known in keys)]
                 cosines = self._encode([word.stem for word in unknown] or [""]) @ self._encode([other.stem])[0]
                 word = unknown[cosines.argmax()] if unknown and cosines.max() >= MIN_WORD_COSINE else None
                 soft += [(word.stem, other.stem)] if word is not None else []
@@ -298,7 +324,10 @@ class QuestionAligner:
             text = self._read_relation(question, program, relations[0], words[:count])
             rest = self._fill(question, program, words[count:], relations[1:]) if text else None
             if text and rest is not None:
-                return [text, *rest]
+                # "The birthplace and the father of X" asks twice, "the birthplace of the father of X" once.
+                own = _read_between(question.text, words[:count], words[count:], question.mentions)
+                shown = _read_between(program.question, relations[:1], relations[1:], [n[:2] for n in program.names])
+                return [text, *rest] if own == shown or None in (own, shown) else None
         return None
 
     def _read_relation(
@@ -318,6 +347,25 @@ class QuestionAligner:
         joint = question.text[end:name].strip()
         is_usual = joint == lookup.joint.strip() or has_content(joint)
         return text if is_usual else question.text[start:name].strip()
+
+
+def _compares_with_name(question: MaskedQuestion) -> bool:
+    """Whether a name stands behind "than", with no word of content and no comma between."""
+    tails = [question.text[:start].casefold().rpartition(" than ")[1:] for start, _ in question.mentions]
+    return any(than and "," not in tail and not has_content(tail) for than, tail in tails)
+
+
+def _read_between(
+    text: str, one: Sequence[Any], other: Sequence[Any], mentions: Sequence[tuple[int, int]]
+) -> list[str] | None:
+    """The words between two groups of words or slots, without articles; None if there is a name, or no second group."""
+    if not other:
+        return None
+    (_, start), (end, _) = sorted(
+        (min(own.start for own in group), max(own.end for own in group)) for group in (one, other)
+    )
+    is_apart = any(start <= first < end for first, _ in mentions)
+    return None if is_apart else [stem for stem in list_stems(text[start:end]) if stem != "the"]
 
 
 def _subtract(words: Sequence[Word], others: Sequence[Word], descriptions: Sequence[Word]) -> list[Word]:

@@ -35,6 +35,10 @@ DECISIVE_WORDS = frozenset(
 )
 FUNCTION_WORDS = (STOP_WORDS | {"than", "there", "doe"}) - DECISIVE_WORDS
 """Words that may differ between two questions with the same meaning; decisive words are no content either."""
+AUXILIARIES = frozenset(
+    "am are can could did do does had has have is may might must shall should was were will would".split()
+)
+"""Words that open a question for yes or no, unless it offers a choice by "or"."""
 _WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _ISO_DATE = re.compile(r"(-\d{4,}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
 
@@ -61,6 +65,12 @@ def list_stems(text: str) -> list[str]:
 def has_content(text: str) -> bool:
     """Whether a text has a word with a meaning of its own."""
     return not set(list_stems(text)) <= FUNCTION_WORDS | DECISIVE_WORDS
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Whether it opens with an auxiliary and offers no choice."""
+    words = question.casefold().split()
+    return words[:1] != [] and words[0] in AUXILIARIES and "or" not in words
 
 
 @lru_cache(maxsize=100_000)

@@ -7,9 +7,9 @@ import pytest
 from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 from db.types import utc_now
-from evaluation.drift import check_trace_drift, strip_ignored_fields
+from evaluation.drift import check_trace_drift
 from fewshot_library.encoder import BUNDLED_MODEL, SentenceEncoder
-from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin
+from reasoners.provenance import collect_known_sentences, collect_known_values, find_origin, strip_ignored_fields
 from tools.registry import BUILT_IN_TOOLS
 from tools.tool import ToolContext
 from worlds.article_files import read_articles

@@ -377,8 +377,7 @@ def _show_panel(services: Services, trace_id: UUID, person: User, *, running: bo
 
 def _lists_skills(record: TraceRecord) -> bool:
     """Whether the reasoner of the run lists its skills, so that their replies can be checked and changed."""
-    entry = REASONERS.get(record.trace.reasoner)
-    return entry is not None and bool(entry.skills)
+    return bool(record.trace.reasoner in REASONERS and REASONERS[record.trace.reasoner].skills)
 
 
 def _known_evidence(record: TraceRecord) -> list[int] | None:
@@ -427,11 +426,9 @@ def format_calls(calls: Mapping[str, Any], *, has_skills: bool) -> str:
 
 def _describe_author(record: TraceRecord) -> str:
     """Who answered, as Markdown: the title of the reasoner with its model, or a person."""
-    entry = REASONERS.get(record.trace.reasoner)
-    if entry is None:
-        return escape_markdown(record.creator_name)
     model = TraceConfiguration.from_json(record.trace.configuration).model_label
-    return f"by {reasoner_title(entry.name)}" + (f" with {escape_markdown(model)}" if model else "")
+    author = f"by {reasoner_title(record.trace.reasoner)}" + (f" with {model}" if model else "")
+    return escape_markdown(author if record.trace.reasoner in REASONERS else record.creator_name)
 
 
 def _show_ended(record: TraceRecord) -> None:
@@ -449,5 +446,5 @@ def _show_ended(record: TraceRecord) -> None:
         return
     show_notice = {"refused": st.info, "waiting": st.info, "failed": st.error}.get(ending, st.warning)
     show_notice(f"**{ending.capitalize()}.** {format_sentence(trace.failure or '')} {ENDING_ADVICE[ending]}")
-    model = TraceConfiguration.from_json(trace.configuration).model_label
-    st.caption(" · ".join(filter(None, (model and escape_markdown(model), summary))))
+    model = TraceConfiguration.from_json(trace.configuration).model_label or ""
+    st.caption(" · ".join(filter(None, (escape_markdown(model), summary))))

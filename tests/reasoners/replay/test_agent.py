@@ -2,6 +2,9 @@
 
 import json
 import re
+from copy import copy
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
@@ -181,3 +184,42 @@ def test_every_argument_resolves_from_its_origin(real: RealWorld) -> None:
 def test_without_demonstrations_it_refuses(town: Town) -> None:
     outcome, _ = answer_by_replay("Who?", town.context, [])
     assert (outcome.ending, "there is none" in (outcome.failure or "")) == ("refused", True)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        # Asked for yes or no, where the demonstration chooses one; compared with both, where it chooses one of them.
+        "Is {one} younger than {other}?",
+        "Who is younger than both {one} and {other}?",
+        # Another relation whose word contains that of the demonstration; a chain of two; the reverse.
+        "Who is the paternal great-grandfather of {one}?",
+        "Where did {one}'s father's father die?",
+        "Who is {one} the paternal grandfather of?",
+        # Two questions in one.
+        "What is the place of birth and the father of {one}?",
+    ],
+)
+def test_a_question_that_only_resembles_a_demonstration_is_refused(real: RealWorld, question: str) -> None:
+    names = [slot.text for record in real.shown for slot in build_program(record).names if "(" not in slot.text]
+    asked = [question.format(one=one, other=other) for one, other in pairwise(names)]
+    answered = {text: answer_by_replay(text, real.context, real.shown)[0].answers for text in asked}
+    assert {text: answers for text, answers in answered.items() if answers is not None} == {}
+
+
+def test_a_demonstration_is_not_repeated_from_memory_where_it_observes_something_else(real: RealWorld) -> None:
+    record = next(own for own in real.shown if build_program(own).derivation == "all")
+    program = build_program(record)
+    steps = [copy(step) for step in record.steps]
+    steps[-1].data = {"columns": ["answer"], "rows": [[{"kind": "entity", "value": "Q1", "label": "Elsewhere"}]]}
+    changed = replace(record, steps=steps)
+    changed.trace = copy(record.trace)
+    changed.trace.final_answer = "Elsewhere"
+    others = [own for own in real.shown if own is not record]
+    outcome, _ = answer_by_replay(program.question, real.context, [changed, *others])
+    assert outcome.answers is None or outcome.answers.final_answer == program.answer
+
+
+@pytest.mark.parametrize("question", ["Where was \ud800 born?", "   "])
+def test_a_question_that_is_no_text_is_refused(real: RealWorld, question: str) -> None:
+    assert answer_by_replay(question, real.context, real.shown)[0].ending == "refused"
