@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[3]
 KIN = {("sibling", True): "sister", ("sibling", False): "brother", ("child", True): "daughter", ("child", False): "son"}
 PRONOUNS = {True: {"She", "she", "Her", "her"}, False: {"He", "he", "His", "his"}}
 DIGEST = """
-from tests.fiction.generator.test_prose import digest
+from tests.fiction.generator.test_articles import digest
 print(digest(5, "text=34,graph=33,web=33", "both"))
 """
 
