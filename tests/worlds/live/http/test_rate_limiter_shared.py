@@ -89,10 +89,10 @@ def _slow(seconds: float = 0.1) -> Responder:
 
 def test_processes_share_the_slots_of_an_operator_and_none_starves(server, start_sender):
     server.respond_with(_slow())
-    assert _send(*[start_sender(f"p{number}", 8) for number in range(3)]) == [[200] * 8] * 3
+    assert _send(*[start_sender(f"p{number}", 16) for number in range(3)]) == [[200] * 16] * 3
     assert server.max_concurrent_requests == 3
-    # Of each process, something was answered among the first half of all requests.
-    assert {asked.path.split("/")[1] for asked in server.asked[:12]} == {"p0", "p1", "p2"}
+    # Of each process, something was answered among the first half of all requests, even if it began late.
+    assert {asked.path.split("/")[1] for asked in server.asked[:24]} == {"p0", "p1", "p2"}
 
 
 def test_a_killed_process_frees_its_slots(server, start_sender, tmp_path):
