@@ -1,10 +1,14 @@
 """Normalizes numbers, dates and units of measure inside a text.
 
 `normalize_quantities` writes "thirty" as 30, "first" as 1st, "12 May 1990" as 1990-05-12 and "2.5 million" as 2500000.
+`read_days` tells which days a date may stand for.
 """
 
 import re
+from calendar import monthrange
+from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -106,6 +110,9 @@ UNITS = {
 } | {f"{symbol}s": name for name, symbols in _UNIT_SYMBOLS.items() for symbol in symbols.split() if len(symbol) > 3}
 """Unit names by spelling: km, kilometer, kilometers, kilometre and kilometres all map to kilometre."""
 
+ISO_DATE = re.compile(r"(-\d{4,}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
+"""A date, a month or a year in the notation of ISO 8601; years before 1000 and after 2999 only with a month."""
+
 
 def normalize_quantities(text: str) -> str:
     """Rewrite numbers, dates, ranges and currencies to one notation; letters keep their case."""
@@ -119,6 +126,26 @@ def normalize_quantities(text: str) -> str:
     text = _NUMBER_SIGN.sub("number ", text)
     text = _CIRCA.sub("", _PREFIX_OF_NUMBER.sub("", text))
     return _CURRENCY.sub(lambda match: f"{match[2]} {_CURRENCY_NAMES[match[1]]}", text)
+
+
+@lru_cache(maxsize=100_000)
+def read_days(text: str) -> tuple[int, int] | None:
+    """The first and the last day that a date may stand for, as ordinals; None for any other text, such as 31 June.
+
+    Years are those of ISO 8601: 0 is 1 BC. The first day of a year stands for the year, as which it is stored.
+    """
+    match = ISO_DATE.fullmatch(normalize_quantities(text.strip())) if re.search(r"\d", text) else None
+    if match is None:
+        return None
+    year, month, day = (int(part or 0) for part in match.groups())
+    month, day = (0, 0) if (month, day) == (1, 1) else (month, day)
+    # The calendar repeats after 400 years, which have 146,097 days; `date` has the years from 1 on.
+    like, shift = 2000 + year % 400, (year // 400 - 5) * 146_097
+    try:
+        last = day or monthrange(like, month or 12)[1]
+        return date(like, month or 1, day or 1).toordinal() + shift, date(like, month or 12, last).toordinal() + shift
+    except ValueError:
+        return None
 
 
 def format_number(number: str) -> str:

@@ -33,11 +33,11 @@ from reasoners.replay.derivations import (
     ReplayValue,
     Values,
     derive_answer,
-    list_stems,
     list_values,
     unique_values,
 )
 from tools.tool import ToolContext, ToolResult
+from worlds.lexicon.english import phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
 
 MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES = 5, 40, 8
@@ -324,10 +324,10 @@ class ProgramFollower:
 def _take(data: Mapping[str, Any], pointer: str, ask: str, subject: str) -> str:
     """The value of an earlier observation, of the relation that the ask names for *; Mismatch if it has none."""
     if "*" in pointer:
-        labels = [list_stems(relation["label"]) for relation in data.get("relations", ())]
-        if list_stems(ask) not in labels:
+        labels = [phrase_key(relation["label"]) for relation in data.get("relations", ())]
+        if phrase_key(ask) not in labels:
             raise Mismatch(f"{subject} has no {ask} in the graph")
-        pointer = pointer.replace("*", str(labels.index(list_stems(ask))))
+        pointer = pointer.replace("*", str(labels.index(phrase_key(ask))))
     try:
         return provenance.resolve_origin({"from": "step", "step": 0, "pointer": pointer}, "", {0: data})
     except provenance.BrokenOrigin as error:

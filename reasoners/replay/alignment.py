@@ -19,21 +19,24 @@ from reasoners.replay.derivations import (
     ALL,
     COUNT,
     COUNT_OF,
-    DECISIVE_WORDS,
     FILTERS,
-    FUNCTION_WORDS,
     OPPOSITES,
+    ORDERS,
     Mismatch,
-    Word,
-    asks_yes_or_no,
-    has_content,
-    list_stems,
-    list_words,
 )
 from tools.tool import EncodeFunction
 from worlds import terms
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
+from worlds.lexicon.english import (
+    DECISIVE_WORDS,
+    MINOR_WORDS,
+    QuestionWord,
+    asks_yes_or_no,
+    has_content,
+    list_words,
+    phrase_key,
+)
 from worlds.source import World
 from worlds.text_normalization import normalize_name
 
@@ -60,10 +63,16 @@ class MaskedQuestion(NamedTuple):
 
     text: str
     mentions: Sequence[tuple[int, int]]
-    content: Sequence[Word]
+    content: Sequence[QuestionWord]
     """The words with a meaning of their own."""
-    descriptions: Sequence[Word]
+    descriptions: Sequence[QuestionWord]
     """Those before a name that say what kind of thing it is: the film X."""
+
+    @property
+    def kind(self) -> QuestionWord | None:
+        """The word of content directly behind which or what, which says what is asked for; None without one."""
+        pairs = itertools.pairwise(list_words(self.text))
+        return next((noun for word, noun in pairs if word.folded in ("which", "what") and noun in self.content), None)
 
     @property
     def joint(self) -> tuple[str, ...] | None:
@@ -77,7 +86,7 @@ class MaskedQuestion(NamedTuple):
         between = self.text[nearest.end : start] if is_before else self.text[end : nearest.start]
         # An article before the name is one of its description; behind it, the name belongs to another relation.
         ignored = {"the", *(word.stem for word in self.descriptions)} if is_before else set()
-        return ("before" if is_before else "after", *(stem for stem in list_stems(between) if stem not in ignored))
+        return ("before" if is_before else "after", *(stem for stem in phrase_key(between) if stem not in ignored))
 
 
 class WorldWords:
@@ -107,10 +116,10 @@ class WorldWords:
 
     def find_relation(self, phrase: str) -> str | None:
         """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
-        exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(list_stems(phrase)))
+        exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(phrase_key(phrase)))
         if exact is not None or not 1 < len(set(self._labels.values())) <= MAX_COMPARED_LABELS or not phrase.islower():
             return exact
-        if any(stem in self._labels for stem in list_stems(phrase)):
+        if any(stem in self._labels for stem in phrase_key(phrase)):
             # The father's father resembles the father.
             return None
         labels, rows = self._label_rows
@@ -134,7 +143,7 @@ class WorldWords:
         """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
         if self._text is None or not self._text.has_title(name):
             return False
-        return word in list_stems(" ".join(self._text.article(name).sentences[:DESCRIBING_SENTENCES]))
+        return word in phrase_key(" ".join(self._text.article(name).sentences[:DESCRIBING_SENTENCES]))
 
     def find_mentions(self, question: str, vocabulary: Iterable[str]) -> list[tuple[int, int]]:
         """The dates, numbers and the longest names that the world knows, whatever their case.
@@ -149,26 +158,30 @@ class WorldWords:
                 spans += [(word.start, end)] if end else []
         return sorted(spans)
 
-    def _find_name(self, question: str, words: Sequence[Word], vocabulary: Iterable[str]) -> int | None:
+    def _find_name(self, question: str, words: Sequence[QuestionWord], vocabulary: Iterable[str]) -> int | None:
         """Where the name ends that begins with the first word; None without a name."""
-        first, start, _ = words[0]
+        first, start = words[0].stem, words[0].start
         is_capital = question[start].isupper()
         # A small word before another one belongs to its noun: male cousins.
-        is_noun = is_capital or len(words) == 1 or words[1].stem in FUNCTION_WORDS
+        is_noun = is_capital or len(words) == 1 or words[1].folded in MINOR_WORDS
         is_word = not is_noun or first in vocabulary or not has_content(first)
         for count in range(min(MAX_NAME_WORDS, len(words)), 1 if is_word else 0, -1):
             # A mark may belong to the name: Mulan (Film), Mamma Mia!
             for end in (words[count - 1].end + 1, words[count - 1].end):
                 if not question[:end].endswith(" ") and self.knows(question[start:end]):
                     return end
+
         # A name that the world does not know, or cannot be asked for without a step.
-        capitals = itertools.takewhile(lambda word: question[word.start].isupper() or word.stem.isdecimal(), words)
+        def is_part(word: QuestionWord) -> bool:
+            return question[word.start].isupper() or word.stem.isdecimal() or not question[word.start - 1].isspace()
+
+        capitals = itertools.takewhile(is_part, words)
         return list(capitals)[-1].end if start > 0 and is_capital and not is_word else None
 
     def mask(self, question: str, mentions: Sequence[tuple[int, int]]) -> MaskedQuestion:
         """The question with these mentions."""
         words = [word for word in list_words(question) if not any(s < word.end <= end for s, end in mentions)]
-        content = [word for word in words if word.stem not in FUNCTION_WORDS]
+        content = [word for word in words if word.folded not in MINOR_WORDS]
         named = {start - 1: question[start:end] for start, end in mentions}
         descriptions = [word for word in content if word.end in named and self.describes(named[word.end], word.stem)]
         return MaskedQuestion(question, mentions, content, descriptions)
@@ -186,7 +199,7 @@ class Form(NamedTuple):
 
     program: Program
     question: MaskedQuestion
-    fixed: Sequence[Word]
+    fixed: Sequence[QuestionWord]
     """The words of content that are no relation."""
     relations: Sequence[QuestionSlot]
     key: tuple[Any, ...]
@@ -274,6 +287,9 @@ class QuestionAligner:
         extra = _subtract(question.content, form.fixed, question.descriptions)
         absent = _subtract(form.fixed, question.content, known.descriptions)
         program, soft = self._reconcile(form.program, extra, absent)
+        if program.derivation in ORDERS and question.kind in extra and known.kind in form.fixed:
+            # "Which director is older, that of X or that of Y?" chooses from what the relation gives.
+            raise Mismatch("it asks for another thing than the demonstration chooses")
         texts = None if absent else self._fill(question, program, _order_outward(question, extra), form.relations)
         if texts is None:
             lacking = f"not {', '.join(word.stem for word in absent)}" if absent else ""
@@ -284,7 +300,7 @@ class QuestionAligner:
         return Alignment(program, fillers, similarity - SOFT_WORD_COST * len(soft), soft)
 
     def _reconcile(
-        self, program: Program, extra: list[Word], absent: list[Word]
+        self, program: Program, extra: list[QuestionWord], absent: list[QuestionWord]
     ) -> tuple[Program, list[tuple[str, str]]]:
         """Remove pairs of an unknown word and one that it resembles, and words that only turn the derivation round."""
         derivation, soft, keys = str(program.derivation), [], self._keys_of_word
@@ -315,7 +331,11 @@ class QuestionAligner:
         return derivations.pop() if len(derivations) == 1 and len({key[:-1] for key in keys}) > 1 else ""
 
     def _fill(
-        self, question: MaskedQuestion, program: Program, words: Sequence[Word], relations: Sequence[QuestionSlot]
+        self,
+        question: MaskedQuestion,
+        program: Program,
+        words: Sequence[QuestionWord],
+        relations: Sequence[QuestionSlot],
     ) -> list[str] | None:
         """Divide the words among the slots of relations in their order; None if they do not fit."""
         if not relations:
@@ -331,12 +351,12 @@ class QuestionAligner:
         return None
 
     def _read_relation(
-        self, question: MaskedQuestion, program: Program, slot: QuestionSlot, words: Sequence[Word]
+        self, question: MaskedQuestion, program: Program, slot: QuestionSlot, words: Sequence[QuestionWord]
     ) -> str | None:
         """The relation that the words name: a label of the world, or else the phrase up to the name; None for none."""
         start, end = min(word.start for word in words), max(word.end for word in words)
         inside = [word for word in question.content if start <= word.start < end]
-        if len(inside) > len(words) or any(word.stem in DECISIVE_WORDS for word in inside):
+        if len(inside) > len(words) or any(word.folded in DECISIVE_WORDS for word in inside):
             return None
         text, lookup = question.text[start:end], next(own for own in program.lookups if own.word == slot.start)
         if lookup.is_label:
@@ -365,10 +385,12 @@ def _read_between(
         (min(own.start for own in group), max(own.end for own in group)) for group in (one, other)
     )
     is_apart = any(start <= first < end for first, _ in mentions)
-    return None if is_apart else [stem for stem in list_stems(text[start:end]) if stem != "the"]
+    return None if is_apart else [stem for stem in phrase_key(text[start:end]) if stem != "the"]
 
 
-def _subtract(words: Sequence[Word], others: Sequence[Word], descriptions: Sequence[Word]) -> list[Word]:
+def _subtract(
+    words: Sequence[QuestionWord], others: Sequence[QuestionWord], descriptions: Sequence[QuestionWord]
+) -> list[QuestionWord]:
     """The words without those that the others have, and without descriptions."""
     remaining, kept = Counter(word.stem for word in others), []
     for word in words:

@@ -23,13 +23,11 @@ from reasoners.replay.derivations import (
     Mismatch,
     ReplayValue,
     Values,
-    has_content,
-    list_stems,
     list_values,
-    list_words,
     recognize_derivation,
     unique_values,
 )
+from worlds.lexicon.english import has_content, list_words, phrase_key
 from worlds.text_normalization import normalize_name
 
 NAME, ID, WORD, ASK, LINK = "\x00", "\x01", "\x02", "\x03", "\x04"
@@ -113,7 +111,7 @@ class LookUp:
 
     def key(self, fillers: Fillers) -> str:
         """The filled ask as it is compared: in the singular, with its places."""
-        return " ".join(list_stems(self.fill(fillers).replace(NAME, " 0 ").replace(ID, " 1 ")))
+        return " ".join(phrase_key(self.fill(fillers).replace(NAME, " 0 ").replace(ID, " 1 ")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +311,8 @@ class TraceCompiler:
         uses = [self._value_at(origin) for origin in self._origins if origin.get("step") == position]
         stated = [[part for part in self._answer.split(SEPARATOR) if len(part) > 1 and part in text] for text in texts]
         # A sentence that tells one thing ends with it.
-        asked, ends = set(list_stems(step.ask)), [texts[0][word.start :] for word in list_words(texts[0])]
-        named = [end for end in ends if end in self._question and not asked.intersection(list_stems(end))]
+        asked, ends = set(phrase_key(step.ask)), [texts[0][word.start :] for word in list_words(texts[0])]
+        named = [end for end in ends if end in self._question and not asked.intersection(phrase_key(end))]
         for values in (uses, *(map(ReplayValue, own) for own in (*stated, named[:1], DATE_PATTERN.findall(texts[0])))):
             if others := [v for v in values if normalize_name(v.text) != normalize_name(step.subject.text)]:
                 return others
@@ -325,8 +323,8 @@ class TraceCompiler:
         before, words = ask.partition(NAME)[0], list_words(self._question)
         for length in range(MAX_RELATION_WORDS if ID not in ask else 0, 0, -1):
             for run in (words[first : first + length] for first in range(len(words) - length + 1)):
-                start, end, text = run[0].start, run[-1].end, " ".join(word.stem for word in run)
-                match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", before, re.IGNORECASE)
+                start, end, text = run[0].start, run[-1].end, "[ -]".join(re.escape(word.stem) for word in run)
+                match = re.search(rf"(?<!\w){text}(?!\w)", before, re.IGNORECASE)
                 is_free = not any(start < name[1] and name[0] < end for name in self._names)
                 is_whole = match is not None and (NAME in ask or match.group() == ask)
                 if match and is_free and is_whole and has_content(run[0].stem) and has_content(run[-1].stem):

@@ -1,96 +1,18 @@
-"""Words and values, and how an answer follows from observed values: a closed set of derivations.
-
-    all              the values of the last look-up; `count` is their number
-    none             the words for no answer, where a look-up has no value
-    equal            the subjects with the value that the question names; `before` and `after` compare it
-    count of ...     the number of these subjects
-    least            the subject with the least value, or the least span between its two values; `greatest` the reverse
-    same             "yes" if two subjects share a value, else "no"; `different` the reverse
-    common           the values that two subjects share
-    not after        "yes" if the first of two dates is not after the second
-    overlap          "yes" if two spans of time have a common point; a single date is a span, too
+"""Values, and how an answer follows from observed values: by one of a closed set of derivations, DERIVATIONS.
 
 Values that are not known exactly enough for a comparison decide no answer.
 """
 
 import re
-from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from reasoners.answers.dates_and_numbers import normalize_quantities
+from reasoners.answers.dates_and_numbers import ISO_DATE, read_days
 from reasoners.answers.normalization import parse_answer
-from worlds.lexicon.english import stem_word
-from worlds.text_normalization import STOP_WORDS, normalize_name
+from worlds.text_normalization import normalize_name
 
 ENTITY, DATE, NUMBER, TEXT = "entity", "date", "number", "text"
-DECISIVE_WORDS = frozenset(
-    (
-        "after before during ever every how last many more most much no nor not only over same under until "
-        "when where why"
-    ).split()
-)
-FUNCTION_WORDS = (STOP_WORDS | {"than", "there", "doe"}) - DECISIVE_WORDS
-"""Words that may differ between two questions with the same meaning; decisive words are no content either."""
-AUXILIARIES = frozenset(
-    "am are can could did do does had has have is may might must shall should was were will would".split()
-)
-"""Words that open a question for yes or no, unless it offers a choice by "or"."""
-_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
-_ISO_DATE = re.compile(r"(-\d{4,}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
-
-
-class Word(NamedTuple):
-    """A word in the singular and lower case, with its span."""
-
-    stem: str
-    start: int
-    end: int
-
-
-def list_words(text: str) -> list[Word]:
-    """The words of a text; a possessive s is a word of its own."""
-    words = ((match.group().casefold().split("-"), *match.span()) for match in _WORD.finditer(text))
-    return [Word("-".join(map(stem_word, parts)), start, end) for parts, start, end in words]
-
-
-def list_stems(text: str) -> list[str]:
-    """The words of a text without their spans."""
-    return [word.stem for word in list_words(text)]
-
-
-def has_content(text: str) -> bool:
-    """Whether a text has a word with a meaning of its own."""
-    return not set(list_stems(text)) <= FUNCTION_WORDS | DECISIVE_WORDS
-
-
-def asks_yes_or_no(question: str) -> bool:
-    """Whether it opens with an auxiliary and offers no choice."""
-    words = question.casefold().split()
-    return words[:1] != [] and words[0] in AUXILIARIES and "or" not in words
-
-
-@lru_cache(maxsize=100_000)
-def read_days(text: str) -> tuple[int, int] | None:
-    """The first and the last day that a date may stand for, as ordinals; None for any other text, such as 31 June.
-
-    Years are those of ISO 8601: 0 is 1 BC. The first day of a year stands for the year, as which it is stored.
-    """
-    match = _ISO_DATE.fullmatch(normalize_quantities(text.strip())) if re.search(r"\d", text) else None
-    if match is None:
-        return None
-    year, month, day = (int(part or 0) for part in match.groups())
-    month, day = (0, 0) if (month, day) == (1, 1) else (month, day)
-    # The calendar repeats after 400 years, which have 146,097 days; `date` has the years from 1 on.
-    like, shift = 2000 + year % 400, (year // 400 - 5) * 146_097
-    try:
-        last = day or monthrange(like, month or 12)[1]
-        return date(like, month or 1, day or 1).toordinal() + shift, date(like, month or 12, last).toordinal() + shift
-    except ValueError:
-        return None
 
 
 class Mismatch(Exception):
@@ -150,7 +72,7 @@ def list_values(data: Mapping[str, Any] | None) -> dict[str, list[ReplayValue]]:
 def _parse_value(cell: Mapping[str, Any]) -> ReplayValue | None:
     literal = cell.get("literal", cell.get("value") if cell.get("kind") == "literal" else None)
     if isinstance(literal, str):
-        return ReplayValue(literal.partition("T")[0] if _ISO_DATE.fullmatch(literal) else literal)
+        return ReplayValue(literal.partition("T")[0] if ISO_DATE.fullmatch(literal) else literal)
     identifier = cell.get("id") or cell.get("entity") or (cell.get("value") if cell.get("kind") == ENTITY else None)
     text = cell.get("label") or cell.get("title") or identifier
     return ReplayValue(str(text), identifier) if text else None

@@ -10,6 +10,8 @@ from importlib import resources
 from itertools import chain
 from typing import Any
 
+from worlds.text_normalization import STOP_WORDS
+
 MALE, FEMALE = "male", "female"
 POSSESSIVE_SUFFIX = "'s"
 _PARENT_OF_SIDE = {"paternal": "father", "maternal": "mother"}
@@ -55,6 +57,12 @@ RESTRICTIONS = frozenset(
     "over under above below beside besides despite within beyond around through via".split()
 )
 """Negations and prepositions that change what is asked, and so are no part of a noun before a name."""
+DECISIVE_WORDS = (
+    RESTRICTIONS | REASON_WORDS | VALUE_QUESTION_WORDS | frozenset("ever every last many more most much same".split())
+)
+"""Words without content of their own that change what is asked."""
+MINOR_WORDS = (STOP_WORDS | {"than", "there", POSSESSIVE_SUFFIX}) - DECISIVE_WORDS
+"""Words that may differ between two questions with the same meaning."""
 COPULAS = frozenset(["is", "are", "was", "were"])
 PLAIN_WORDS = (
     AUXILIARY_VERBS
@@ -216,6 +224,22 @@ def split_words(text: str) -> list[QuestionWord]:
     return keys
 
 
+def list_words(text: str) -> list[QuestionWord]:
+    """The words of a text without marks; a possessive s is a word of its own."""
+    return [word for word in split_words(text) if word.folded.isalnum() or word.folded == POSSESSIVE_SUFFIX]
+
+
+def has_content(text: str) -> bool:
+    """Whether a text has a word with a meaning of its own."""
+    return any(word.folded not in MINOR_WORDS | DECISIVE_WORDS for word in list_words(text))
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Whether it opens with an auxiliary and offers no choice."""
+    words = [word.folded for word in list_words(question)]
+    return bool(words) and words[0] in AUXILIARY_VERBS | MODAL_VERBS and "or" not in words
+
+
 def fold_text(text: str) -> str:
     """The text without accents and case."""
     parts = unicodedata.normalize("NFKD", text)
@@ -274,7 +298,7 @@ def title_for(*, female: bool) -> str:
 
 def phrase_key(text: str) -> PhraseKey:
     """A phrase as the stems of its words, marks left out."""
-    return tuple(word.stem for word in split_words(text) if word.folded.isalnum() or word.folded == POSSESSIVE_SUFFIX)
+    return tuple(word.stem for word in list_words(text))
 
 
 def parse_path(notation: str) -> PathExpression:
