@@ -353,20 +353,13 @@ class QuestionAligner:
     def _read_relation(
         self, question: MaskedQuestion, program: Program, slot: QuestionSlot, words: Sequence[QuestionWord]
     ) -> str | None:
-        """The relation that the words name: a label of the world, or else the phrase up to the name; None for none."""
+        """The relation that the words name: a label of the world, or else the words themselves; None for none."""
         start, end = min(word.start for word in words), max(word.end for word in words)
         inside = [word for word in question.content if start <= word.start < end]
         if len(inside) > len(words) or any(word.folded in DECISIVE_WORDS for word in inside):
             return None
         text, lookup = question.text[start:end], next(own for own in program.lookups if own.word == slot.start)
-        if lookup.is_label:
-            return self.world.find_relation(text)
-        name = next((start for start, _ in question.mentions if start >= end), None)
-        if name is None:
-            return text
-        joint = question.text[end:name].strip()
-        is_usual = joint == lookup.joint.strip() or has_content(joint)
-        return text if is_usual else question.text[start:name].strip()
+        return self.world.find_relation(text) if lookup.is_label else text
 
 
 def _compares_with_name(question: MaskedQuestion) -> bool:

@@ -98,16 +98,9 @@ class LookUp:
         """Whether the ask is the label of a relation, without a place for the subject."""
         return NAME not in self.ask and ID not in self.ask
 
-    @property
-    def joint(self) -> str:
-        """What stands between the word and the subject."""
-        return self.ask.partition(WORD)[2].partition(NAME)[0]
-
     def fill(self, fillers: Fillers) -> str:
-        """The ask with these texts in the slots; a phrase may bring its own joint: the people whose hobby is ..."""
-        text = "" if self.word is None else fillers[self.word]
-        has_joint = not self.is_label and not has_content(text.rpartition(" ")[2])
-        return self.ask.replace(WORD + self.joint * has_joint, text + " " * has_joint)
+        """The ask with these texts in the slots."""
+        return self.ask if self.word is None else self.ask.replace(WORD, fillers[self.word])
 
     def key(self, fillers: Fillers) -> str:
         """The filled ask as it is compared: in the singular, with its places."""

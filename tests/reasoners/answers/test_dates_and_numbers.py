@@ -1,10 +1,12 @@
 """Numbers, dates and units of measure in one notation."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities
+from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities, read_days
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,29 @@ def test_units_have_one_name_in_every_spelling() -> None:
         "kilometre"
     }
     assert UNITS["m"] != UNITS["mm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("1987-01-14T00:00:00Z", ("1987-01-14", "1987-01-14")),
+        ("1984-01-01", ("1984-01-01", "1984-12-31")),
+        ("14 January 1987", ("1987-01-14", "1987-01-14")),
+        ("January 14, 1987", ("1987-01-14", "1987-01-14")),
+        ("February 1988", ("1988-02-01", "1988-02-29")),
+        ("1987", ("1987-01-01", "1987-12-31")),
+        ("Hatchet 2", None),
+        ("1987-02-30", None),
+        ("31 June 1987", None),
+    ],
+)
+def test_a_date_in_any_notation_is_the_days_that_it_may_stand_for(text, days):
+    expected = tuple(date.fromisoformat(day).toordinal() for day in days) if days else None
+    assert read_days(text) == expected
+
+
+@pytest.mark.parametrize(("iso", "days"), [("-0043-01-01", 365), ("-0044-03", 31), ("0000-02-29", 1)])
+def test_a_date_before_christ_is_that_of_iso_8601_which_has_a_year_zero(iso, days):
+    first, last = read_days(iso) or (0, 0)
+    assert last - first + 1 == days
+    assert last < (read_days("0001-01-02") or (0, 0))[0]

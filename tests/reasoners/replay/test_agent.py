@@ -196,6 +196,9 @@ def test_without_demonstrations_it_refuses(town: Town) -> None:
         "Who is the paternal great-grandfather of {one}?",
         "Where did {one}'s father's father die?",
         "Who is {one} the paternal grandfather of?",
+        # It chooses from what the relation gives, where the demonstration chooses among what is named.
+        "Which director died earlier, that of {one} or that of {other}?",
+        "Which director is older, that of the film {one} or that of the film {other}?",
         # Two questions in one.
         "What is the place of birth and the father of {one}?",
     ],

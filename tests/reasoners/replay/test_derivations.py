@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasoners.answers.dates_and_numbers import read_days
 from reasoners.provenance import MONTHS
 from reasoners.replay.derivations import (
     DERIVATIONS,
@@ -18,7 +19,6 @@ from reasoners.replay.derivations import (
     Mismatch,
     ReplayValue,
     derive_answer,
-    read_days,
     recognize_derivation,
 )
 
@@ -139,3 +139,9 @@ def test_lives_are_compared_by_length_and_overlap():
 def test_each_derivation_is_told_in_words():
     assert {*FILTERS, *ORDERS, *SHARED, *OPPOSITES} <= DERIVATIONS.keys()
     assert all(words and words[0].islower() for words in DERIVATIONS.values())
+
+
+def test_values_are_compared_by_id_or_by_date_or_by_name():
+    assert ReplayValue("Canada", "Q16").key == ReplayValue("Canadian", "Q16").key
+    assert ReplayValue("14 January 1987").key == ReplayValue("1987-01-14").key
+    assert ReplayValue("ada LUND").key == ReplayValue("Ada Lund").key

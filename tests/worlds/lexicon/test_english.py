@@ -5,6 +5,8 @@ import pytest
 from worlds.lexicon.english import (
     PathSegment,
     RelationTerm,
+    asks_yes_or_no,
+    has_content,
     load_lexicon,
     parse_path,
     phrase_key,
@@ -83,3 +85,13 @@ def test_other_names_are_aliases_and_synonyms():
     assert names[:2] == ("born on", "birth date")
     assert "dob" in names
     assert load_lexicon().other_names(phrase_key("wizard")) == ()
+
+
+def test_a_question_for_yes_or_no_opens_with_an_auxiliary_and_offers_no_choice():
+    assert all(map(asks_yes_or_no, ["Is Ada older than Bo?", 'is "Ada" older?', "Could Ada have met Bo?"]))
+    assert not any(map(asks_yes_or_no, ["Is Ada or Bo older?", "Who is it?", ""]))
+
+
+def test_content_is_a_word_that_is_neither_minor_nor_decisive():
+    assert all(map(has_content, ["Ada's", "the director"]))
+    assert not any(map(has_content, ["of the", "not before", "'s", "", "?"]))
