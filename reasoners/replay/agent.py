@@ -40,8 +40,9 @@ from tools.tool import ToolContext, ToolResult
 from worlds.lexicon.english import phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
 
-MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES = 5, 40, 8
-"""The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries kept."""
+MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES, MAX_CHARACTERS = 5, 40, 8, 1_000
+"""The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries kept; the
+length of a question that is compared."""
 REFUSAL = "I can't follow any demonstration here"
 _FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
@@ -135,6 +136,8 @@ class ReplayReasoner:
         failures: list[tuple[str, str]] = []
         if self._options.demonstration:
             alignments = [self._correct(aligner.programs)]
+        elif len(task.question) > MAX_CHARACTERS:
+            raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
         else:
             alignments, failures = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
         failures = (

@@ -223,6 +223,6 @@ def test_a_demonstration_is_not_repeated_from_memory_where_it_observes_something
     assert outcome.answers is None or outcome.answers.final_answer == program.answer
 
 
-@pytest.mark.parametrize("question", ["Where was \ud800 born?", "   "])
-def test_a_question_that_is_no_text_is_refused(real: RealWorld, question: str) -> None:
+@pytest.mark.parametrize("question", ["Where was \ud800 born?", "   ", "Who is the father of " * 1_000 + "Ada?"])
+def test_a_question_that_is_no_text_or_too_long_is_refused(real: RealWorld, question: str) -> None:
     assert answer_by_replay(question, real.context, real.shown)[0].ending == "refused"
