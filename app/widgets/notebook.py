@@ -15,13 +15,14 @@ import streamlit as st
 
 from app.cli.traces import format_trace_json, format_trace_markdown
 from app.widgets.method_forms import build_method_form
-from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, NameLookup, build_observation_view
+from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, build_observation_view
 from app.widgets.page_layout import read_asset
 from app.widgets.step_notes import NOTED_STEP, list_note_data
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
 from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
+from reasoners.mentions import NameLookup
 from reasoners.provenance import describe_origin
 from tools.registry import argument_label, tool_title
 

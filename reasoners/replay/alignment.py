@@ -6,14 +6,14 @@ has one, if the tools take it. Confidence is calibrated by leaving one demonstra
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reasoners.provenance import DATE_PATTERN
+from reasoners.mentions import find_question_mentions, name_lookup
 from reasoners.replay.demonstration import Fillers, Program, QuestionSlot
 from reasoners.replay.derivations import (
     ALL,
@@ -41,8 +41,8 @@ from worlds.source import World
 from worlds.text_normalization import normalize_name
 
 MASKS = "XYZUVW"
-MAX_NAME_WORDS, MAX_COMPARED_LABELS = 14, 400
-"""The most words of a name; in a graph with more relations, a word names a relation only by its exact label."""
+MAX_COMPARED_LABELS = 400
+"""In a graph with more relations, a word names a relation only by its exact label."""
 MIN_RELATION_COSINE, MIN_RELATION_LEAD, MIN_WORD_COSINE = 0.84, 0.15, 0.7
 """A word names a relation if its cosine with the label is so high, or so much higher than with any other label.
 
@@ -95,7 +95,7 @@ class WorldWords:
     def __init__(self, world: World, encode: EncodeFunction) -> None:
         self._text = world.text if isinstance(world.text, EmbeddedText) else None
         self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
-        self._encode = encode
+        self._encode, self._is_known_name = encode, name_lookup(world)
 
     @cached_property
     def _labels(self) -> dict[str, str]:
@@ -105,9 +105,9 @@ class WorldWords:
 
     def knows(self, name: str) -> bool:
         """Whether an article or an entity has this name; relations are no names."""
-        if normalize_name(name) in self._labels:
-            return False
-        return bool((self._text and self._text.has_title(name)) or (self._graph and self._graph.has_name(name)))
+        return (
+            self._is_known_name is not None and normalize_name(name) not in self._labels and self._is_known_name(name)
+        )
 
     @cached_property
     def _label_rows(self) -> tuple[list[str], np.ndarray]:
@@ -144,39 +144,6 @@ class WorldWords:
         if self._text is None or not self._text.has_title(name):
             return False
         return word in phrase_key(" ".join(self._text.article(name).sentences[:DESCRIBING_SENTENCES]))
-
-    def find_mentions(self, question: str, vocabulary: Iterable[str]) -> list[tuple[int, int]]:
-        """The dates, numbers and the longest names that the world knows, whatever their case.
-
-        A single word of the vocabulary, which demonstrations use in their questions, is no name.
-        """
-        spans, words = [match.span() for match in DATE_PATTERN.finditer(question)], list_words(question)
-        for place, word in enumerate(words):
-            if not any(first <= word.start < last for first, last in spans):
-                end = self._find_name(question, words[place:], vocabulary)
-                end = end or (word.end if word.stem.isdecimal() else None)
-                spans += [(word.start, end)] if end else []
-        return sorted(spans)
-
-    def _find_name(self, question: str, words: Sequence[QuestionWord], vocabulary: Iterable[str]) -> int | None:
-        """Where the name ends that begins with the first word; None without a name."""
-        first, start = words[0].stem, words[0].start
-        is_capital = question[start].isupper()
-        # A small word before another one belongs to its noun: male cousins.
-        is_noun = is_capital or len(words) == 1 or words[1].folded in MINOR_WORDS
-        is_word = not is_noun or first in vocabulary or not has_content(first)
-        for count in range(min(MAX_NAME_WORDS, len(words)), 1 if is_word else 0, -1):
-            # A mark may belong to the name: Mulan (Film), Mamma Mia!
-            for end in (words[count - 1].end + 1, words[count - 1].end):
-                if not question[:end].endswith(" ") and self.knows(question[start:end]):
-                    return end
-
-        # A name that the world does not know, or cannot be asked for without a step.
-        def is_part(word: QuestionWord) -> bool:
-            return question[word.start].isupper() or word.stem.isdecimal() or not question[word.start - 1].isspace()
-
-        capitals = itertools.takewhile(is_part, words)
-        return list(capitals)[-1].end if start > 0 and is_capital and not is_word else None
 
     def mask(self, question: str, mentions: Sequence[tuple[int, int]]) -> MaskedQuestion:
         """The question with these mentions."""
@@ -253,7 +220,7 @@ class QuestionAligner:
 
     def mask(self, question: str) -> MaskedQuestion:
         """The question with its mentions masked."""
-        return self.world.mask(question, self.world.find_mentions(question, self._keys_of_word))
+        return self.world.mask(question, find_question_mentions(question, self.world.knows, self._keys_of_word))
 
     def align_all(
         self, question: MaskedQuestion, left_out: int | None = None

@@ -11,13 +11,13 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.observation import NameLookup, find_values
 from app.widgets.page_layout import escape_markdown
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Draft, Step
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.types import dump_json, load_json
+from reasoners.mentions import NameLookup, find_values
 from tools.arguments import Parameter, parse_parameters
 from tools.registry import name_tools_by_title
 from tools.tool import SourceKind, Tool

@@ -22,7 +22,6 @@ from app.services import current_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
 from app.widgets.notebook import show_trace
-from app.widgets.observation import name_lookup
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import current_user
 from app.widgets.queue import (
@@ -40,6 +39,7 @@ from db.models import Project, User
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.verifications import VerificationOutcome
+from reasoners.mentions import name_lookup
 from reasoners.registry import reasoner_title
 from runs.services import Services
 from tools.arguments import ToolError

@@ -1,6 +1,6 @@
 import pytest
 
-from app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view, find_values
+from app.widgets.observation import MAX_TEXT_CHARACTERS, build_observation_view
 from tests.app.nouns import step_with
 
 
@@ -129,39 +129,6 @@ def test_the_note_on_queries_names_their_writer_if_a_model_was_asked(query_data:
     )
     assert view["note"] == note
     assert view["tried"] == query_data.get("tried", [])
-
-
-def values_of(sentence: str, names: frozenset[str] | None = None) -> list[str]:
-    lookup = None if names is None else names.__contains__
-    return [sentence[start:end] for start, end in find_values(sentence, lookup)]
-
-
-def test_two_names_joined_by_and_are_two_values():
-    sentence = "Her friends are Andreas Nkomose and Galen Giacconi."
-    assert values_of(sentence) == ["Andreas Nkomose", "Galen Giacconi"]
-    assert values_of(sentence, frozenset({"Andreas Nkomose", "Galen Giacconi"})) == [
-        "Andreas Nkomose",
-        "Galen Giacconi",
-    ]
-
-
-@pytest.mark.parametrize("date", ["19 September 1908", "September 19, 1908", "September 1908", "1908-09-19"])
-@pytest.mark.parametrize("names", [None, frozenset({"September"})])
-def test_a_whole_date_is_one_value_and_a_month_alone_is_none(date: str, names: frozenset[str] | None):
-    assert values_of(f"In September he recalled {date}.", names) == [date]
-
-
-def test_with_a_lookup_only_known_names_are_values():
-    names = frozenset({"Romeo and Juliet", "Ada King", "Ockham"})
-    assert values_of("In Ockham Ada King's Uncle Bertram read Romeo and Juliet.", names) == [
-        "Ockham",
-        "Ada King",
-        "Romeo and Juliet",
-    ]
-
-
-def test_numbers_are_values():
-    assert values_of("It has 1,204 people and 3.5 ships.", frozenset()) == ["1,204", "3.5"]
 
 
 def relation_link(number: int, count: int | None = 2) -> dict[str, object]:

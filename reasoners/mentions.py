@@ -1,0 +1,138 @@
+"""Finds mentions: the dates, numbers and names in a sentence or a question, by what a world knows."""
+
+import itertools
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from reasoners.provenance import DATE_PATTERN, MONTHS
+from worlds.embedded.graph import EmbeddedGraph
+from worlds.embedded.text import EmbeddedText
+from worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words
+from worlds.source import World
+
+NameLookup = Callable[[str], bool]
+"""Whether the world has an article, an entity or a label of that name."""
+_NAME_RUN_PATTERN = re.compile(
+    r"(?<![\w'’])[^\W\d_a-z][\w'’.-]*(?:\s(?:(?:of|the|de|von|van|der|al|du|la|and)\s)?[^\W\d_a-z][\w'’-]*)*"
+)
+"""A run of capitalized words and connecting words: one name, or several names joined by "and"."""
+_WORD_PATTERN = re.compile(r"\S+")
+_NUMBER_PATTERN = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
+_POSSESSIVE_PATTERN = re.compile(r"['’]s?$")
+_SENTENCE_OPENERS = frozenset(
+    {"He", "She", "It", "They", "The", "A", "An", "In", "On", "At", "His", "Her", "Its", "Their", "This", "That", "As"}
+)
+_MAX_NAME_WORDS, _MAX_QUESTION_NAME_WORDS = 10, 14
+MIN_NAME_LENGTH = 2
+"""Without a lookup, names are longer than this, since initials are not names."""
+
+
+def name_lookup(world: World | None) -> NameLookup | None:
+    """The name lookup of an embedded world; None for a live world, which would need network requests."""
+    if world is None:
+        return None
+    texts = [source for source in (world.text,) if isinstance(source, EmbeddedText)]
+    graphs = [source for source in (world.graph,) if isinstance(source, EmbeddedGraph)]
+    if not texts and not graphs:
+        return None
+    return lambda name: any(text.has_title(name) for text in texts) or any(graph.has_name(name) for graph in graphs)
+
+
+def find_values(sentence: str, is_known_name: NameLookup | None = None) -> list[tuple[int, int]]:
+    """Find the spans of dates, names and numbers in a sentence; without a lookup, any capitalized run is a name."""
+    spans = [match.span() for match in DATE_PATTERN.finditer(sentence)]
+    for match in _NAME_RUN_PATTERN.finditer(sentence):
+        words = [
+            (match.start() + word.start(), match.start() + word.end()) for word in _WORD_PATTERN.finditer(match.group())
+        ]
+        names = _split_run(sentence, words) if is_known_name is None else _known_names(sentence, words, is_known_name)
+        spans += [span for span in names if not _overlaps(span, spans)]
+    spans += [span for number in _NUMBER_PATTERN.finditer(sentence) if not _overlaps(span := number.span(), spans)]
+    return sorted(spans)
+
+
+def _known_names(sentence: str, words: list[tuple[int, int]], is_known_name: NameLookup) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the longest known names, from left to right."""
+    first_word = 0
+    while first_word < len(words):
+        last_words = range(min(len(words), first_word + _MAX_NAME_WORDS) - 1, first_word - 1, -1)
+        candidates = (
+            (last_word, _trim(sentence, words[first_word][0], words[last_word][1])) for last_word in last_words
+        )
+        match = next(
+            ((last_word, span) for last_word, span in candidates if _is_name(sentence, span, is_known_name)), None
+        )
+        if match is not None:
+            yield match[1]
+        first_word = match[0] + 1 if match is not None else first_word + 1
+
+
+def _is_name(sentence: str, span: tuple[int, int], is_known_name: NameLookup) -> bool:
+    name = sentence[slice(*span)]
+    return name not in _SENTENCE_OPENERS and name not in MONTHS and is_known_name(name)
+
+
+def _split_run(sentence: str, words: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the names of a run, split at "and", without sentence openers and months."""
+    names: list[list[tuple[int, int]]] = [[]]
+    for word in words:
+        if sentence[slice(*word)] == "and":
+            names.append([])
+        else:
+            names[-1].append(word)
+    for name in names:
+        # The first word of a sentence is always capitalized.
+        while name and sentence[slice(*name[0])] in _SENTENCE_OPENERS:
+            name.pop(0)
+        if name and (len(name) > 1 or sentence[slice(*name[0])] not in MONTHS):
+            start, end = _trim(sentence, name[0][0], name[-1][1])
+            if end - start > MIN_NAME_LENGTH:
+                yield start, end
+
+
+def _trim(sentence: str, start: int, end: int) -> tuple[int, int]:
+    """Remove a possessive ending and final punctuation from the span."""
+    text = sentence[start:end].rstrip(".-")
+    return start, start + len(_POSSESSIVE_PATTERN.sub("", text))
+
+
+def _overlaps(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(span[0] < end and start < span[1] for start, end in others)
+
+
+def find_question_mentions(
+    question: str, is_known_name: NameLookup, vocabulary: Collection[str]
+) -> list[tuple[int, int]]:
+    """The dates, numbers and the longest known names of a question, whatever their case.
+
+    A single word of the vocabulary, the stems of words that questions use, is no name.
+    """
+    spans, words = [match.span() for match in DATE_PATTERN.finditer(question)], list_words(question)
+    for place, word in enumerate(words):
+        if not any(first <= word.start < last for first, last in spans):
+            end = _find_name_end(question, words[place:], is_known_name, vocabulary)
+            end = end or (word.end if word.stem.isdecimal() else None)
+            spans += [(word.start, end)] if end else []
+    return sorted(spans)
+
+
+def _find_name_end(
+    question: str, words: Sequence[QuestionWord], is_known_name: NameLookup, vocabulary: Collection[str]
+) -> int | None:
+    """Where the name ends that begins with the first word; None without a name."""
+    first, start = words[0].stem, words[0].start
+    # A small word before another one belongs to its noun: male cousins.
+    is_noun = words[0].capitalized or len(words) == 1 or words[1].folded in MINOR_WORDS
+    is_word = not is_noun or first in vocabulary or not has_content(first)
+    for count in range(min(_MAX_QUESTION_NAME_WORDS, len(words)), 1 if is_word else 0, -1):
+        # A mark may belong to the name: Mulan (Film), Mamma Mia!
+        for end in (words[count - 1].end + 1, words[count - 1].end):
+            if not question[:end].endswith(" ") and is_known_name(question[start:end]):
+                return end
+
+    def is_part(word: QuestionWord) -> bool:
+        return word.capitalized or word.stem.isdecimal() or not question[word.start - 1].isspace()
+
+    # A name that the world does not know, or cannot be asked for without a step.
+    is_unknown_name = start > 0 and words[0].capitalized and not is_word
+    return list(itertools.takewhile(is_part, words))[-1].end if is_unknown_name else None
