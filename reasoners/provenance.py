@@ -238,6 +238,18 @@ def resolve_origin(origin: Origin, question: str, data_by_step: Mapping[int, Map
     return text
 
 
+def rebuild_argument(value: Any, origin: Origin, question: str, data_by_step: Mapping[int, Mapping[str, Any]]) -> Any:
+    """The argument from its origin, as it was if only the case differs; BrokenOrigin if there is nothing."""
+    if isinstance(value, list) and origin["from"] == "parts":
+        items = zip(value, origin["parts"], strict=True)
+        return [rebuild_argument(item, part["origin"], question, data_by_step) for item, part in items]
+    if not isinstance(value, str):
+        return value
+    parts = split_argument(value, origin)
+    text = "".join(t if o["from"] == "typed" else resolve_origin(o, question, data_by_step) for t, o in parts)
+    return value if text.casefold() == value.strip().casefold() else text
+
+
 def _resolve_pointer(value: Any, pointer: str) -> str:
     for key in pointer.split("/")[1:]:
         name = key.replace("~1", "/").replace("~0", "~")

@@ -343,7 +343,10 @@ def _repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None
     for step in (step for step in program.steps if step.tool):
         origins = {name: step.origins.get(name, provenance.TYPED_ORIGIN) for name in step.arguments}
         try:
-            arguments = {n: _restore(value, origins[n], program.question, data) for n, value in step.arguments.items()}
+            arguments = {
+                n: provenance.rebuild_argument(value, origins[n], program.question, data)
+                for n, value in step.arguments.items()
+            }
             data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, again=True)
         except (Mismatch, provenance.BrokenOrigin) as failure:
             if step.error is None:
@@ -353,15 +356,3 @@ def _repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None
         if step.data is not None and before != now:
             return False
     return bool(program.answer)
-
-
-def _restore(value: Any, origin: provenance.Origin, question: str, data: Mapping[int, Any]) -> Any:
-    """The argument from its origin, in the demonstration's case if that is the only difference."""
-    if isinstance(value, list) and origin["from"] == "parts":
-        items = zip(value, origin["parts"], strict=True)
-        return [_restore(item, part["origin"], question, data) for item, part in items]
-    if not isinstance(value, str):
-        return value
-    parts = provenance.split_argument(value, origin)
-    text = "".join(t if o["from"] == "typed" else provenance.resolve_origin(o, question, data) for t, o in parts)
-    return value if text.casefold() == value.strip().casefold() else text
