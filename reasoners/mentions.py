@@ -1,14 +1,20 @@
-"""Finds mentions: the dates, numbers and names in a sentence or a question, by what a world knows."""
+"""Finds mentions: the dates, numbers, names and relations in a sentence or a question, by what a world knows."""
 
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
 
 from reasoners.provenance import DATE_PATTERN, MONTHS
+from tools.tool import EncodeFunction
+from worlds import terms
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
-from worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words
+from worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words, phrase_key
 from worlds.source import World
+from worlds.text_normalization import normalize_name
 
 NameLookup = Callable[[str], bool]
 """Whether the world has an article, an entity or a label of that name."""
@@ -22,6 +28,12 @@ _POSSESSIVE_PATTERN = re.compile(r"['’]s?$")
 _SENTENCE_OPENERS = frozenset(
     {"He", "She", "It", "They", "The", "A", "An", "In", "On", "At", "His", "Her", "Its", "Their", "This", "That", "As"}
 )
+_MAX_COMPARED_LABELS = 400
+"""In a graph with more relations, a word names a relation only by its exact label."""
+_MIN_RELATION_COSINE, _MIN_RELATION_LEAD = 0.84, 0.15
+"""A word names a relation if its cosine with the label is so high, or so much higher than with any other label."""
+_PROBED_ARTICLES, _MIN_STATED_SHARE, _DESCRIBING_SENTENCES = 40, 0.5, 2
+"""The articles compared with the graph, the share of its values that they state; the sentences that say what it is."""
 _MAX_NAME_WORDS, _MAX_QUESTION_NAME_WORDS = 10, 14
 MIN_NAME_LENGTH = 2
 """Without a lookup, names are longer than this, since initials are not names."""
@@ -136,3 +148,60 @@ def _find_name_end(
     # A name that the world does not know, or cannot be asked for without a step.
     is_unknown_name = start > 0 and words[0].capitalized and not is_word
     return list(itertools.takewhile(is_part, words))[-1].end if is_unknown_name else None
+
+
+class WorldWords:
+    """The names and relations of a world; one that is not embedded is asked only by steps."""
+
+    def __init__(self, world: World, encode: EncodeFunction) -> None:
+        self._text = world.text if isinstance(world.text, EmbeddedText) else None
+        self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
+        self._encode, self._is_known_name = encode, name_lookup(world)
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        """The labels of relations by their names."""
+        relations = self._graph.vocabulary() if self._graph else ()
+        return {normalize_name(name): own.label for own in relations for name in (*own.aliases, own.label)}
+
+    def knows(self, name: str) -> bool:
+        """Whether an article or an entity has this name; relations are no names."""
+        return (
+            self._is_known_name is not None and normalize_name(name) not in self._labels and self._is_known_name(name)
+        )
+
+    @cached_property
+    def _label_rows(self) -> tuple[list[str], np.ndarray]:
+        labels = sorted(set(self._labels.values()))
+        return labels, self._encode(labels)
+
+    def find_relation(self, phrase: str) -> str | None:
+        """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
+        exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(phrase_key(phrase)))
+        if exact is not None or not 1 < len(set(self._labels.values())) <= _MAX_COMPARED_LABELS or not phrase.islower():
+            return exact
+        if any(stem in self._labels for stem in phrase_key(phrase)):
+            # The father's father resembles the father.
+            return None
+        labels, rows = self._label_rows
+        cosines = rows @ self._encode([phrase])[0]
+        second, best = cosines.argsort()[-2:]
+        is_clear = cosines[best] >= max(_MIN_RELATION_COSINE, cosines[second] + _MIN_RELATION_LEAD)
+        return labels[best] if is_clear else None
+
+    def spreads_facts(self) -> bool:
+        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
+        stated: list[bool] = []
+        for article in self._text.list_articles(_PROBED_ARTICLES) if self._text and self._graph else ():
+            if article.entity is not None and self._graph:
+                query = f"SELECT DISTINCT ?value WHERE {{ {terms.format_node(article.entity)} ?relation ?value }}"
+                cells = [cell for (cell,) in self._graph.query(query).rows if cell is not None]
+                labels = self._graph.entities([cell.value for cell in cells if cell.kind == "entity"])
+                stated += [entity.label.casefold() in article.text.casefold() for entity in labels]
+        return sum(stated) < _MIN_STATED_SHARE * len(stated)
+
+    def describes(self, name: str, word: str) -> bool:
+        """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
+        if self._text is None or not self._text.has_title(name):
+            return False
+        return word in phrase_key(" ".join(self._text.article(name).sentences[:_DESCRIBING_SENTENCES]))

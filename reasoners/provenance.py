@@ -12,7 +12,7 @@ characters (code points):
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,6 +221,22 @@ def split_argument(value: Any, origin: Origin) -> Iterator[ArgumentPart]:
         yield str(value), origin
     elif value[end:]:
         yield value[end:], TYPED_ORIGIN
+
+
+def divide_at_names(text: str, origin: Origin, names: Iterable[Origin]) -> list[ArgumentPart]:
+    """The part itself, or a span of the question divided at the shorter names within it."""
+    if origin["from"] != "question":
+        return [(text, origin)]
+    first = end = origin["start"]
+    parts: list[ArgumentPart] = []
+    for place in sorted(names, key=lambda place: (place["start"], place["end"])):
+        is_within = end <= place["start"] and place["end"] <= origin["end"]
+        if is_within and place["end"] - place["start"] < len(text):
+            name = (text[place["start"] - first : place["end"] - first], place)
+            parts += [(text[end - first : place["start"] - first], TYPED_ORIGIN), name]
+            end = place["end"]
+    parts.append((text[end - first :], TYPED_ORIGIN if parts else origin))
+    return [part for part in parts if part[0]]
 
 
 def resolve_origin(origin: Origin, question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]) -> str:

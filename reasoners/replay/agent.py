@@ -12,7 +12,8 @@ from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
 from reasoners import provenance
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
-from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner, WorldWords
+from reasoners.mentions import WorldWords
+from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
 from reasoners.replay.demonstration import (
     ASK,
     ID,

@@ -8,12 +8,11 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reasoners.mentions import find_question_mentions, name_lookup
+from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.demonstration import Fillers, Program, QuestionSlot
 from reasoners.replay.derivations import (
     ALL,
@@ -25,9 +24,6 @@ from reasoners.replay.derivations import (
     Mismatch,
 )
 from tools.tool import EncodeFunction
-from worlds import terms
-from worlds.embedded.graph import EmbeddedGraph
-from worlds.embedded.text import EmbeddedText
 from worlds.lexicon.english import (
     DECISIVE_WORDS,
     MINOR_WORDS,
@@ -37,25 +33,17 @@ from worlds.lexicon.english import (
     list_words,
     phrase_key,
 )
-from worlds.source import World
-from worlds.text_normalization import normalize_name
 
 MASKS = "XYZUVW"
-MAX_COMPARED_LABELS = 400
-"""In a graph with more relations, a word names a relation only by its exact label."""
-MIN_RELATION_COSINE, MIN_RELATION_LEAD, MIN_WORD_COSINE = 0.84, 0.15, 0.7
-"""A word names a relation if its cosine with the label is so high, or so much higher than with any other label.
-
-Opposites have the cosine of two words with one meaning as well, so that other conditions hold beside it.
-"""
-PROBED_ARTICLES, MIN_STATED_SHARE, DESCRIBING_SENTENCES = 40, 0.5, 2
-"""The articles compared with the graph, the share of its values that they state; the sentences that say what it is."""
 MAX_COMPARED, MAX_NEIGHBOURS, MAX_CALIBRATED = 200, 8, 1000
 """The most similar demonstrations that a question is aligned with, or one of the calibration, and how many that has."""
 PRIOR_RIGHT, PRIOR_WEIGHT, MAX_WRONG_SHARE = 1.8, 2.0, 0.03
 """The alignments that a library without any is taken to have had, and the share that may be wrong."""
-SOFT_WORD_COST = 0.02
-"""What a word that was taken for another one costs of the similarity of two questions."""
+MIN_WORD_COSINE, SOFT_WORD_COST = 0.7, 0.02
+"""From which cosine on a word may be taken for another one, and what that costs of the similarity of two questions.
+
+Opposites have the cosine of two words with one meaning as well, so that other conditions hold beside it.
+"""
 
 
 class MaskedQuestion(NamedTuple):
@@ -67,6 +55,15 @@ class MaskedQuestion(NamedTuple):
     """The words with a meaning of their own."""
     descriptions: Sequence[QuestionWord]
     """Those before a name that say what kind of thing it is: the film X."""
+
+    @classmethod
+    def build(cls, question: str, mentions: Sequence[tuple[int, int]], world: WorldWords) -> "MaskedQuestion":
+        """The question with these mentions."""
+        words = [word for word in list_words(question) if not any(s < word.end <= end for s, end in mentions)]
+        content = [word for word in words if word.folded not in MINOR_WORDS]
+        named = {start - 1: question[start:end] for start, end in mentions}
+        descriptions = [word for word in content if word.end in named and world.describes(named[word.end], word.stem)]
+        return cls(question, mentions, content, descriptions)
 
     @property
     def kind(self) -> QuestionWord | None:
@@ -87,71 +84,6 @@ class MaskedQuestion(NamedTuple):
         # An article before the name is one of its description; behind it, the name belongs to another relation.
         ignored = {"the", *(word.stem for word in self.descriptions)} if is_before else set()
         return ("before" if is_before else "after", *(stem for stem in phrase_key(between) if stem not in ignored))
-
-
-class WorldWords:
-    """The names and relations of a world; one that is not embedded is asked only by steps."""
-
-    def __init__(self, world: World, encode: EncodeFunction) -> None:
-        self._text = world.text if isinstance(world.text, EmbeddedText) else None
-        self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
-        self._encode, self._is_known_name = encode, name_lookup(world)
-
-    @cached_property
-    def _labels(self) -> dict[str, str]:
-        """The labels of relations by their names."""
-        relations = self._graph.vocabulary() if self._graph else ()
-        return {normalize_name(name): own.label for own in relations for name in (*own.aliases, own.label)}
-
-    def knows(self, name: str) -> bool:
-        """Whether an article or an entity has this name; relations are no names."""
-        return (
-            self._is_known_name is not None and normalize_name(name) not in self._labels and self._is_known_name(name)
-        )
-
-    @cached_property
-    def _label_rows(self) -> tuple[list[str], np.ndarray]:
-        labels = sorted(set(self._labels.values()))
-        return labels, self._encode(labels)
-
-    def find_relation(self, phrase: str) -> str | None:
-        """The label of the relation with this name, or with one that clearly resembles it; None if there is none."""
-        exact = self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(phrase_key(phrase)))
-        if exact is not None or not 1 < len(set(self._labels.values())) <= MAX_COMPARED_LABELS or not phrase.islower():
-            return exact
-        if any(stem in self._labels for stem in phrase_key(phrase)):
-            # The father's father resembles the father.
-            return None
-        labels, rows = self._label_rows
-        cosines = rows @ self._encode([phrase])[0]
-        second, best = cosines.argsort()[-2:]
-        is_clear = cosines[best] >= max(MIN_RELATION_COSINE, cosines[second] + MIN_RELATION_LEAD)
-        return labels[best] if is_clear else None
-
-    def spreads_facts(self) -> bool:
-        """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
-        stated: list[bool] = []
-        for article in self._text.list_articles(PROBED_ARTICLES) if self._text and self._graph else ():
-            if article.entity is not None and self._graph:
-                query = f"SELECT DISTINCT ?value WHERE {{ {terms.format_node(article.entity)} ?relation ?value }}"
-                cells = [cell for (cell,) in self._graph.query(query).rows if cell is not None]
-                labels = self._graph.entities([cell.value for cell in cells if cell.kind == "entity"])
-                stated += [entity.label.casefold() in article.text.casefold() for entity in labels]
-        return sum(stated) < MIN_STATED_SHARE * len(stated)
-
-    def describes(self, name: str, word: str) -> bool:
-        """Whether the first sentences of the article about a name have this word: they say what kind of thing it is."""
-        if self._text is None or not self._text.has_title(name):
-            return False
-        return word in phrase_key(" ".join(self._text.article(name).sentences[:DESCRIBING_SENTENCES]))
-
-    def mask(self, question: str, mentions: Sequence[tuple[int, int]]) -> MaskedQuestion:
-        """The question with these mentions."""
-        words = [word for word in list_words(question) if not any(s < word.end <= end for s, end in mentions)]
-        content = [word for word in words if word.folded not in MINOR_WORDS]
-        named = {start - 1: question[start:end] for start, end in mentions}
-        descriptions = [word for word in content if word.end in named and self.describes(named[word.end], word.stem)]
-        return MaskedQuestion(question, mentions, content, descriptions)
 
 
 def mask_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -199,7 +131,10 @@ class QuestionAligner:
         for program in programs:
             key, names = program.signature({slot.start: "*" for slot in program.slots}), [s[:2] for s in program.names]
             if (place := (mask_spans(program.question, names), key)) not in forms:
-                question, slots = world.mask(program.question, names), [s for s in program.slots if s.is_relation]
+                question, slots = (
+                    MaskedQuestion.build(program.question, names, world),
+                    [s for s in program.slots if s.is_relation],
+                )
                 fixed = [word for word in question.content if not any(s.start <= word.start < s.end for s in slots)]
                 forms[place] = Form(program, question, fixed, _order_outward(question, slots), key)
         self.forms = list(forms.values())
@@ -220,7 +155,8 @@ class QuestionAligner:
 
     def mask(self, question: str) -> MaskedQuestion:
         """The question with its mentions masked."""
-        return self.world.mask(question, find_question_mentions(question, self.world.knows, self._keys_of_word))
+        mentions = find_question_mentions(question, self.world.knows, self._keys_of_word)
+        return MaskedQuestion.build(question, mentions, self.world)
 
     def align_all(
         self, question: MaskedQuestion, left_out: int | None = None

@@ -13,7 +13,15 @@ from uuid import UUID
 
 from db.models import Step
 from db.trace_record import TraceRecord
-from reasoners.provenance import DATE_PATTERN, TYPED_ORIGIN, ArgumentPart, Origin, resolve_origin, split_argument
+from reasoners.provenance import (
+    DATE_PATTERN,
+    TYPED_ORIGIN,
+    ArgumentPart,
+    Origin,
+    divide_at_names,
+    resolve_origin,
+    split_argument,
+)
 from reasoners.replay.derivations import (
     ALL,
     SEPARATOR,
@@ -328,7 +336,7 @@ class TraceCompiler:
 def _split(step: Step, name: str, names: Iterable[Origin]) -> list[ArgumentPart]:
     """The parts of an argument; a word of the question beside another argument says what is asked."""
     parts = split_argument(step.arguments[name], step.origins.get(name, TYPED_ORIGIN))
-    divided = [piece for part in parts for piece in _divide(*part, names)]
+    divided = [piece for part in parts for piece in divide_at_names(*part, names)]
     is_ask = len(step.arguments) > 1 and len(divided) == 1 and divided[0][0].islower()
     return [
         (text, TYPED_ORIGIN if origin["from"] == "question" and (is_ask or not has_content(text)) else origin)
@@ -343,22 +351,6 @@ def _find_names(steps: Iterable[Step]) -> list[Origin]:
     ]
     parts = [part for argument in arguments for part in split_argument(*argument)]
     return [place for text, place in parts if place["from"] == "question" and not text[:1].islower()]
-
-
-def _divide(text: str, origin: Origin, names: Iterable[Origin]) -> list[ArgumentPart]:
-    """The part itself; one of the question with shorter names within asks about these."""
-    if origin["from"] != "question":
-        return [(text, origin)]
-    first = end = origin["start"]
-    parts: list[ArgumentPart] = []
-    for place in sorted(names, key=lambda place: (place["start"], place["end"])):
-        is_within = end <= place["start"] and place["end"] <= origin["end"]
-        if is_within and place["end"] - place["start"] < len(text):
-            name = (text[place["start"] - first : place["end"] - first], place)
-            parts += [(text[end - first : place["start"] - first], TYPED_ORIGIN), name]
-            end = place["end"]
-    parts.append((text[end - first :], TYPED_ORIGIN if parts else origin))
-    return [part for part in parts if part[0]]
 
 
 def read_context(sentence: str, start: int, subject: str) -> str:

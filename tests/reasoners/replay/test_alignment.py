@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasoners.mentions import WorldWords
 from reasoners.replay.alignment import (
     MAX_WRONG_SHARE,
     PRIOR_RIGHT,
@@ -13,7 +14,6 @@ from reasoners.replay.alignment import (
     Calibration,
     MaskedQuestion,
     QuestionAligner,
-    WorldWords,
     mask_spans,
 )
 from reasoners.replay.demonstration import Program, build_program
@@ -74,7 +74,7 @@ def test_relations_in_another_order_are_another_question(library: AlignedLibrary
     for words in (relations, relations[::-1]):
         text = f"Who is the {words[0]} of the {words[1]} of {name.text}?"
         start = text.index(name.text)
-        question = library.aligner.world.mask(text, [(start, start + len(name.text))])
+        question = MaskedQuestion.build(text, [(start, start + len(name.text))], library.aligner.world)
         alignments, _ = library.aligner.align_all(question)
         for alignment in alignments:
             asked = (lookup for lookup in alignment.program.lookups if lookup.word is not None)
