@@ -1,6 +1,5 @@
 """Lexicon of one graph: phrases to paths of hops, by its labels and aliases and by English phrasings."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
@@ -16,16 +15,7 @@ from worlds.lexicon.english import (
     word_root,
 )
 from worlds.source import ErrorKind, Relation
-from worlds.sparql_syntax import quote_literal
 from worlds.terms import format_node, format_predicate
-
-MALE_LABELS = ("male", "man", "boy", "trans man")
-FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
-MAX_UNSTAGED_HOPS = 5
-_MONTHS = "january february march april may june july august september october november december".split()
-_MIN_MONTH_LETTERS = 3
-_ORDINAL_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
-PatternLines = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,93 +82,6 @@ def _require_term(id_or_iri: str, term: str | None) -> str:
             ErrorKind.WRONG_ARGUMENTS,
         )
     return term
-
-
-def to_iso_date(text: str) -> str | None:
-    """A day in words, 16 October 1943 or October 16th, 1943, as graphs write it: 1943-10-16; None for anything else."""
-    day, month, year, *more = [*text.lower().replace(",", " ").replace(" of ", " ").split(), "", "", ""]
-    if not day[:1].isdecimal():
-        day, month = month, day
-    day = _ORDINAL_ENDING.sub("", day)
-    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
-    if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
-        return None
-    return f"{int(year):04}-{number:02}-{int(day):02}"
-
-
-def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
-    """The month, if it is abbreviated so: Oct, Sept."""
-    letters = abbreviation.removesuffix(".")
-    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
-
-
-@dataclass
-class PatternWriter:
-    """Writes paths as patterns, with variables that are all different."""
-
-    gender_relation: Relation | None = None
-    count: int = 0
-
-    def new_variable(self, name: str = "x") -> str:
-        """A variable that was not used before."""
-        self.count += 1
-        return f"?{name}{self.count}"
-
-    def follow_paths(
-        self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()
-    ) -> PatternLines:
-        """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
-
-        A long way is told in stages that each forget how they came, or every route to every node would be walked.
-        """
-        staged = sum(len(path.hops) for path in paths) > MAX_UNSTAGED_HOPS and (
-            bool(before) or not start.startswith("?")
-        )
-        lines = before
-        for path in paths[:-1]:
-            middle = self.new_variable()
-            lines = (*lines, *self._path_lines(start, path, middle))
-            if staged:
-                lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
-            start = middle
-        return (*lines, *self._path_lines(start, paths[-1], end)) if paths else lines
-
-    def _path_lines(self, start: str, path: GraphPath, end: str) -> PatternLines:
-        nodes = [start, *(self.new_variable() for _ in path.hops[1:]), end]
-        lines: list[str] = []
-        for place, hop in enumerate(path.hops, 1):
-            lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
-            if hop.differs_from:
-                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs_from]})")
-            if hop.gender and self.gender_relation:
-                lines += self._gender_lines(nodes[place], hop.gender, self.gender_relation)
-        return tuple(lines)
-
-    def _gender_lines(self, node: str, gender: str, relation: Relation) -> PatternLines:
-        value = self.new_variable("gender")
-        stated = f"{node} {predicate_term(relation.id)} {value} ."
-        if gender == "unstated":
-            return (f"FILTER NOT EXISTS {{ {stated} }}",)
-        return (stated, *self.match_names(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
-
-    def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
-        """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
-        literals = ", ".join(quote_literal(name.lower()) for name in names)
-        if value == "date" and (day := to_iso_date(names[0])):
-            return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
-        if value != "entity":
-            return (f"FILTER(LCASE(STR({node})) IN ({literals}))",)
-        label = self.new_variable("label")
-        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({literals}))")
-
-
-def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
-    """The paths in plain English: "place of burial of the father of Ada"."""
-    text = start
-    for place, path in enumerate(paths):
-        text = f"{'the ' if place else ''}{text}"
-        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
-    return text
 
 
 def join_paths(paths: Sequence[GraphPath], others: Sequence[GraphPath]) -> tuple[GraphPath, ...]:

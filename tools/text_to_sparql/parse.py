@@ -1,9 +1,10 @@
 """Parse a question: the relations from each entity, and the operation on their values."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, to_iso_date
+from tools.text_to_sparql.lexicon import GraphLexicon
 from tools.text_to_sparql.scan import QuestionScan, RelationMention
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds.lexicon.english import (
@@ -23,6 +24,9 @@ _BEFORE_VALUES = PREPOSITIONS - {"by", "of"}
 _OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
+_MONTHS = "january february march april may june july august september october november december".split()
+_MIN_MONTH_LETTERS = 3
+_ORDINAL_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +266,24 @@ def _ends_value(scan: QuestionScan, place: int) -> bool:
         or (scan.words[place].folded == "," and _opens_clause(scan, place + 1))
         or (scan.words[place].folded == "?" and place + 1 == len(scan.words))
     )
+
+
+def to_iso_date(text: str) -> str | None:
+    """A day in words, 16 October 1943 or October 16th, 1943, as graphs write it: 1943-10-16; None for anything else."""
+    day, month, year, *more = [*text.lower().replace(",", " ").replace(" of ", " ").split(), "", "", ""]
+    if not day[:1].isdecimal():
+        day, month = month, day
+    day = _ORDINAL_ENDING.sub("", day)
+    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
+    if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
+        return None
+    return f"{int(year):04}-{number:02}-{int(day):02}"
+
+
+def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
+    """The month, if it is abbreviated so: Oct, Sept."""
+    letters = abbreviation.removesuffix(".")
+    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
 
 
 def _opens_clause(scan: QuestionScan, place: int) -> bool:

@@ -4,21 +4,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tools.text_to_sparql.lexicon import (
-    GraphLexicon,
-    GraphPath,
-    PatternLines,
-    PatternWriter,
-    describe_paths,
-    entity_term,
-)
-from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, entity_term, predicate_term
+from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import RelationMention
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds import terms
 from worlds.lexicon.english import Comparison
+from worlds.source import Relation
+from worlds.sparql_syntax import quote_literal
 
 ANSWER_VARIABLE = "?answer"
+MALE_LABELS = ("male", "man", "boy", "trans man")
+FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
+MAX_UNSTAGED_HOPS = 5
+PatternLines = tuple[str, ...]
 PathChoice = Mapping[RelationMention, GraphPath]
 _SELECT_ONE = re.compile(r"SELECT DISTINCT \?(\w+) WHERE \{(.*)\}\s*", re.DOTALL)
 
@@ -33,6 +32,75 @@ class QueryDraft:
     cost: float = 0.0
     unexplained: tuple[str, ...] = ()
     """The words that it does not account for."""
+
+
+@dataclass
+class PatternWriter:
+    """Writes paths as patterns, with variables that are all different."""
+
+    gender_relation: Relation | None = None
+    count: int = 0
+
+    def new_variable(self, name: str = "x") -> str:
+        """A variable that was not used before."""
+        self.count += 1
+        return f"?{name}{self.count}"
+
+    def follow_paths(
+        self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()
+    ) -> PatternLines:
+        """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
+
+        A long way is told in stages that each forget how they came, or every route to every node would be walked.
+        """
+        staged = sum(len(path.hops) for path in paths) > MAX_UNSTAGED_HOPS and (
+            bool(before) or not start.startswith("?")
+        )
+        lines = before
+        for path in paths[:-1]:
+            middle = self.new_variable()
+            lines = (*lines, *self._path_lines(start, path, middle))
+            if staged:
+                lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
+            start = middle
+        return (*lines, *self._path_lines(start, paths[-1], end)) if paths else lines
+
+    def _path_lines(self, start: str, path: GraphPath, end: str) -> PatternLines:
+        nodes = [start, *(self.new_variable() for _ in path.hops[1:]), end]
+        lines: list[str] = []
+        for place, hop in enumerate(path.hops, 1):
+            lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
+            if hop.differs_from:
+                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs_from]})")
+            if hop.gender and self.gender_relation:
+                lines += self._gender_lines(nodes[place], hop.gender, self.gender_relation)
+        return tuple(lines)
+
+    def _gender_lines(self, node: str, gender: str, relation: Relation) -> PatternLines:
+        value = self.new_variable("gender")
+        stated = f"{node} {predicate_term(relation.id)} {value} ."
+        if gender == "unstated":
+            return (f"FILTER NOT EXISTS {{ {stated} }}",)
+        return (stated, *self.match_names(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
+
+    def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
+        """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
+        literals = ", ".join(quote_literal(name.lower()) for name in names)
+        if value == "date" and (day := to_iso_date(names[0])):
+            return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
+        if value != "entity":
+            return (f"FILTER(LCASE(STR({node})) IN ({literals}))",)
+        label = self.new_variable("label")
+        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({literals}))")
+
+
+def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
+    """The paths in plain English: "place of burial of the father of Ada"."""
+    text = start
+    for place, path in enumerate(paths):
+        text = f"{'the ' if place else ''}{text}"
+        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
+    return text
 
 
 @dataclass
