@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice, product
 
 from tools.arguments import ToolError
 from worlds.lexicon.english import (
     MIN_ROOT_LETTERS,
+    LexicalEntry,
     PathExpression,
     PathSegment,
     PhraseKey,
@@ -39,6 +41,8 @@ class PathHop:
     gender: str | None = None
     differs_from: int = 0
     """So many hops back lies a node that this one must differ from; 0 for none."""
+    excluded: tuple[PathAtom, ...] = ()
+    """The relations by which the node that many hops back must not lead here; () for any node."""
 
     @property
     def value_type(self) -> str:
@@ -56,13 +60,42 @@ class GraphPath:
     inverted: bool = False
     """It leads to what has the start as its value."""
     certain: bool = True
-    """Whether it accounts for its phrase; False for a relation that only resembles it."""
+    """Whether it accounts for its phrase; False for a relation that only resembles or suggests it."""
+    presumes_gender: bool = False
+    """Whether the phrase states a gender that the graph does not: husband for a spouse. It may say of whom the question
+    speaks, but is no answer.
+    """
 
     @property
     def label_stems(self) -> frozenset[str]:
         """The stems of the content words in the labels of its relations."""
         labels = (atom.relation.label for hop in self.hops for atom in hop.atoms)
         return frozenset(stem for label in labels for stem in phrase_key(label)) - _FUNCTION_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class RelationMention:
+    """The words from `start` up to `end` that speak of a relation, and what they may mean; none for an unknown word."""
+
+    start: int
+    end: int
+    paths: tuple[GraphPath, ...]
+    text: str
+    invertible: bool = False
+    """It may lead to what has the entity as its value ("the films that E directed")."""
+    inverted_only: bool = False
+    """It cannot be meant forwards ("Whom did E father?")."""
+    merged_places: frozenset[int] = frozenset()
+    """The places of other words that say the same."""
+
+    def __hash__(self) -> int:
+        # Mentions are keys of choices; the hash of all paths would take longer than what it saves.
+        return hash((self.start, self.end, self.text))
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The places of all words that the relation accounts for."""
+        return self.merged_places.union(range(self.start, self.end))
 
 
 def entity_term(entity: str) -> str:
@@ -136,6 +169,14 @@ _FUNCTION_WORDS = frozenset(
     ]
 )
 GENDER_RELATION = "sex or gender"
+MAX_CACHED_LEXICONS = 8
+"""Vocabularies whose paths are kept: one of each small graph; large graphs have one for each question."""
+
+
+@lru_cache(maxsize=MAX_CACHED_LEXICONS)
+def load_graph_lexicon(vocabulary: tuple[Relation, ...]) -> "GraphLexicon":
+    """The lexicon of a vocabulary, with the paths that earlier questions looked up."""
+    return GraphLexicon(vocabulary)
 
 
 @dataclass
@@ -202,6 +243,32 @@ class GraphLexicon:
             cheapest.setdefault(path.hops, replace(path, cost=path.cost + DERIVATION_COST))
         return tuple(cheapest.values())
 
+    def is_done_by_value(self, path: GraphPath, verb: str) -> bool:
+        """Whether the subject of the active verb is the value of the path's relation: who directs a film is its
+        director, but who dies in a town has it as place of death. The relation's name says so: director, directed by.
+        """
+        atom = path.hops[0].atoms[0]
+        if len(path.hops) > 1 or atom.inverse or path.hops[0].value_type != "entity" or verb.endswith(" with"):
+            return False
+        lexicon, relation, root = load_lexicon(), atom.relation, word_root(verb.split(maxsplit=1)[0])
+        if [root] == [word_root(part) for part in phrase_key(relation.label) if part != "by"]:
+            return True
+        entry = lexicon.words.get(tuple(verb.split())) or lexicon.words.get(phrase_key(verb))
+        names = (relation.label, *relation.aliases, *lexicon.other_names(phrase_key(relation.label)))
+        # "Directed by E", and "starring E".
+        passives = [name.removesuffix(" by") for name in names if name.endswith((" by", "ing"))]
+        return root in map(word_root, passives) or (
+            entry is not None and any(form.endswith(" by") for form in entry.forms)
+        )
+
+    def stated_gender(self, path: GraphPath) -> str | None:
+        """The gender of all that the path leads to, by the name of its last relation or the word: father, sister."""
+        hop = path.hops[-1]
+        entry = load_lexicon().words.get(phrase_key(hop.atoms[0].relation.label))
+        segments = (expression.segments[-1] for expression in entry.default_paths) if entry else ()
+        named = next((segment.gender for segment in segments if segment.gender), None)
+        return hop.gender or (named if len(hop.atoms) == 1 and not hop.atoms[0].inverse else None)
+
     def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""
         return tuple(GraphPath((PathHop((PathAtom(r),)),), r.label) for r in self.find_relations(name))
@@ -212,11 +279,18 @@ class GraphLexicon:
         if entry:
             for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):
-                    first = path.hops[0]
-                    plain = len(path.hops) == 1 and not first.gender and self._label_covers_word(entry.label, first)
-                    phrase = path.phrase if plain else entry.label
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
-                    paths.append(replace(path, phrase=phrase, cost=cost))
+                    selects = path.presumes_gender and len(expression.segments) == 1 and not _is_complement(entry)
+                    is_waived = len(expression.segments) > 1 and self.gender_relation is None
+                    paths.append(
+                        replace(
+                            path,
+                            phrase=self._name_path(entry.label, path, is_first=rank == 0),
+                            cost=cost,
+                            certain=path.certain and not selects,
+                            presumes_gender=path.presumes_gender and not is_waived,
+                        )
+                    )
         # What the question begins with says more than the verb's own name ("where ... died").
         named = RANK_COST if entry and question_word in entry.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
@@ -227,6 +301,15 @@ class GraphLexicon:
         for path in sorted(_filter_by_gender(paths, self._labels.get(key, [])), key=lambda path: path.cost):
             cheapest.setdefault(path.hops, path)
         return list(cheapest.values())
+
+    def _name_path(self, word: str, path: GraphPath, *, is_first: bool) -> str:
+        """The relation's name where it says what the word does, else the word; with its steps where another definition
+        than the first is taken, or a gender is presumed.
+        """
+        first = path.hops[0]
+        if len(path.hops) == 1:
+            return path.phrase if not first.gender and self._label_covers_word(word, first) else word
+        return word if is_first and not path.presumes_gender else f"{word} ({path.phrase})"
 
     def _label_covers_word(self, word: str, hop: PathHop) -> bool:
         """Whether the label of the hop's first relation says what the word does: a father is not all of the parents."""
@@ -240,21 +323,37 @@ class GraphLexicon:
         ]
         for parts in islice(product(*choices), MAX_SEGMENT_PATHS * MAX_SEGMENT_PATHS):
             hops = tuple(hop for part in parts for hop in part.hops)
-            if expression.excludes_start:
-                hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops)))
-            yield GraphPath(hops, " ".join(p.phrase for p in reversed(parts)), sum(part.cost for part in parts))
+            excluded = self._excluded_atoms(expression.excluded) if expression.excluded else ()
+            if expression.excludes_start or excluded:
+                hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops), excluded=excluded))
+            # The steps of a compound say what an uncle is; where a graph knows no genders, its reading names the steps.
+            is_waived = len(parts) > 1 and self.gender_relation is None
+            is_stated = all(part.certain or (is_waived and part.presumes_gender) for part in parts)
+            yield GraphPath(
+                hops,
+                " of the ".join(part.phrase for part in reversed(parts)),
+                sum(part.cost for part in parts),
+                certain=is_stated and not expression.suggestive and (not expression.excluded or bool(excluded)),
+                presumes_gender=parts[-1].presumes_gender,
+            )
+
+    def _excluded_atoms(self, relation: str) -> tuple[PathAtom, ...]:
+        """The relations of one step that state the relation: any parent for a mother."""
+        paths = (path for path in self.find_paths(phrase_key(relation), None) if len(path.hops) == 1)
+        return tuple(dict.fromkeys(atom for path in paths for atom in path.hops[0].atoms))
 
     def _segment_paths(self, segment: PathSegment, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         for path in self._paths_of_any_gender(segment, seen):
             if not segment.gender:
                 yield path
             elif self.gender_relation is None:
-                yield replace(path, cost=path.cost + UNKNOWN_GENDER_COST / 3)
+                yield replace(path, cost=path.cost + UNKNOWN_GENDER_COST / 3, presumes_gender=True)
             else:
                 last = replace(path.hops[-1], gender=segment.gender)
                 yield replace(path, hops=(*path.hops[:-1], last))
                 unstated = replace(path.hops[-1], gender="unstated")
-                yield replace(path, hops=(*path.hops[:-1], unstated), cost=path.cost + UNKNOWN_GENDER_COST)
+                cost = path.cost + UNKNOWN_GENDER_COST
+                yield replace(path, hops=(*path.hops[:-1], unstated), cost=cost, presumes_gender=True)
 
     def _paths_of_any_gender(self, segment: PathSegment, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         """What the segment stands for: a word's own entry, except inside that entry, else the relations so called."""
@@ -269,6 +368,18 @@ class GraphLexicon:
         ]
         if atoms:
             yield GraphPath((PathHop(tuple(dict.fromkeys(atoms))),), atoms[0].relation.label)
+
+
+def _is_complement(entry: LexicalEntry) -> bool:
+    """Whether the word is the other side of one for the other gender, and so selects none of a person's relatives: a
+    husband has a wife, but a daughter may have a brother.
+    """
+    words = load_lexicon().words
+    terms = (
+        term for path in entry.default_paths for segment in path.segments for term in segment.terms if term.inverse
+    )
+    opposites = (words.get(phrase_key(term.relation)) for term in terms)
+    return any(segment.gender for word in opposites if word for path in word.default_paths for segment in path.segments)
 
 
 def _filter_by_gender(paths: list[GraphPath], labelled: Sequence[Relation]) -> list[GraphPath]:
