@@ -405,7 +405,9 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
         return any(word in _BEFORE_VALUES for word in scan.words_between(mention.end - 1, mention.end + 1))
     if scan.follows_asked_noun(mention.start) and _is_active_verb(scan, mention):
         return False
-    if any(scan.in_entity_name(place + 1) for place in mention.merged_places):
+    is_noun = scan.words_between(mention.start - 1, mention.start) == ["the"] and not scan.in_entity_name(mention.end)
+    is_value = is_noun and "as" not in scan.words_between(mention.start - 2, mention.start)
+    if is_value or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
         return False
     if any(anchor.end == mention.start for anchor in scan.anchors) and scan.find_auxiliary(mention.start) in _ACTIVE:
         return False

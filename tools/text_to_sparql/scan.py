@@ -193,6 +193,12 @@ class QuestionScan(QuestionWords):
                 return {"be": "is", "been": "was"}.get(word, word)
         return None
 
+    def asks_for_person(self) -> bool:
+        """Whether "who" is what the question asks for, and stands before no noun of that: who is the country."""
+        place = self.find_asking_who()
+        is_noun = place is not None and any(mention.start == place + 3 for mention in self.mentions)
+        return place is not None and not (is_noun and self.words_between(place + 2, place + 3) == ["the"])
+
     def find_class_nouns(self) -> dict[int, str]:
         """The stems, by place, of the nouns that only say what the compared are."""
         places = {*filter(self.has_class_position, range(len(self.words))), *self.find_answer_nouns()}

@@ -244,11 +244,14 @@ class QuestionWords:
         """Whether the question begins with "who"."""
         return self.words_between(0, 1) == ["who"]
 
-    def asks_for_person(self) -> bool:
-        """Whether "who" is what the question asks for, not a relative pronoun: by whom, tell me who."""
-        words = self.words_outside_names()
-        asking = next((place for place, word in enumerate(words) if word in ("who", "whom")), None)
-        return asking is not None and not set(words[:asking]) - REQUEST_WORDS - PREPOSITIONS - AUXILIARY_VERBS
+    def find_asking_who(self) -> int | None:
+        """The place of the "who" that the question asks with (by whom, tell me who), which is no relative pronoun."""
+        for place, word in enumerate(self._folded):
+            if word in ("who", "whom") and not self.in_entity_name(place):
+                return place
+            if not self.in_entity_name(place) and word not in REQUEST_WORDS | PREPOSITIONS | AUXILIARY_VERBS:
+                return None
+        return None
 
     def is_apposed_at(self, place: int) -> bool:
         """Whether the word is part of such a noun."""

@@ -138,6 +138,8 @@ def test_what_no_query_says_is_refused_and_named(
         ("Of whom is Bram Reed the father?", "Q2", "Ada Reed|Eli Reed"),
         ("Which person's father is Bram Reed?", "Q2", "Ada Reed|Eli Reed"),
         ("Who made Low Water?", "Q51", "Fay Lund"),
+        ("Who is the country of the place of birth of Ada Reed?", "Q1", "Norland"),
+        ("Who is the country is the place of birth of Ada Reed?", "Q1", "Norland"),
     ],
 )
 def test_a_relation_is_followed_in_the_direction_of_its_verb(
