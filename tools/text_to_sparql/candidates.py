@@ -8,13 +8,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop
-from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction, parse_question
-from tools.text_to_sparql.queries import PathChoice, QueryComposer, QueryDraft
-from tools.text_to_sparql.scan import RelationMention
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop, RelationMention, load_graph_lexicon
+from tools.text_to_sparql.parse import parse_question
+from tools.text_to_sparql.queries import (
+    ParsedQuestion,
+    PathChoice,
+    QueryComposer,
+    QueryDraft,
+    QuestionBranch,
+    ValueRestriction,
+)
 from tools.text_to_sparql.vocabulary import Anchor, find_anchors
 from tools.tool import EncodeFunction
-from worlds.lexicon.english import load_lexicon, phrase_key, split_words, stem_word
+from worlds.lexicon.english import (
+    GENDERED_NOUNS,
+    GENERIC_NOUNS,
+    PERSON_ENDINGS,
+    load_lexicon,
+    phrase_key,
+    split_words,
+    stem_word,
+)
 from worlds.source import Entity, GraphSource, Relation, SourceTimeout
 
 MIN_SIMILARITY = 0.35
@@ -83,10 +97,11 @@ def find_candidates(
     graph: GraphSource, vocabulary: Sequence[Relation], text: str, entities: Sequence[Entity], guess: RelationMatcher
 ) -> list[QueryCandidate]:
     """The best few queries for the question, best first; [] when no word of it can be read as a relation."""
-    lexicon = GraphLexicon(vocabulary)
-    anchors, unnamed = find_anchors(split_words(text), entities)
-    length = len(split_words(text))
-    anchors += [Anchor(entity, length, length) for entity in unnamed]
+    lexicon = load_graph_lexicon(tuple(vocabulary))
+    words = split_words(text)
+    anchors, unnamed = find_anchors(words, entities)
+    # Without words of its own an entity is no part of what is asked: every reading leaves it out, and says so.
+    anchors += [Anchor(entity, len(words), len(words)) for entity in unnamed]
     question = parse_question(text, anchors, lexicon)
     usable: dict[str, tuple[QueryDraft, bool]] = {}
     for tier in (
@@ -227,7 +242,8 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
             draft = QueryComposer(question, choice, lexicon).compose() if _can_be_followed(question, choice) else None
             if draft is None:
                 continue
-            new = replace(draft, cost=max(0.0, cost + extra), unexplained=_find_unexplained(question, choice))
+            unexplained = _find_unexplained(question, choice, lexicon)
+            new = replace(draft, cost=max(0.0, cost + extra), unexplained=unexplained)
             if draft.sparql not in drafts or _draft_rank(new) < _draft_rank(drafts[draft.sparql]):
                 drafts[draft.sparql] = new
     return sorted(drafts.values(), key=_draft_rank)[:MAX_DRAFTS]
@@ -243,26 +259,34 @@ def _draft_rank(draft: QueryDraft) -> tuple[bool, float]:
     return bool(draft.unexplained), draft.cost
 
 
-def _find_unexplained(question: ParsedQuestion, choice: PathChoice) -> tuple[str, ...]:
+def _find_unexplained(question: ParsedQuestion, choice: PathChoice, lexicon: GraphLexicon) -> tuple[str, ...]:
     """The words that no part of the reading accounts for, in order, then the entities that it leaves out."""
     certain = [(mention, path) for mention, path in choice.items() if path.certain]
     places = frozenset().union(*(mention.places for mention, _ in certain))
     labels = frozenset().union(*(path.label_stems for _, path in certain))
     if any(path.inverted for _, path in certain):
         places |= question.answer_nouns
+    ends = [(*leg.chain, *leg.trailing)[-1:] for leg in question.branches]
+    presumed = {place for end in ends for mention in end if choice[mention].presumes_gender for place in mention.places}
+    genders = {lexicon.stated_gender(choice[mention]) for end in ends for mention in end}
     words = {
         place: word
         for place, word in question.content_words.items()
-        if place not in places and stem_word(word) not in labels
-    }
+        if (place not in places or place in presumed)
+        and (place in question.mentioned or stem_word(word) not in labels)
+        and GENDERED_NOUNS.get(stem_word(word)) not in genders - {None}
+    } | _find_misfits(question, choice)
     if kinds := _EXCLUDED_KINDS.get(question.question_word or "") if question.form == "select" else None:
-        ends = [choice[mention] for leg in question.branches for mention in (*leg.chain, *leg.trailing)[-1:]]
+        answers = [choice[mention] for end in ends for mention in end]
         is_where = question.question_word == "where"
-        if any(path.hops[-1].value_type in kinds or (is_where and not _leads_to_place(path)) for path in ends):
-            return (str(question.question_word), *(words[place] for place in sorted(words)))
+        if any(path.hops[-1].value_type in kinds or (is_where and not _leads_to_place(path)) for path in answers):
+            return tuple(dict.fromkeys((str(question.question_word), *(words[place] for place in sorted(words)))))
     starts = (leg.start for leg in question.branches)
     used = {node for start in starts for node in (start, isinstance(start, ValueRestriction) and start.anchor)}
-    omitted = [node.text if isinstance(node, ValueRestriction) else node.entity.label for node in question.named - used]
+    unused = [
+        node for node in question.named if node not in used or (isinstance(node, Anchor) and node.start == node.end)
+    ]
+    omitted = [node.text if isinstance(node, ValueRestriction) else node.entity.label for node in unused]
     return (*(words[place] for place in sorted(words)), *sorted(omitted))
 
 
@@ -277,6 +301,44 @@ def _leads_to_place(path: GraphPath) -> bool:
             if name[-1:] and (name[-1] in _LOCATIVES or name in lexicon.answers_to_where or _PLACES & set(name)):
                 return True
     return False
+
+
+def _find_misfits(question: ParsedQuestion, choice: PathChoice) -> dict[int, str]:
+    """The words, by place, for people or things that the paths cannot be about: which film was born, who was released.
+
+    Only people have a father, and only works a director, in any graph; other relations fit all nouns.
+    """
+    misfits: dict[int, str] = {}
+    for leg in question.branches:
+        paths = [choice[mention] for mention in (*leg.chain, *leg.trailing)]
+        if question.form in ("compare", "exceeds", "same"):
+            asked = paths[len(leg.chain) :] if leg.chooses_end else paths
+            holder = _holder(asked[0]) if asked else None
+        else:
+            holder = _holder(paths[-1]) if paths and paths[-1].inverted else None
+            if question.asks_for_person and question.form == "select" and paths and not _may_be_person(paths[-1]):
+                misfits[-1] = "who"
+        misfits |= {place: noun for place, noun in question.class_nouns.items() if not _may_be(noun, holder)}
+        if question.asks_for_person and question.form == "compare" and holder == "work":
+            misfits[-1] = "who"
+    return misfits
+
+
+def _may_be_person(path: GraphPath) -> bool:
+    return path.hops[-1].value_type in ("entity", "text") and not _leads_to_place(path)
+
+
+def _holder(path: GraphPath) -> str | None:
+    """What has the path's first relation: person, work, or anything for None."""
+    return load_lexicon().holders.get(phrase_key(path.hops[0].atoms[0].relation.label))
+
+
+def _may_be(noun: str, holder: str | None) -> bool:
+    is_place = noun in load_lexicon().kinds["where"]
+    if holder == "person":
+        is_person = noun in GENERIC_NOUNS or noun.endswith(PERSON_ENDINGS) or (noun,) in load_lexicon().words
+        return is_person and noun != "thing" and not is_place
+    return holder is None or not (is_place or (noun in GENERIC_NOUNS and noun != "thing"))
 
 
 def _collect_mentions(question: ParsedQuestion) -> list[RelationMention]:

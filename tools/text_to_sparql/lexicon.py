@@ -1,13 +1,14 @@
 """Lexicon of one graph: phrases to paths of hops, by its labels and aliases and by English phrasings."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice, product
 
 from tools.arguments import ToolError
 from worlds.lexicon.english import (
     MIN_ROOT_LETTERS,
+    LexicalEntry,
     PathExpression,
     PathSegment,
     PhraseKey,
@@ -16,16 +17,7 @@ from worlds.lexicon.english import (
     word_root,
 )
 from worlds.source import ErrorKind, Relation
-from worlds.sparql_syntax import quote_literal
 from worlds.terms import format_node, format_predicate
-
-MALE_LABELS = ("male", "man", "boy", "trans man")
-FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
-MAX_UNSTAGED_HOPS = 5
-_MONTHS = "january february march april may june july august september october november december".split()
-_MIN_MONTH_LETTERS = 3
-_ORDINAL_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
-PatternLines = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +41,8 @@ class PathHop:
     gender: str | None = None
     differs_from: int = 0
     """So many hops back lies a node that this one must differ from; 0 for none."""
+    excluded: tuple[PathAtom, ...] = ()
+    """The relations by which the node that many hops back must not lead here; () for any node."""
 
     @property
     def value_type(self) -> str:
@@ -66,13 +60,42 @@ class GraphPath:
     inverted: bool = False
     """It leads to what has the start as its value."""
     certain: bool = True
-    """Whether it accounts for its phrase; False for a relation that only resembles it."""
+    """Whether it accounts for its phrase; False for a relation that only resembles or suggests it."""
+    presumes_gender: bool = False
+    """Whether the phrase states a gender that the graph does not: husband for a spouse. It may say of whom the question
+    speaks, but is no answer.
+    """
 
     @property
     def label_stems(self) -> frozenset[str]:
         """The stems of the content words in the labels of its relations."""
         labels = (atom.relation.label for hop in self.hops for atom in hop.atoms)
         return frozenset(stem for label in labels for stem in phrase_key(label)) - _FUNCTION_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class RelationMention:
+    """The words from `start` up to `end` that speak of a relation, and what they may mean; none for an unknown word."""
+
+    start: int
+    end: int
+    paths: tuple[GraphPath, ...]
+    text: str
+    invertible: bool = False
+    """It may lead to what has the entity as its value ("the films that E directed")."""
+    inverted_only: bool = False
+    """It cannot be meant forwards ("Whom did E father?")."""
+    merged_places: frozenset[int] = frozenset()
+    """The places of other words that say the same."""
+
+    def __hash__(self) -> int:
+        # Mentions are keys of choices; the hash of all paths would take longer than what it saves.
+        return hash((self.start, self.end, self.text))
+
+    @property
+    def places(self) -> frozenset[int]:
+        """The places of all words that the relation accounts for."""
+        return self.merged_places.union(range(self.start, self.end))
 
 
 def entity_term(entity: str) -> str:
@@ -92,93 +115,6 @@ def _require_term(id_or_iri: str, term: str | None) -> str:
             ErrorKind.WRONG_ARGUMENTS,
         )
     return term
-
-
-def to_iso_date(text: str) -> str | None:
-    """A day in words, 16 October 1943 or October 16th, 1943, as graphs write it: 1943-10-16; None for anything else."""
-    day, month, year, *more = [*text.lower().replace(",", " ").replace(" of ", " ").split(), "", "", ""]
-    if not day[:1].isdecimal():
-        day, month = month, day
-    day = _ORDINAL_ENDING.sub("", day)
-    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
-    if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
-        return None
-    return f"{int(year):04}-{number:02}-{int(day):02}"
-
-
-def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
-    """The month, if it is abbreviated so: Oct, Sept."""
-    letters = abbreviation.removesuffix(".")
-    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
-
-
-@dataclass
-class PatternWriter:
-    """Writes paths as patterns, with variables that are all different."""
-
-    gender_relation: Relation | None = None
-    count: int = 0
-
-    def new_variable(self, name: str = "x") -> str:
-        """A variable that was not used before."""
-        self.count += 1
-        return f"?{name}{self.count}"
-
-    def follow_paths(
-        self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()
-    ) -> PatternLines:
-        """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
-
-        A long way is told in stages that each forget how they came, or every route to every node would be walked.
-        """
-        staged = sum(len(path.hops) for path in paths) > MAX_UNSTAGED_HOPS and (
-            bool(before) or not start.startswith("?")
-        )
-        lines = before
-        for path in paths[:-1]:
-            middle = self.new_variable()
-            lines = (*lines, *self._path_lines(start, path, middle))
-            if staged:
-                lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
-            start = middle
-        return (*lines, *self._path_lines(start, paths[-1], end)) if paths else lines
-
-    def _path_lines(self, start: str, path: GraphPath, end: str) -> PatternLines:
-        nodes = [start, *(self.new_variable() for _ in path.hops[1:]), end]
-        lines: list[str] = []
-        for place, hop in enumerate(path.hops, 1):
-            lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
-            if hop.differs_from:
-                lines.append(f"FILTER({nodes[place]} != {nodes[place - hop.differs_from]})")
-            if hop.gender and self.gender_relation:
-                lines += self._gender_lines(nodes[place], hop.gender, self.gender_relation)
-        return tuple(lines)
-
-    def _gender_lines(self, node: str, gender: str, relation: Relation) -> PatternLines:
-        value = self.new_variable("gender")
-        stated = f"{node} {predicate_term(relation.id)} {value} ."
-        if gender == "unstated":
-            return (f"FILTER NOT EXISTS {{ {stated} }}",)
-        return (stated, *self.match_names(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
-
-    def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
-        """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
-        literals = ", ".join(quote_literal(name.lower()) for name in names)
-        if value == "date" and (day := to_iso_date(names[0])):
-            return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
-        if value != "entity":
-            return (f"FILTER(LCASE(STR({node})) IN ({literals}))",)
-        label = self.new_variable("label")
-        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({literals}))")
-
-
-def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
-    """The paths in plain English: "place of burial of the father of Ada"."""
-    text = start
-    for place, path in enumerate(paths):
-        text = f"{'the ' if place else ''}{text}"
-        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
-    return text
 
 
 def join_paths(paths: Sequence[GraphPath], others: Sequence[GraphPath]) -> tuple[GraphPath, ...]:
@@ -233,6 +169,14 @@ _FUNCTION_WORDS = frozenset(
     ]
 )
 GENDER_RELATION = "sex or gender"
+MAX_CACHED_LEXICONS = 8
+"""Vocabularies whose paths are kept: one of each small graph; large graphs have one for each question."""
+
+
+@lru_cache(maxsize=MAX_CACHED_LEXICONS)
+def load_graph_lexicon(vocabulary: tuple[Relation, ...]) -> "GraphLexicon":
+    """The lexicon of a vocabulary, with the paths that earlier questions looked up."""
+    return GraphLexicon(vocabulary)
 
 
 @dataclass
@@ -299,6 +243,32 @@ class GraphLexicon:
             cheapest.setdefault(path.hops, replace(path, cost=path.cost + DERIVATION_COST))
         return tuple(cheapest.values())
 
+    def is_done_by_value(self, path: GraphPath, verb: str) -> bool:
+        """Whether the subject of the active verb is the value of the path's relation: who directs a film is its
+        director, but who dies in a town has it as place of death. The relation's name says so: director, directed by.
+        """
+        atom = path.hops[0].atoms[0]
+        if len(path.hops) > 1 or atom.inverse or path.hops[0].value_type != "entity" or verb.endswith(" with"):
+            return False
+        lexicon, relation, root = load_lexicon(), atom.relation, word_root(verb.split(maxsplit=1)[0])
+        if [root] == [word_root(part) for part in phrase_key(relation.label) if part != "by"]:
+            return True
+        entry = lexicon.words.get(tuple(verb.split())) or lexicon.words.get(phrase_key(verb))
+        names = (relation.label, *relation.aliases, *lexicon.other_names(phrase_key(relation.label)))
+        # "Directed by E", and "starring E".
+        passives = [name.removesuffix(" by") for name in names if name.endswith((" by", "ing"))]
+        return root in map(word_root, passives) or (
+            entry is not None and any(form.endswith(" by") for form in entry.forms)
+        )
+
+    def stated_gender(self, path: GraphPath) -> str | None:
+        """The gender of all that the path leads to, by the name of its last relation or the word: father, sister."""
+        hop = path.hops[-1]
+        entry = load_lexicon().words.get(phrase_key(hop.atoms[0].relation.label))
+        segments = (expression.segments[-1] for expression in entry.default_paths) if entry else ()
+        named = next((segment.gender for segment in segments if segment.gender), None)
+        return hop.gender or (named if len(hop.atoms) == 1 and not hop.atoms[0].inverse else None)
+
     def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""
         return tuple(GraphPath((PathHop((PathAtom(r),)),), r.label) for r in self.find_relations(name))
@@ -309,11 +279,18 @@ class GraphLexicon:
         if entry:
             for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):
-                    first = path.hops[0]
-                    plain = len(path.hops) == 1 and not first.gender and self._label_covers_word(entry.label, first)
-                    phrase = path.phrase if plain else entry.label
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
-                    paths.append(replace(path, phrase=phrase, cost=cost))
+                    selects = path.presumes_gender and len(expression.segments) == 1 and not _is_complement(entry)
+                    is_waived = len(expression.segments) > 1 and self.gender_relation is None
+                    paths.append(
+                        replace(
+                            path,
+                            phrase=self._name_path(entry.label, path, is_first=rank == 0),
+                            cost=cost,
+                            certain=path.certain and not selects,
+                            presumes_gender=path.presumes_gender and not is_waived,
+                        )
+                    )
         # What the question begins with says more than the verb's own name ("where ... died").
         named = RANK_COST if entry and question_word in entry.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
@@ -324,6 +301,15 @@ class GraphLexicon:
         for path in sorted(_filter_by_gender(paths, self._labels.get(key, [])), key=lambda path: path.cost):
             cheapest.setdefault(path.hops, path)
         return list(cheapest.values())
+
+    def _name_path(self, word: str, path: GraphPath, *, is_first: bool) -> str:
+        """The relation's name where it says what the word does, else the word; with its steps where another definition
+        than the first is taken, or a gender is presumed.
+        """
+        first = path.hops[0]
+        if len(path.hops) == 1:
+            return path.phrase if not first.gender and self._label_covers_word(word, first) else word
+        return word if is_first and not path.presumes_gender else f"{word} ({path.phrase})"
 
     def _label_covers_word(self, word: str, hop: PathHop) -> bool:
         """Whether the label of the hop's first relation says what the word does: a father is not all of the parents."""
@@ -337,21 +323,37 @@ class GraphLexicon:
         ]
         for parts in islice(product(*choices), MAX_SEGMENT_PATHS * MAX_SEGMENT_PATHS):
             hops = tuple(hop for part in parts for hop in part.hops)
-            if expression.excludes_start:
-                hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops)))
-            yield GraphPath(hops, " ".join(p.phrase for p in reversed(parts)), sum(part.cost for part in parts))
+            excluded = self._excluded_atoms(expression.excluded) if expression.excluded else ()
+            if expression.excludes_start or excluded:
+                hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops), excluded=excluded))
+            # The steps of a compound say what an uncle is; where a graph knows no genders, its reading names the steps.
+            is_waived = len(parts) > 1 and self.gender_relation is None
+            is_stated = all(part.certain or (is_waived and part.presumes_gender) for part in parts)
+            yield GraphPath(
+                hops,
+                " of the ".join(part.phrase for part in reversed(parts)),
+                sum(part.cost for part in parts),
+                certain=is_stated and not expression.suggestive and (not expression.excluded or bool(excluded)),
+                presumes_gender=parts[-1].presumes_gender,
+            )
+
+    def _excluded_atoms(self, relation: str) -> tuple[PathAtom, ...]:
+        """The relations of one step that state the relation: any parent for a mother."""
+        paths = (path for path in self.find_paths(phrase_key(relation), None) if len(path.hops) == 1)
+        return tuple(dict.fromkeys(atom for path in paths for atom in path.hops[0].atoms))
 
     def _segment_paths(self, segment: PathSegment, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         for path in self._paths_of_any_gender(segment, seen):
             if not segment.gender:
                 yield path
             elif self.gender_relation is None:
-                yield replace(path, cost=path.cost + UNKNOWN_GENDER_COST / 3)
+                yield replace(path, cost=path.cost + UNKNOWN_GENDER_COST / 3, presumes_gender=True)
             else:
                 last = replace(path.hops[-1], gender=segment.gender)
                 yield replace(path, hops=(*path.hops[:-1], last))
                 unstated = replace(path.hops[-1], gender="unstated")
-                yield replace(path, hops=(*path.hops[:-1], unstated), cost=path.cost + UNKNOWN_GENDER_COST)
+                cost = path.cost + UNKNOWN_GENDER_COST
+                yield replace(path, hops=(*path.hops[:-1], unstated), cost=cost, presumes_gender=True)
 
     def _paths_of_any_gender(self, segment: PathSegment, seen: frozenset[PhraseKey]) -> Iterator[GraphPath]:
         """What the segment stands for: a word's own entry, except inside that entry, else the relations so called."""
@@ -366,6 +368,18 @@ class GraphLexicon:
         ]
         if atoms:
             yield GraphPath((PathHop(tuple(dict.fromkeys(atoms))),), atoms[0].relation.label)
+
+
+def _is_complement(entry: LexicalEntry) -> bool:
+    """Whether the word is the other side of one for the other gender, and so selects none of a person's relatives: a
+    husband has a wife, but a daughter may have a brother.
+    """
+    words = load_lexicon().words
+    terms = (
+        term for path in entry.default_paths for segment in path.segments for term in segment.terms if term.inverse
+    )
+    opposites = (words.get(phrase_key(term.relation)) for term in terms)
+    return any(segment.gender for word in opposites if word for path in word.default_paths for segment in path.segments)
 
 
 def _filter_by_gender(paths: list[GraphPath], labelled: Sequence[Relation]) -> list[GraphPath]:

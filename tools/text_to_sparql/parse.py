@@ -1,65 +1,35 @@
 """Parse a question: the relations from each entity, and the operation on their values."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, to_iso_date
-from tools.text_to_sparql.scan import QuestionScan, RelationMention
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention
+from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
+from tools.text_to_sparql.scan import QuestionScan
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds.lexicon.english import (
     AUXILIARY_VERBS,
+    COPULAS,
     DETERMINERS,
     GENERIC_NOUNS,
+    POSSESSIVE_PRONOUNS,
     POSSESSIVE_SUFFIX,
     PREPOSITIONS,
     RELATIVE_PRONOUNS,
-    Comparison,
+    RESTRICTIONS,
     phrase_key,
     word_root,
 )
 
 _UNNAMED_AGENTS = GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
+_ACTIVE = frozenset(["do", "does", "did", "has", "have", "had"])
+_POSSESSIONS = frozenset(["has", "have", "had"])
+_ASKED_FOR = frozenset(["whom", "which", "what", "who"])
+_FRONTED = frozenset(["of", "to"])
 _BEFORE_VALUES = PREPOSITIONS - {"by", "of"}
 _OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRestriction:
-    """Those whose relation leads to a value: an entity, or the words of a literal."""
-
-    relations: tuple[RelationMention, ...]
-    anchor: Anchor | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionBranch:
-    """One start and the relations that the question joins to it, in the order they are followed."""
-
-    start: Anchor | ValueRestriction
-    chain: tuple[RelationMention, ...]
-    trailing: tuple[RelationMention, ...] = ()
-    """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
-    chooses_end: bool = False
-    """Whether a comparison chooses what the chain leads to ("the father of E or the father of F"), not the start."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedQuestion:
-    """A question's form (select, count, compare, exceeds, same, whether) and its legs."""
-
-    form: str
-    branches: tuple[QuestionBranch, ...]
-    comparison: Comparison | None = None
-    content_words: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """By place, the words that the relations of a reading must account for."""
-    named: frozenset[Anchor | ValueRestriction] = frozenset()
-    """The entities and values that the question names; a reading must start at or lead to all."""
-    question_word: str | None = None
-    answer_nouns: frozenset[int] = frozenset()
-    """The places of nouns that say what has an entity as its value ("which films did E direct")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +72,9 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         frozenset([*scan.anchors, *(start.node for start in values if not isinstance(start.node, Anchor))]),
         scan.question_word,
         scan.find_answer_nouns(),
+        scan.find_class_nouns(),
+        frozenset().union(*(mention.places for mention in scan.mentions)),
+        scan.asks_for_person(),
     )
 
 
@@ -131,6 +104,11 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
+    if POSSESSIVE_PRONOUNS.intersection(scan.words_between(ends - 1, ends)) and (
+        mention := scan.mention_starting_at(ends)
+    ):
+        yield mention
+        ends = mention.end
     while scan.words_between(ends, ends + 1) == [POSSESSIVE_SUFFIX]:
         mention = scan.mention_starting_at(ends + 1)
         if mention is None:
@@ -248,7 +226,7 @@ def _parse_value_after(
     if anchor:
         return ValueRestriction(relation, anchor, anchor.entity.label), anchor.end
     end = next((place for place in range(start, len(scan.words)) if _ends_value(scan, place)), len(scan.words))
-    if end <= start or any(map(scan.in_entity_name, range(start, end))):
+    if end <= start or any(map(scan.in_entity_name, range(start, end))) or scan.words[start].folded in RESTRICTIONS:
         return None
     return ValueRestriction(relation, None, scan.text[scan.words[start].start : scan.words[end - 1].end]), end
 
@@ -283,7 +261,14 @@ def _order_mentions(scan: QuestionScan, rest: list[RelationMention]) -> tuple[Re
         else:
             ordered.append(mention)
     requested = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
-    return _merge_mentions([m for m in ordered if m not in requested] + requested)
+    merged = _merge_mentions([m for m in ordered if m not in requested] + requested)
+    return tuple(_doubt(m) if m in requested and _is_subject(scan, m, merged) else m for m in merged)
+
+
+def _is_subject(scan: QuestionScan, mention: RelationMention, others: Sequence[RelationMention]) -> bool:
+    """Whether the noun after "which" is the subject of another relation's verb: which director was born in E."""
+    end = mention.end + bool(COPULAS.intersection(scan.words_between(mention.end, mention.end + 1)))
+    return any(other.start == end and other is not mention for other in others)
 
 
 def _merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, ...]:
@@ -316,22 +301,26 @@ def _distribute_relations(
     """The legs with what they have in common: "the R of A and B" is the R of both, and the rest is asked of each."""
     if scan.form in ("compare", "exceeds", "same"):
         apart = any(_stands_alone(scan, leg) for leg in legs)
-        first_chain = () if apart else next((leg.chain for leg in legs if leg.chain), ())
+        first_chain = legs[0].chain if legs and not apart else ()
         repeated = legs[0].chain[-1:] if legs else ()
-        if scan.form == "compare" and scan.asks_who() and all(leg.chain for leg in legs):
-            return tuple(replace(leg, trailing=rest, chooses_end=True) for leg in legs)
+        rest = tuple(_doubt(mention) if scan.says_other(mention) else mention for mention in rest)
+        if scan.form == "compare" and scan.asks_who() and legs[-1].chain:
+            return tuple(replace(leg, trailing=rest, chooses_end=bool(leg.chain)) for leg in legs)
         return tuple(
             replace(leg, chain=leg.chain + repeated, trailing=rest)
             if leg is not legs[0] and _says_that_of(scan, leg)
             else replace(leg, chain=leg.chain or first_chain, trailing=rest)
             for leg in legs
         )
+    rest = tuple(_doubt(mention) if scan.says_class(mention) else mention for mention in rest)
+    if scan.form == "whether":
+        return _link_by_verb(scan, legs, rest)
     rest = tuple(
         replace(mention, invertible=_is_invertible(scan, mention), inverted_only=_is_stranded(scan, mention))
         for mention in rest
     )
-    if len(legs) < 2 or scan.form == "whether":
-        return tuple(replace(leg, trailing=rest) if place == 0 else leg for place, leg in enumerate(legs))
+    if len(legs) < 2:
+        return tuple(replace(leg, trailing=rest) for leg in legs)
     shared, before, last = [], -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
@@ -339,6 +328,58 @@ def _distribute_relations(
         shared.append(replace(leg, trailing=tuple(mine)))
         before = end
     return tuple(shared)
+
+
+def _link_by_verb(
+    scan: QuestionScan, legs: list[QuestionBranch], rest: tuple[RelationMention, ...]
+) -> tuple[QuestionBranch, ...]:
+    """The two legs with what links them, on the one that has the relation: in "did E direct F" F, which has a director,
+    in "was E directed by F" and "did E die in F" E. What links them in another way explains none of its words.
+    """
+    if len(legs) != 2 or not rest:
+        return tuple(legs)
+    holder, paths = _find_holder(scan, legs, rest[0]) if len(rest) == 1 else (0, ())
+    linked = (replace(rest[0], paths=paths),) if paths else tuple(map(_doubt, rest))
+    return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
+
+
+def _doubt(mention: RelationMention) -> RelationMention:
+    return replace(mention, paths=tuple(replace(path, certain=False) for path in mention.paths))
+
+
+def _find_holder(
+    scan: QuestionScan, legs: list[QuestionBranch], mention: RelationMention
+) -> tuple[int, tuple[GraphPath, ...]]:
+    """The place of the leg that has the relation, and the paths that the mention may mean so; () for none."""
+    before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= mention.start]
+    if not before:
+        return 0, ()
+    subject, auxiliary = before[-1], scan.find_auxiliary(mention.start)
+    previous, following = (scan.words_between(p, p + 1) for p in (mention.start - 1, mention.end))
+    by_value = tuple(path for path in mention.paths if scan.lexicon.is_done_by_value(path, mention.text))
+    if "as" in scan.words_between(mention.start - 2, mention.start):
+        return 0, mention.paths
+    is_bare_noun = scan.lexicon.is_label(scan.stems(mention)) and auxiliary in COPULAS
+    if DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
+        owned = auxiliary in _POSSESSIONS
+        return (subject if owned else 1 - subject), (mention.paths if owned or following == ["to"] else ())
+    if "by" in scan.words_between(mention.end - 1, mention.end + 1):
+        return subject, by_value
+    if auxiliary in COPULAS:
+        is_noun = is_bare_noun and bool(PREPOSITIONS.intersection(following))
+        return subject, tuple(path for path in mention.paths if is_noun or path not in by_value)
+    return (1 - subject, by_value) if by_value else (subject, mention.paths)
+
+
+def _is_active_verb(scan: QuestionScan, mention: RelationMention) -> bool:
+    """Whether the mention is an active verb whose subject, by the names of its relations, is their value: directed."""
+    auxiliary = scan.find_auxiliary(mention.start)
+    return (
+        "by" not in scan.words_between(mention.end - 1, mention.end + 1)
+        and auxiliary not in COPULAS
+        and (auxiliary in _ACTIVE or not scan.lexicon.is_label(scan.stems(mention)))
+        and any(scan.lexicon.is_done_by_value(path, mention.text) for path in mention.paths)
+    )
 
 
 def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -362,6 +403,14 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
     """
     if scan.words_between(mention.start - 1, mention.start) == ["who"]:
         return any(word in _BEFORE_VALUES for word in scan.words_between(mention.end - 1, mention.end + 1))
+    if scan.follows_asked_noun(mention.start) and _is_active_verb(scan, mention):
+        return False
+    is_noun = scan.words_between(mention.start - 1, mention.start) == ["the"] and not scan.in_entity_name(mention.end)
+    is_value = is_noun and "as" not in scan.words_between(mention.start - 2, mention.start)
+    if is_value or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
+        return False
+    if any(anchor.end == mention.start for anchor in scan.anchors) and scan.find_auxiliary(mention.start) in _ACTIVE:
+        return False
     if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
         return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
@@ -371,15 +420,21 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
 
 def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
     """Whether the question asks for what has the entity as its value: who is E the father of, whom did E father."""
-    if any(anchor.end == mention.start for anchor in scan.anchors) and scan.form == "select":
-        key = tuple(word.stem for word in scan.words[mention.start : mention.end])
-        return {"do", "does", "did"}.intersection(scan.words_between(0, mention.start)) != set() and (
-            scan.lexicon.is_label(key)
-        )
-    if _has_agent(scan, mention):
+    is_label = scan.lexicon.is_label(scan.stems(mention))
+    follows_entity = any(anchor.end == mention.start for anchor in scan.anchors)
+    following = scan.words_between(mention.end, mention.end + 2)
+    asked = _ASKED_FOR.intersection(following[1:]) or following[1:] in ([], ["?"])
+    fronted = _FRONTED.intersection(scan.words_between(0, 1)) and _ASKED_FOR.intersection(scan.words_between(1, 2))
+    if is_label and (fronted or (asked and following[:1] == ["to"])):
         return True
-    stranded = scan.words_between(mention.end, mention.end + 2) in (["of"], ["of", "?"])
-    return stranded and not mention.merged_places
+    if follows_entity and _is_active_verb(scan, mention):
+        return True
+    if follows_entity and scan.form == "select":
+        return is_label and bool({"do", "does", "did"}.intersection(scan.words_between(0, mention.start)))
+    if _has_agent(scan, mention) or scan.is_owned_by_asked(mention):
+        return True
+    stranded = following in (["of"], ["of", "?"]) or (is_label and asked and following[:1] == ["of"])
+    return bool(stranded) and not mention.merged_places
 
 
 def _has_agent(scan: QuestionScan, mention: RelationMention) -> bool:

@@ -4,23 +4,66 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tools.text_to_sparql.lexicon import (
-    GraphLexicon,
-    GraphPath,
-    PatternLines,
-    PatternWriter,
-    describe_paths,
-    entity_term,
-)
-from tools.text_to_sparql.parse import ParsedQuestion, QuestionBranch, ValueRestriction
-from tools.text_to_sparql.scan import RelationMention
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, entity_term, predicate_term
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds import terms
 from worlds.lexicon.english import Comparison
+from worlds.source import Relation
+from worlds.sparql_syntax import quote_literal
 
 ANSWER_VARIABLE = "?answer"
+MALE_LABELS = ("male", "man", "boy", "trans man")
+FEMALE_LABELS = ("female", "woman", "girl", "trans woman")
+MAX_UNSTAGED_HOPS = 5
+PatternLines = tuple[str, ...]
 PathChoice = Mapping[RelationMention, GraphPath]
+_MONTHS = "january february march april may june july august september october november december".split()
+_MIN_MONTH_LETTERS = 3
+_ORDINAL_ENDING = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 _SELECT_ONE = re.compile(r"SELECT DISTINCT \?(\w+) WHERE \{(.*)\}\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRestriction:
+    """Those whose relation leads to a value: an entity, or the words of a literal."""
+
+    relations: tuple[RelationMention, ...]
+    anchor: Anchor | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionBranch:
+    """One start and the relations that the question joins to it, in the order they are followed."""
+
+    start: Anchor | ValueRestriction
+    chain: tuple[RelationMention, ...]
+    trailing: tuple[RelationMention, ...] = ()
+    """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
+    chooses_end: bool = False
+    """Whether a comparison chooses what the chain leads to ("the father of E or the father of F"), not the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """A question's form (select, count, compare, exceeds, same, whether) and its legs."""
+
+    form: str
+    branches: tuple[QuestionBranch, ...]
+    comparison: Comparison | None = None
+    content_words: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """By place, the words that the relations of a reading must account for."""
+    named: frozenset[Anchor | ValueRestriction] = frozenset()
+    """The entities and values that the question names; a reading must start at or lead to all."""
+    question_word: str | None = None
+    answer_nouns: frozenset[int] = frozenset()
+    """The places of nouns that say what has an entity as its value ("which films did E direct")."""
+    class_nouns: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """By place, the stems of the nouns that only say what the compared, or the asked, are."""
+    mentioned: frozenset[int] = frozenset()
+    """The places of all words that speak of relations, also of those that a reading leaves out."""
+    asks_for_person: bool = False
+    """Whether it asks who."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +76,99 @@ class QueryDraft:
     cost: float = 0.0
     unexplained: tuple[str, ...] = ()
     """The words that it does not account for."""
+
+
+def to_iso_date(text: str) -> str | None:
+    """A day in words, 16 October 1943 or October 16th, 1943, as graphs write it: 1943-10-16; None for anything else."""
+    day, month, year, *more = [*text.lower().replace(",", " ").replace(" of ", " ").split(), "", "", ""]
+    if not day[:1].isdecimal():
+        day, month = month, day
+    day = _ORDINAL_ENDING.sub("", day)
+    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
+    if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
+        return None
+    return f"{int(year):04}-{number:02}-{int(day):02}"
+
+
+def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
+    """The month, if it is abbreviated so: Oct, Sept."""
+    letters = abbreviation.removesuffix(".")
+    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
+
+
+@dataclass
+class PatternWriter:
+    """Writes paths as patterns, with variables that are all different."""
+
+    gender_relation: Relation | None = None
+    count: int = 0
+
+    def new_variable(self, name: str = "x") -> str:
+        """A variable that was not used before."""
+        self.count += 1
+        return f"?{name}{self.count}"
+
+    def follow_paths(
+        self, start: str, paths: tuple[GraphPath, ...], end: str, before: PatternLines = ()
+    ) -> PatternLines:
+        """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
+
+        A long way is told in stages that each forget how they came, or every route to every node would be walked.
+        """
+        staged = sum(len(path.hops) for path in paths) > MAX_UNSTAGED_HOPS and (
+            bool(before) or not start.startswith("?")
+        )
+        lines = before
+        for path in paths[:-1]:
+            middle = self.new_variable()
+            lines = (*lines, *self._path_lines(start, path, middle))
+            if staged:
+                lines = (f"{{ SELECT DISTINCT {middle} WHERE {{ {' '.join(lines)} }} }}",)
+            start = middle
+        return (*lines, *self._path_lines(start, paths[-1], end)) if paths else lines
+
+    def _path_lines(self, start: str, path: GraphPath, end: str) -> PatternLines:
+        nodes = [start, *(self.new_variable() for _ in path.hops[1:]), end]
+        lines: list[str] = []
+        for place, hop in enumerate(path.hops, 1):
+            lines.append(f"{nodes[place - 1]} {'|'.join(atom.sparql for atom in hop.atoms)} {nodes[place]} .")
+            if hop.differs_from:
+                lines.append(_difference_filter(hop, nodes[place - hop.differs_from], nodes[place]))
+            if hop.gender and self.gender_relation:
+                lines += self._gender_lines(nodes[place], hop.gender, self.gender_relation)
+        return tuple(lines)
+
+    def _gender_lines(self, node: str, gender: str, relation: Relation) -> PatternLines:
+        value = self.new_variable("gender")
+        stated = f"{node} {predicate_term(relation.id)} {value} ."
+        if gender == "unstated":
+            return (f"FILTER NOT EXISTS {{ {stated} }}",)
+        return (stated, *self.match_names(value, MALE_LABELS if gender == "male" else FEMALE_LABELS, relation.value))
+
+    def match_names(self, node: str, names: tuple[str, ...], value: str) -> PatternLines:
+        """Lines that hold when the node, a literal or an entity as `value` says, is of one of these names."""
+        literals = ", ".join(quote_literal(name.lower()) for name in names)
+        if value == "date" and (day := to_iso_date(names[0])):
+            return (f"FILTER(STRSTARTS(STR({node}), {quote_literal(day)}))",)
+        if value != "entity":
+            return (f"FILTER(LCASE(STR({node})) IN ({literals}))",)
+        label = self.new_variable("label")
+        return (f"{node} rdfs:label {label} .", f"FILTER(LCASE(STR({label})) IN ({literals}))")
+
+
+def _difference_filter(hop: PathHop, start: str, end: str) -> str:
+    if not hop.excluded:
+        return f"FILTER({end} != {start})"
+    return f"FILTER NOT EXISTS {{ {start} {'|'.join(atom.sparql for atom in hop.excluded)} {end} . }}"
+
+
+def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
+    """The paths in plain English: "place of burial of the father of Ada"."""
+    text = start
+    for place, path in enumerate(paths):
+        text = f"{'the ' if place else ''}{text}"
+        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
+    return text
 
 
 @dataclass
@@ -124,6 +260,8 @@ class QueryComposer:
         leg = self.question.branches[0]
         start, before, name = self._start_term(leg)
         paths = self._branch_paths(leg)
+        if not paths and not before:
+            return None
         words = f"number of {describe_paths(paths, name)}"
         if not paths or (len(paths) == 1 and not before):
             counted = ANSWER_VARIABLE if paths else start
@@ -147,9 +285,10 @@ class QueryComposer:
             return None
         if than.date_span:
             return self._compose_span_comparison(than)
-        paths = self._branch_paths(self.question.branches[-1])
+        last = self.question.branches[-1]
+        paths = self._branch_paths(last)[len(last.chain) if last.chooses_end else 0 :]
         counted = bool(paths) and paths[-1].hops[-1].value_type == "entity"
-        if not paths or (counted and not than.can_count):
+        if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
         what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
         if counted:
@@ -162,7 +301,7 @@ class QueryComposer:
         if than is None or than.date_span or len(legs) != 2 or not all(self._branch_paths(leg) for leg in legs):
             return None
         last = self._branch_paths(legs[0])[-1]
-        if last.hops[-1].value_type == "entity":
+        if last.hops[-1].value_type in ("entity", "text"):
             return None
         (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
         pattern = " ".join((*one, *two))
@@ -214,9 +353,17 @@ class QueryComposer:
             proofs += self._proof_lines(leg, self._branch_paths(leg))
             names.append(name)
         order = "DESC" if than.most else "ASC"
+        measured = (
+            f"SELECT (?item AS ?one) ({measure} AS ?measure) "
+            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} }} GROUP BY ?item"
+        )
+        # Of two with the same value none is chosen.
+        best = (
+            f"SELECT (SAMPLE(?one) AS ?item) (COUNT(?one) AS ?tied) ?measure WHERE {{ {measured} }} "
+            f"GROUP BY ?measure ORDER BY {order}(?measure) LIMIT 1"
+        )
         return QueryDraft(
-            f"SELECT ?item ({measure} AS ?measure) WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} }} "
-            f"GROUP BY ?item ORDER BY {order}(?measure) LIMIT 1",
+            f"SELECT ?item ?measure WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
             f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
         )
@@ -240,17 +387,22 @@ class QueryComposer:
         if len(self.question.branches) != 2:
             return None
         leg, other = self.question.branches
-        if not self._branch_paths(leg):
+        if other.trailing or not self._branch_paths(leg):
             # "Is A the R of B?": the relation leads from the second to the first.
             leg, other = other, leg
-        if not self._branch_paths(leg) or self._branch_paths(other) or isinstance(other.start, ValueRestriction):
-            return None
-        if self._branch_paths(leg)[-1].hops[-1].value_type != "entity":
+        paths = self._branch_paths(leg)
+        if not paths or isinstance(other.start, ValueRestriction) or paths[-1].hops[-1].value_type != "entity":
             return None
         lines, words = self._branch_lines(leg, "?value")
+        end, name = entity_term(other.start.entity.id), other.start.entity.label
+        if self._branch_paths(other):
+            end = "?other"
+            more, name = self._branch_lines(other, end)
+            lines = (*lines, *more)
         pattern = " ".join(lines)
-        query = _yes_or_no(f"MAX(IF(?value = {entity_term(other.start.entity.id)}, 1, 0)) = 1", pattern)
-        return QueryDraft(query, f"whether {words} is {other.start.entity.label}", pattern)
+        return QueryDraft(
+            _yes_or_no(f"MAX(IF(?value = {end}, 1, 0)) = 1", pattern), f"whether {words} is {name}", pattern
+        )
 
 
 def generalize_query(sparql: str | None, entity: str, entities: Sequence[str]) -> str | None:

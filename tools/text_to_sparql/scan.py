@@ -1,11 +1,11 @@
 """Classify the words of a question: its kind, its entities, and the words that mention relations."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, join_paths
-from tools.text_to_sparql.vocabulary import Anchor
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, join_paths
+from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
 from worlds.lexicon.english import (
     AUXILIARY_VERBS,
     CHOICE_WORDS,
@@ -18,8 +18,9 @@ from worlds.lexicon.english import (
     GENERIC_NOUNS,
     INTRANSITIVE_LIGHT_VERBS,
     LIGHT_VERBS,
-    MODAL_VERBS,
+    PARTS_OF_DATES,
     PLAIN_WORDS,
+    POSSESSIVE_SUFFIX,
     PREPOSITIONS,
     REASON_WORDS,
     RELATIVE_PRONOUNS,
@@ -28,16 +29,10 @@ from worlds.lexicon.english import (
     SAMENESS_WORDS,
     SPEAKERS,
     VALUE_QUESTION_WORDS,
-    Comparison,
-    QuestionWord,
     load_lexicon,
-    split_words,
     word_root,
 )
 
-_ASKING = (["which"], ["what"])
-_MAX_APPOSITION_WORDS = 2
-_BEFORE_APPOSITION = (DETERMINERS | PREPOSITIONS | CONJUNCTIONS | COPULAS | {"between"}) - {"to"}
 PLACE_READING_COST = 1.0
 _SOURCES = ("of", "from")
 _QUESTION_WORD_PHRASES = {
@@ -46,54 +41,22 @@ _QUESTION_WORD_PHRASES = {
     "why": ("why", "how", "what cause", *(f"{word} what {verb}" for word in _SOURCES for verb in AUXILIARY_VERBS)),
     "who": ("who", "whom"),
 }
-_QUESTION_WORDS = frozenset(["who", "whom", "whose", "which", "what", "where", "when", "why", "how", "whether"])
 _RELATIVE_ADVERBS = RELATIVE_PRONOUNS | VALUE_QUESTION_WORDS
 
 
-@dataclass(frozen=True, slots=True)
-class RelationMention:
-    """The words from `start` up to `end` that speak of a relation, and what they may mean; none for an unknown word."""
-
-    start: int
-    end: int
-    paths: tuple[GraphPath, ...]
-    text: str
-    invertible: bool = False
-    """It may lead to what has the entity as its value ("the films that E directed")."""
-    inverted_only: bool = False
-    """It cannot be meant forwards ("Whom did E father?")."""
-    merged_places: frozenset[int] = frozenset()
-    """The places of other words that say the same."""
-
-    @property
-    def places(self) -> frozenset[int]:
-        """The places of all words that the relation accounts for."""
-        return self.merged_places.union(range(self.start, self.end))
-
-
-class QuestionScan:
+class QuestionScan(QuestionWords):
     """One question over one graph, its words sorted."""
 
     def __init__(self, text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) -> None:
-        self.text = text
-        self.words: Sequence[QuestionWord] = split_words(text)
-        self.anchors = list(anchors)
+        super().__init__(text, anchors)
         self.lexicon = lexicon
-        self.comparison, self._comparison_places = self._find_comparison()
+        self._comparison_places = self.comparing_places
         self.form = self._classify_form()
         if self.form not in ("compare", "exceeds"):
             # "first cousin" compares nothing.
             self.comparison, self._comparison_places = None, frozenset()
         self.question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
-
-    def words_between(self, start: int, end: int) -> list[str]:
-        """The words from `start` up to `end`, folded."""
-        return [word.folded for word in self.words[max(0, start) : end]]
-
-    def in_entity_name(self, place: int) -> bool:
-        """Whether the word is part of an entity's name."""
-        return any(anchor.start <= place < anchor.end for anchor in self.anchors)
 
     def mention_starting_at(self, start: int) -> RelationMention | None:
         """The mention that starts there: a relation, or an unknown word in the place of one."""
@@ -111,8 +74,12 @@ class QuestionScan:
             if word.stem in load_lexicon().kinds.get(question_word, ())
             and not self.in_entity_name(place)
             and (
-                self.words_between(place - 1, place) in _ASKING
-                or (question_word != "which" and self.words_between(place - 1, place) == ["same"])
+                self.words_between(place - 1, place) in ASKING
+                or (
+                    question_word != "which"
+                    and word.stem not in PARTS_OF_DATES
+                    and self.words_between(place - 1, place) == ["same"]
+                )
                 or (self.words_between(place + 1, place + 2) == ["of"] and self._is_asked(place))
                 or _RELATIVE_ADVERBS.intersection(self.words_between(place + 1, place + 2))
                 or (
@@ -125,13 +92,15 @@ class QuestionScan:
     def _is_asked(self, place: int) -> bool:
         """Whether the noun there follows "what is the" or "which is the"."""
         before = self.words_between(place - 3, place)
-        return before[-1:] == ["the"] and before[:1] in _ASKING and before[1] in COPULAS
+        return before[-1:] == ["the"] and before[:1] in ASKING and before[1] in COPULAS
 
     def find_content_words(self, values: Sequence[range]) -> dict[int, str]:
         """The words, by place, that a reading must account for by its relations: no entity, value, operator or plain
         word is among them, but every negation is.
         """
-        explained = {place for span in values for place in span} | self._comparison_places | self._apposed_places()
+        explained = {place for span in values for place in span} | self.apposed_places
+        if self.comparison and not self._is_other_comparison():
+            explained |= self._comparison_places
         explained |= self._kind_places(self.question_word or "") | self._kind_places("which") | self._head_noun_places()
         explained |= self._predicate_noun_places()
         return {
@@ -158,18 +127,21 @@ class QuestionScan:
             if COPULAS.intersection(self.words_between(anchor.end, anchor.end + 1))
             and self.words_between(anchor.end + 1, anchor.end + 2) in (["a"], ["an"], ["the"])
             and self._is_unknown_noun(anchor.end + 2)
+            and not self._is_unknown_noun(anchor.end + 3)
+            and not self.ends_at(anchor.end + 3)
+            and anchor.end + 3 not in self._comparison_places
         }
 
     def find_answer_nouns(self) -> frozenset[int]:
         """The places of unknown nouns after which, what and how many; after "in which" they are values."""
-        asking = (*_ASKING, ["many"])
+        asking = (*ASKING, ["many"])
         nouns = (
             noun
             for noun in range(1, len(self.words))
             if self.words_between(noun - 1, noun) in asking
             and not PREPOSITIONS.intersection(self.words_between(noun - 2, noun - 1))
         )
-        return frozenset(filter(self._is_unknown_noun, nouns))
+        return frozenset(noun for noun in nouns if self._is_unknown_noun(noun) and not self.selects_gender(noun))
 
     def has_class_position(self, place: int) -> bool:
         """Whether a noun there only says what the compared are: which film, the two films, is the older film."""
@@ -180,27 +152,79 @@ class QuestionScan:
             return before[-1:] == ["the"] and before[0] in COPULAS
         if any(anchor.end == place for anchor in self.anchors[1:]) and self.words_between(place + 1, place + 2):
             return self.words[place + 1].folded in AUXILIARY_VERBS
-        return self.words_between(place - 1, place) in (*_ASKING, ["two"], ["both"], ["these"])
+        return self.words_between(place - 1, place) in (*ASKING, ["two"], ["both"], ["these"])
 
-    def asks_who(self) -> bool:
-        """Whether the question begins with "who"."""
-        return self.words_between(0, 1) == ["who"]
+    def says_class(self, mention: RelationMention) -> bool:
+        """Whether the plural noun of a relation only says what others are: how many of them are sons."""
+        last = self.words[mention.end - 1]
+        return last.stem != last.folded and self.words_between(mention.start - 1, mention.start) in (["are"], ["were"])
+
+    def says_other(self, mention: RelationMention) -> bool:
+        """Whether the noun of a relation says what the compared are, or that all values are the same: who is the older
+        sibling, do they have the same parents.
+        """
+        last = self.words[mention.end - 1]
+        before = [word for word in self.words_between(mention.start - 3, mention.start) if word not in DETERMINERS]
+        is_shared = self.form == "same" and bool(SAMENESS_WORDS.intersection(before[-1:]))
+        return (is_shared and last.stem != last.folded) or (
+            mention.start - 1 in self._comparison_places and self.has_class_position(mention.start)
+        )
+
+    def is_owned_by_asked(self, mention: RelationMention) -> bool:
+        """Whether the question asks whose relation leads to the entity, by a noun: which ship's captain is E."""
+        owner = mention.start - 2
+        return (
+            self.words_between(owner + 1, mention.start) == [POSSESSIVE_SUFFIX]
+            and self.words_between(owner - 1, owner) in ASKING
+            and not any(owner in other.places for other in self.mentions)
+            and bool(COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
+        )
+
+    def stems(self, mention: RelationMention) -> tuple[str, ...]:
+        """The stems of the mention's words."""
+        return tuple(word.stem for word in self.words[mention.start : mention.end])
+
+    def find_auxiliary(self, begins: int) -> str | None:
+        """The auxiliary of the verb that begins there: the last one of its clause before it."""
+        for place in range(begins - 1, -1, -1):
+            word = self.words[place].folded
+            is_opening = word == "that" and not any(place < mention.start < begins for mention in self.mentions)
+            if not self.in_entity_name(place) and (is_opening or word in AUXILIARY_VERBS | {"be", "been"}):
+                return {"be": "is", "been": "was"}.get(word, word)
+        return None
+
+    def asks_for_person(self) -> bool:
+        """Whether "who" is what the question asks for, and stands before no noun of that: who is the country."""
+        place = self.find_asking_who()
+        is_noun = place is not None and any(mention.start == place + 3 for mention in self.mentions)
+        return place is not None and not (is_noun and self.words_between(place + 2, place + 3) == ["the"])
+
+    def find_class_nouns(self) -> dict[int, str]:
+        """The stems, by place, of the nouns that only say what the compared are."""
+        places = {*filter(self.has_class_position, range(len(self.words))), *self.find_answer_nouns()}
+        asked = (p for p in range(len(self.words)) if self.words_between(p - 1, p) in ASKING)
+        nouns = {p for p in places if self._is_unknown_noun(p)} | {
+            p for p in asked if self.words[p].stem in GENERIC_NOUNS or p in self._kind_places("where")
+        }
+        return {p: self.words[p].stem for p in sorted(nouns)}
 
     def is_apposed(self, mention: RelationMention) -> bool:
         """Whether a noun only says what an entity is ("the composer Ada Reed")."""
         return all(map(self.is_apposed_at, range(mention.start, mention.end)))
 
-    def is_apposed_at(self, place: int) -> bool:
-        """Whether the word is part of such a noun."""
-        return place in self._apposed_places()
-
     def _is_operator(self, place: int) -> bool:
         """Whether the word is plain, or an operator that the form of the question has."""
         word, stem = self.words[place].folded, self.words[place].stem
-        if self._asks_yes_or_no(place) or (word == "whose" and self.form in ("select", "count")):
+        if self._asks_yes_or_no(place) or self.selects_gender(place):
+            return False
+        if word == "whose" and self.form in ("select", "count"):
+            return False
+        if word == "?" and (QUESTION_WORDS | AUXILIARY_VERBS).intersection(self.words_between(place + 1, place + 2)):
+            return False
+        if word == "can" and not SPEAKERS.intersection(self.words_between(place + 1, place + 2)):
             return False
         if word in CONJUNCTIONS and (
-            self._joins_relations(place) or self._joins_names_wrongly(place) or self._starts_question(place + 1)
+            self._joins_relations(place) or self._joins_names_wrongly(place) or self.starts_question(place + 1)
         ):
             return False
         several = len(self.anchors) > 1
@@ -208,15 +232,38 @@ class QuestionScan:
             (word == "behind" and self._joins_like_of(place))
             or (word in PLAIN_WORDS and (word not in VALUE_QUESTION_WORDS or self.form in ("select", "count")))
             or stem in GENERIC_NOUNS
-            or (word in REQUEST_WORDS and all(map(self._opens_request, range(place + 1))))
+            or (word in REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
             or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
             or (word in LIGHT_VERBS and self._supports_relation(place))
             or (word in COUNT_WORDS | {"how"} and self.form == "count")
             or (word in SAMENESS_WORDS and self.form == "same")
-            or (word in COMPARISON_WORDS and self.comparison is not None)
+            or (word in COMPARISON_WORDS and self.comparison is not None and self._compares_at(place))
             or (word in CHOICE_WORDS and several)
             or (word in REASON_WORDS and self._asks_for_reason())
             or (several and self.has_class_position(place) and self._is_unknown_noun(place))
+        )
+
+    def _compares_at(self, place: int) -> bool:
+        """Whether what the word there is followed by is compared as the form does: one of the two to the other where
+        one is chosen, the second where the first is asked about, and no third to both.
+        """
+        if self.form == "exceeds":
+            is_passive = self.words_between(place + 1, place + 2) == ["by"]
+            between = len(self.anchors) == 2 and self.anchors[0].end <= place < self.anchors[1].start
+            return between and not is_passive
+        is_joining = self.words[place].folded == "than" or self.words[place].folded in RESTRICTIONS | PREPOSITIONS
+        following = [word for word in self.words_between(place + 1, place + 4) if word not in DETERMINERS]
+        return not is_joining or following[:1] in ([], [","], [":"], ["?"], ["other"])
+
+    def _is_other_comparison(self) -> bool:
+        """Whether its form does not ask what the comparison says: a third compared to both, the father of the older."""
+        start, end = min(self._comparison_places), max(self._comparison_places)
+        if self.form == "exceeds" and self.words_between(start - 1, start) == ["the"]:
+            return True
+        following = self.words_between(end + 1, end + 2)
+        owned = self.words_between(start - 1, start) == ["the"] and following in (["of"], ["one"], [","], ["?"], [])
+        return not self._compares_at(end) or (
+            owned and bool(PREPOSITIONS & set(self.words_between(start - 2, start - 1)))
         )
 
     def _asks_for_reason(self) -> bool:
@@ -244,7 +291,7 @@ class QuestionScan:
             and self.form == "select"
             and self.words[0].folded in AUXILIARY_VERBS
             and not SPEAKERS.intersection(self.words_between(1, 2))
-            and not _QUESTION_WORDS.intersection(self._words_outside_names())
+            and not QUESTION_WORDS.intersection(self.words_outside_names())
         )
 
     def _supports_relation(self, place: int) -> bool:
@@ -262,36 +309,21 @@ class QuestionScan:
         if any(after == mention.start for mention in self.mentions):
             return before > 0 and self.in_entity_name(before - 1)
         if self.words[place].folded not in INTRANSITIVE_LIGHT_VERBS:
-            requested = any(self.words_between(m.start - 1, m.start) in _ASKING for m in self.mentions)
-            return requested and self._ends_at(place + 1)
+            requested = any(self.words_between(m.start - 1, m.start) in ASKING for m in self.mentions)
+            return requested and self.ends_at(place + 1)
         owner = any(anchor.end == before for anchor in self.anchors) and any(m.end < before for m in self.mentions)
         asks_value = self.question_word in VALUE_QUESTION_WORDS
         return asks_value and (owner or any(before == mention.end for mention in self.mentions))
-
-    def _starts_question(self, place: int) -> bool:
-        """Whether another question begins there: who directed E, and when did he die."""
-        is_asking = bool(_QUESTION_WORDS.intersection(self.words_between(place, place + 1)))
-        return is_asking and not self.in_entity_name(place) and not self._ends_at(place + 1)
-
-    def _ends_at(self, place: int) -> bool:
-        """Whether no word follows from there on."""
-        return self.words_between(place, len(self.words)) in ([], ["?"])
-
-    def _opens_request(self, place: int) -> bool:
-        if self.in_entity_name(place):
-            return self.words[0].folded not in AUXILIARY_VERBS
-        if self.words[place].folded in MODAL_VERBS:
-            return bool(SPEAKERS.intersection(self.words_between(place - 1, place + 2)))
-        return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS | CHOICE_WORDS
 
     def _is_unknown_noun(self, place: int) -> bool:
         return self._unknown_mention(place) is not None and all(m.start != place for m in self.mentions)
 
     def _joins_relations(self, place: int) -> bool:
         """Whether "and" or "or" stands between two relations, which no query of this grammar combines."""
-        before = any(mention.end == place for mention in self.mentions)
+        last = place - (self.words_between(place - 1, place) == [","])
+        before = any(mention.end == last for mention in self.mentions)
         after = place + 1
-        while self.words_between(after, after + 1) and self.words[after].folded in DETERMINERS:
+        while (DETERMINERS | SAMENESS_WORDS).intersection(self.words_between(after, after + 1)):
             after += 1
         return before and any(mention.start == after for mention in self.mentions)
 
@@ -301,30 +333,6 @@ class QuestionScan:
         after = any(anchor.start == place + 1 for anchor in self.anchors)
         wrong = {"select": "or", "count": "or", "whether": "and"}.get(self.form)
         return before and after and self.words[place].folded == wrong
-
-    def _apposed_places(self) -> set[int]:
-        """The nouns right before a name that only say what it names: "of the film E", "both villages, E and F"."""
-        places: set[int] = set()
-        for anchor in self.anchors:
-            end = anchor.start
-            while self.words_between(end - 1, end) in ([","], [":"], ['"']):
-                end -= 1
-            start = end
-            while start > 0 and end - start < _MAX_APPOSITION_WORDS and self._may_be_apposed(start - 1):
-                start -= 1
-            before = self.words_between(start - 1, start)
-            if start < end and before and before[0] in _BEFORE_APPOSITION:
-                places.update(range(start, end))
-        return places
-
-    def _may_be_apposed(self, place: int) -> bool:
-        word = self.words[place].folded
-        return (
-            word not in FUNCTION_WORDS | RESTRICTIONS
-            and word.isalpha()
-            and not self.in_entity_name(place)
-            and place not in self._comparison_places
-        )
 
     def _unknown_mention(self, place: int) -> RelationMention | None:
         if (
@@ -337,34 +345,21 @@ class QuestionScan:
             return RelationMention(place, place + 1, (), self.words[place].folded)
         return None
 
-    def _words_outside_names(self) -> list[str]:
-        return [word.folded for place, word in enumerate(self.words) if not self.in_entity_name(place)]
-
-    def _find_comparison(self) -> tuple[Comparison | None, frozenset[int]]:
-        table = load_lexicon().comparisons
-        for length in range(max(map(len, table)), 0, -1):
-            for start in range(len(self.words) - length + 1):
-                places = range(start, start + length)
-                key = tuple(self.words[place].folded for place in places)
-                if key in table and not any(map(self.in_entity_name, places)):
-                    return table[key], frozenset(places)
-        return None, frozenset()
-
     def _classify_form(self) -> str:
-        free = self._words_outside_names()
+        free = self.words_outside_names()
         pairs = set(pairwise(free))
         if pairs & {("how", "many"), ("number", "of")}:
             return "count"
         if len(self.anchors) < 2:
             return "select"
-        if SAMENESS_WORDS.intersection(free):
+        if SAMENESS_WORDS.intersection(free) and self.asks_whether(free):
             return "same"
         if self.comparison:
             return "exceeds" if free[0] in AUXILIARY_VERBS and "or" not in free else "compare"
         return "whether" if free and free[0] in AUXILIARY_VERBS else "select"
 
     def _find_question_word(self) -> str | None:
-        text = f" {' '.join(self._words_outside_names())} "
+        text = f" {' '.join(self.words_outside_names())} "
         return next(
             (
                 question_word
@@ -386,7 +381,7 @@ class QuestionScan:
 
     def _join_alternative(self, mention: RelationMention) -> RelationMention | None:
         """The mention with the relation that "or" joins to it: husband or wife."""
-        if self.words_between(mention.end, mention.end + 1) != ["or"]:
+        if self.words_between(mention.end, mention.end + 1) != ["or"] or self.form in ("same", "compare", "exceeds"):
             return None
         start = mention.end + 1
         while self.words_between(start, start + 1) and self.words[start].folded in DETERMINERS:
@@ -446,5 +441,5 @@ class QuestionScan:
                 return self.question_word == "why" and self.words_between(start + 1, start + 2) == ["what"]
             case (word,):
                 is_kind = start in self._kind_places(self.question_word or "") and not self.lexicon.is_label(form)
-                return is_kind or (word in REQUEST_WORDS and all(map(self._opens_request, range(start + 1))))
+                return is_kind or (word in REQUEST_WORDS and all(map(self.opens_request, range(start + 1))))
         return False

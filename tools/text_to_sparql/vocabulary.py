@@ -6,12 +6,28 @@ These are all relations of a small graph; of a large one those of its entities a
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
 from itertools import chain
 
 from tools.text_to_sparql.lexicon import GENDER_RELATION
 from worlds.lexicon.english import (
+    AUXILIARY_VERBS,
+    CHOICE_WORDS,
+    CONJUNCTIONS,
+    COPULAS,
+    DETERMINERS,
+    FUNCTION_WORDS,
+    GENDERED_NOUNS,
+    MODAL_VERBS,
     PLAIN_WORDS,
     POSSESSIVE_SUFFIX,
+    PREPOSITIONS,
+    REQUEST_WORDS,
+    RESTRICTIONS,
+    SPEAKERS,
+    THIRD_PERSON_PRONOUNS,
+    Comparison,
     PathExpression,
     PhraseKey,
     QuestionWord,
@@ -22,6 +38,8 @@ from worlds.lexicon.english import (
 from worlds.source import Entity, GraphSource, NotFound, Relation, Relations, RelationSearch
 
 MIN_SIMILARITY = 0.5
+MIN_SPELLING = 0.75
+"""Likeness of letters from which on a name is one that the graph spells differently."""
 _BRACKETED_SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
 _NAME_PARTICLES = frozenset(
     [
@@ -51,6 +69,12 @@ _NAME_PARTICLES = frozenset(
 )
 
 
+ASKING = (["which"], ["what"])
+_MAX_APPOSITION_WORDS = 2
+_BEFORE_APPOSITION = (DETERMINERS | PREPOSITIONS | CONJUNCTIONS | COPULAS | {"between"}) - {"to"}
+QUESTION_WORDS = frozenset(["who", "whom", "whose", "which", "what", "where", "when", "why", "how", "whether"])
+
+
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """An entity and the words of the question, from `start` up to `end`, that name it."""
@@ -70,7 +94,7 @@ def find_anchors(words: Sequence[QuestionWord], entities: Sequence[Entity]) -> t
     for name, entity in sorted(names, key=lambda pair: -len(pair[0])):
         if all(anchor.entity is not entity for anchor in anchors):
             anchors.extend(_match_exact(words, name, entity, anchors))
-    for search in (_match_similar, _match_capitalised):
+    for search in (_match_similar, _match_capitalised, _match_pronoun):
         for entity in entities:
             if all(anchor.entity is not entity for anchor in anchors):
                 anchors.extend(search(words, entity, anchors))
@@ -137,16 +161,145 @@ def _iterate_runs(words: Sequence[QuestionWord], anchors: Sequence[Anchor], long
 
 
 def _match_capitalised(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
-    """The longest run of capitalised words, the question's first word aside: a name that the graph does not know."""
+    """The longest run of capitalised words, the question's first word aside, that is spelled nearly as a name."""
     best = (0, 0)
     for start, end in _iterate_runs(words, anchors, 20):
         run = words[start:end]
         ends = run[0].capitalized and run[-1].capitalized and start > 0
         between = all(word.capitalized or word.folded in _NAME_PARTICLES or not word.folded.isalpha() for word in run)
-        if ends and between and all(w.folded != POSSESSIVE_SUFFIX for w in run) and end - start > best[1] - best[0]:
+        plain = between and all(w.folded != POSSESSIVE_SUFFIX for w in run)
+        if ends and plain and end - start > best[1] - best[0] and _is_spelled_alike(run, entity):
             best = (start, end)
     if best[1]:
         yield Anchor(entity, best[0], _extend_over_brackets(words, best[1]))
+
+
+def _is_spelled_alike(run: Sequence[QuestionWord], entity: Entity) -> bool:
+    text = " ".join(word.folded for word in run)
+    return any(SequenceMatcher(None, text, " ".join(name)).ratio() >= MIN_SPELLING for name in entity_names(entity))
+
+
+def _match_pronoun(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
+    """The first pronoun, where the question names nothing that it may stand for."""
+    places = (place for place, word in enumerate(words) if word.folded in THIRD_PERSON_PRONOUNS)
+    if not anchors and (place := next(places, None)) is not None:
+        yield Anchor(entity, place, place + 1)
+
+
+class QuestionWords:
+    """The words of a question, by place, and where they name entities."""
+
+    def __init__(self, text: str, anchors: Sequence[Anchor]) -> None:
+        self.text = text
+        self.words: Sequence[QuestionWord] = split_words(text)
+        self.anchors = list(anchors)
+        self._folded = [word.folded for word in self.words]
+        self._named = frozenset(place for anchor in anchors for place in range(anchor.start, anchor.end))
+        self.comparison, self.comparing_places = self._find_comparison()
+
+    def words_between(self, start: int, end: int) -> list[str]:
+        """The words from `start` up to `end`, folded."""
+        return self._folded[max(0, start) : end]
+
+    def in_entity_name(self, place: int) -> bool:
+        """Whether the word is part of an entity's name."""
+        return place in self._named
+
+    def starts_question(self, place: int) -> bool:
+        """Whether another question begins there: who directed E, and when did he die."""
+        if self.in_entity_name(place) or not QUESTION_WORDS.intersection(self.words_between(place, place + 1)):
+            return False
+        earlier = (p for p in range(place) if not self.in_entity_name(p) and self.words[p].folded in QUESTION_WORDS)
+        return not self.ends_at(place + 1) or next(earlier, None) is not None
+
+    def ends_at(self, place: int) -> bool:
+        """Whether no word follows from there on."""
+        return self.words_between(place, len(self.words)) in ([], ["?"])
+
+    def opens_request(self, place: int) -> bool:
+        if self.in_entity_name(place):
+            return self.words[0].folded not in AUXILIARY_VERBS
+        if self.words[place].folded in MODAL_VERBS:
+            return bool(SPEAKERS.intersection(self.words_between(place - 1, place + 2)))
+        return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS | CHOICE_WORDS
+
+    def words_outside_names(self) -> list[str]:
+        return [word.folded for place, word in enumerate(self.words) if not self.in_entity_name(place)]
+
+    def asks_whether(self, free: Sequence[str]) -> bool:
+        """Whether the question is one for yes or no, as asking whether two have the same value is."""
+        if AUXILIARY_VERBS.intersection(free[:1]) and not SPEAKERS.intersection(free[1:2]):
+            return True
+        return "whether" in free
+
+    def selects_gender(self, place: int) -> bool:
+        """Whether the noun there asks for those of a gender, and does not only say who is spoken of: which woman."""
+        return self.words[place].stem in GENDERED_NOUNS and self.words_between(place - 1, place) in (
+            *ASKING,
+            ["many"],
+            ["a"],
+        )
+
+    def asks_who(self) -> bool:
+        """Whether the question begins with "who"."""
+        return self.words_between(0, 1) == ["who"]
+
+    def find_asking_who(self) -> int | None:
+        """The place of the "who" that the question asks with (by whom, tell me who), which is no relative pronoun."""
+        for place, word in enumerate(self._folded):
+            if word in ("who", "whom") and not self.in_entity_name(place):
+                return place
+            if not self.in_entity_name(place) and word not in REQUEST_WORDS | PREPOSITIONS | AUXILIARY_VERBS:
+                return None
+        return None
+
+    def is_apposed_at(self, place: int) -> bool:
+        """Whether the word is part of such a noun."""
+        return place in self.apposed_places
+
+    @cached_property
+    def apposed_places(self) -> set[int]:
+        """The nouns right before a name that only say what it names: "of the film E", "both villages, E and F"."""
+        places: set[int] = set()
+        for anchor in self.anchors:
+            end = anchor.start
+            while self.words_between(end - 1, end) in ([","], [":"], ['"']):
+                end -= 1
+            start = end
+            while start > 0 and end - start < _MAX_APPOSITION_WORDS and self._may_be_apposed(start - 1):
+                start -= 1
+            before = self.words_between(start - 1, start)
+            if start < end and before and before[0] in _BEFORE_APPOSITION:
+                places.update(range(start, end))
+        return places
+
+    def _may_be_apposed(self, place: int) -> bool:
+        word = self.words[place].folded
+        return (
+            word not in FUNCTION_WORDS | RESTRICTIONS
+            and word.isalpha()
+            and not self.in_entity_name(place)
+            and place not in self.comparing_places
+            and (word,) not in load_lexicon().comparisons
+            and not (
+                (word,) in load_lexicon().words and CONJUNCTIONS.intersection(self.words_between(place - 1, place))
+            )
+        )
+
+    def _find_comparison(self) -> tuple[Comparison | None, frozenset[int]]:
+        table = load_lexicon().comparisons
+        for length in range(max(map(len, table)), 0, -1):
+            for start in range(len(self.words) - length + 1):
+                places = range(start, start + length)
+                key = tuple(self.words[place].folded for place in places)
+                if key in table and not any(map(self.in_entity_name, places)):
+                    return table[key], frozenset(places)
+        return None, frozenset()
+
+    def follows_asked_noun(self, begins: int) -> bool:
+        """Whether only a noun stands between "which" and what begins there: which film directed E."""
+        before = self.words_between(begins - 2, begins)
+        return before[:1] in ASKING and len(before) > 1 and before[1] not in AUXILIARY_VERBS
 
 
 _MAX_PHRASE_WORDS = 6

@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import chain
 from typing import Any
@@ -38,6 +38,12 @@ VALUE_QUESTION_WORDS = frozenset(["where", "when"])
 """Words that ask for a value, and so not for one of several things, nor for yes or no."""
 _QUESTION_WORDS = VALUE_QUESTION_WORDS | {"what", "whether"}
 GENERIC_NOUNS = frozenset("person man woman guy individual human thing someone".split())
+GENDERED_NOUNS = {"man": MALE, "woman": FEMALE}
+"""The generic nouns that state a gender where they are asked for: which woman."""
+THIRD_PERSON_PRONOUNS = frozenset("he she it they him her them his its their".split())
+POSSESSIVE_PRONOUNS = frozenset("his her its their".split())
+PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "ess")
+"""Endings of nouns for people by what they do."""
 _MARKS = frozenset([",", "?", ";", ":", "(", ")", '"', "!", POSSESSIVE_SUFFIX])
 REASON_WORDS = frozenset(["why", "how"])
 COUNT_WORDS = frozenset(["many", "number"])
@@ -45,6 +51,8 @@ COMPARISON_WORDS = frozenset(["than", "other"])
 CHOICE_WORDS = frozenset(["out", "between", "among", "either", "two", "other"])
 """Words about a set of several entities."""
 SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
+PARTS_OF_DATES = frozenset(["month", "year"])
+"""Nouns for less than a date says, so that two dates may differ in the same year."""
 MODAL_VERBS = frozenset(["would", "could"])
 SPEAKERS = frozenset(["i", "you", "we"])
 REQUEST_WORDS = frozenset(
@@ -91,6 +99,7 @@ FUNCTION_WORDS = (
 )
 """The plain words, and those that only some questions account for; none is an unknown relation."""
 MIN_ROOT_LETTERS = 4
+_MAX_CACHED_WORDS = 8192
 _VERB_ENDINGS = ("ing", "ed", "er", "or", "e")
 
 # The possessive, whether 's or the bare apostrophe of a plural; runs of letters and digits; the marks that separate.
@@ -139,6 +148,10 @@ class PathExpression:
     segments: tuple[PathSegment, ...]
     excludes_start: bool = False
     """Whether the end must differ from the start."""
+    excluded: str | None = None
+    """The relation of the start that the end must not be: a stepmother is not the mother."""
+    suggestive: bool = False
+    """Whether it only suggests the word: the mother's brother-in-law for an uncle."""
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -202,6 +215,8 @@ class EnglishLexicon:
     comparisons: Mapping[PhraseKey, Comparison]
     kinds: Mapping[str, frozenset[str]]
     """By question word, the nouns that only say of what kind a value is: where, in which town."""
+    holders: Mapping[PhraseKey, str]
+    """What has a relation, by its names, where that is only ever people or only works: person or work."""
 
     @cached_property
     def answers_to_where(self) -> frozenset[PhraseKey]:
@@ -211,8 +226,12 @@ class EnglishLexicon:
 
     def other_names(self, key: PhraseKey) -> tuple[str, ...]:
         """What graphs call the relation beside its label."""
-        names = self.relations.get(key, RelationNames())
-        return (*names.aliases, *names.synonyms)
+        return _other_names(self.relations, key)
+
+
+def _other_names(relations: Mapping[PhraseKey, RelationNames], key: PhraseKey) -> tuple[str, ...]:
+    names = relations.get(key, RelationNames())
+    return (*names.aliases, *names.synonyms)
 
 
 def split_words(text: str) -> list[QuestionWord]:
@@ -246,6 +265,7 @@ def fold_text(text: str) -> str:
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
 
 
+@lru_cache(maxsize=_MAX_CACHED_WORDS)
 def stem_word(word: str) -> str:
     """The singular of an English noun, near enough to compare by."""
     for plural, singular in _read_irregular_plurals().items():
@@ -260,6 +280,7 @@ def stem_word(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=_MAX_CACHED_WORDS)
 def word_root(word: str) -> str:
     """What the forms of a verb and its agent have in common: direct of directs, directed, directing and director."""
     root = stem_word(word)
@@ -296,15 +317,20 @@ def title_for(*, female: bool) -> str:
     return next(title for title, stated in load_lexicon().titles.items() if stated == gender)
 
 
+@lru_cache(maxsize=_MAX_CACHED_WORDS)
 def phrase_key(text: str) -> PhraseKey:
     """A phrase as the stems of its words, marks left out."""
     return tuple(word.stem for word in list_words(text))
 
 
 def parse_path(notation: str) -> PathExpression:
-    """Parse a path in the notation of english.toml: parent/child!, child|^parent, spouse:male."""
+    """Parse a path in the notation of english.toml: parent/child!, child|^parent, spouse:male, father/wife!mother."""
+    path, mark, excluded = notation.removesuffix("?").partition("!")
     return PathExpression(
-        tuple(_parse_segment(segment) for segment in notation.rstrip("!").split("/")), notation.endswith("!")
+        tuple(map(_parse_segment, path.split("/"))),
+        excludes_start=bool(mark) and not excluded,
+        excluded=excluded or None,
+        suggestive=notation.endswith("?"),
     )
 
 
@@ -329,7 +355,13 @@ def load_lexicon() -> EnglishLexicon:
         for label, names in table["relations"].items()
     }
     kinds = {question_word: frozenset(nouns) for question_word, nouns in table["kinds"].items()}
-    return EnglishLexicon(table["titles"], relations, words, comparisons, kinds)
+    holders = {
+        name: holder
+        for holder, labels in table["holders"].items()
+        for key in map(phrase_key, labels)
+        for name in (key, *map(phrase_key, _other_names(relations, key)))
+    }
+    return EnglishLexicon(table["titles"], relations, words, comparisons, kinds, holders)
 
 
 def _name_sides(form: str, words: Mapping[PhraseKey, LexicalEntry]) -> Iterator[str]:

@@ -79,6 +79,7 @@ class SharedLimits:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
+        self._file_locks: dict[str, FileLock] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
@@ -104,11 +105,10 @@ class SharedLimits:
         # One caller waits for a slot, the others for their turn, so that a busy process does not take every slot that
         # it has just freed itself.
         name = operator.replace(":", "_")
-        turn = FileLock(self._folder / f"{name}.turn", poll_interval=_POLL_SECONDS)
-        with turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+        with self._get_file_lock(f"{name}.turn").acquire(timeout=max(0.0, deadline - time.monotonic())):
             while True:
                 for number in range(slots):
-                    slot = FileLock(self._folder / f"{name}.{number}")
+                    slot = self._get_file_lock(f"{name}.{number}")
                     try:
                         slot.acquire(blocking=False)
                     except Timeout:
@@ -117,6 +117,11 @@ class SharedLimits:
                 if time.monotonic() >= deadline:
                     return None
                 time.sleep(_POLL_SECONDS)
+
+    def _get_file_lock(self, name: str) -> FileLock:
+        """The lock on a file, made once, since that takes as long as to lock it; each thread holds it for itself."""
+        lock = self._file_locks.get(name)
+        return lock or self._file_locks.setdefault(name, FileLock(self._folder / name, poll_interval=_POLL_SECONDS))
 
     def reserve_start(self, operator: str, host: str, policy: RequestPolicy) -> tuple[float, bool]:
         """Count a request that starts now; else the seconds until one may start, and whether the host is paused."""

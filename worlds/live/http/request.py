@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -66,10 +67,16 @@ class Access:
                 "Live sources need a contact: set SHOWHOW_CONTACT to an e-mail address or a web page where you can be "
                 "reached, in ASCII; Wikimedia requires it of every program."
             )
-        # Imported here, because every verb imports this module and few use live sources.
-        from importlib.metadata import version  # noqa: PLC0415
+        return f"Showhow/{_read_version()} ({contact})"
 
-        return f"Showhow/{version('showhow')} ({contact})"
+
+@cache
+def _read_version() -> str:
+    """The installed version, read once: reading takes as long as half of a request's other work."""
+    # Imported here, because every verb imports this module and few use live sources.
+    from importlib.metadata import version  # noqa: PLC0415
+
+    return version("showhow")
 
 
 @dataclass(frozen=True, slots=True)
