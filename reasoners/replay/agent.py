@@ -338,6 +338,12 @@ def _take(data: Mapping[str, Any], pointer: str, ask: str, subject: str) -> str:
         raise Mismatch(str(error)) from error
 
 
+def _list_observed(data: Mapping[str, Any]) -> list[Any]:
+    """What an answer may rest on; what else a tool tells, such as queries to choose from, later calls show."""
+    lists = {path: values for path, values in list_values(data).items() if values}
+    return [lists, *(data.get(name) for name in ("rows", "sentences", "boolean", "result"))]
+
+
 def _repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None, bool]:
     """Run the demonstration's calls again with the arguments from their origins; whether they observe the same."""
     calls, data = ReplayCalls(task), dict[int, Mapping[str, Any]]()
@@ -353,7 +359,6 @@ def _repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None
             if step.error is None:
                 raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
             continue
-        before, now = (provenance.strip_ignored_fields(own) for own in (step.data, data[step.position]))
-        if step.data is not None and before != now:
+        if step.data is not None and _list_observed(step.data) != _list_observed(data[step.position]):
             return False
     return bool(program.answer)

@@ -223,6 +223,15 @@ def test_a_demonstration_is_not_repeated_from_memory_where_it_observes_something
     assert outcome.answers is None or outcome.answers.final_answer == program.answer
 
 
+def test_a_demonstration_is_repeated_where_a_tool_offers_other_queries_than_it_did(town: Town) -> None:
+    record = next(own for own in town.gold if any((step.data or {}).get("candidates") for step in own.steps))
+    steps = [copy(step) for step in record.steps]
+    writing = next(step for step in steps if (step.data or {}).get("candidates"))
+    writing.data = {**(writing.data or {}), "candidates": writing.data["candidates"][:1] * 2, "unexplained": ["word"]}
+    changed = replace(record, steps=steps)
+    assert check_repetition(changed, town.context, available_tools(town.context.world)) is None
+
+
 @pytest.mark.parametrize("question", ["Where was \ud800 born?", "   ", "Who is the father of " * 1_000 + "Ada?"])
 def test_a_question_that_is_no_text_or_too_long_is_refused(real: RealWorld, question: str) -> None:
     assert answer_by_replay(question, real.context, real.shown)[0].ending == "refused"
