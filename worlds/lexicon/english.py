@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ POSSESSIVE_SUFFIX = "'s"
 _PARENT_OF_SIDE = {"paternal": "father", "maternal": "mother"}
 _MIN_COMPOUND_PLURAL = 5
 """Letters of an irregular plural that also ends compounds: grandchildren, but not specimen."""
+_REMEMBERED_STEMS = 10_000
 
 AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
 DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
@@ -218,10 +219,13 @@ def split_words(text: str) -> list[QuestionWord]:
 
 def fold_text(text: str) -> str:
     """The text without accents and case."""
+    if text.isascii():
+        return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
 
 
+@lru_cache(maxsize=_REMEMBERED_STEMS)
 def stem_word(word: str) -> str:
     """The singular of an English noun, near enough to compare by."""
     for plural, singular in _read_irregular_plurals().items():
