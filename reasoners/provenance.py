@@ -12,7 +12,7 @@ characters (code points):
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -104,14 +104,17 @@ def _iterate_sentences(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class _KnownTexts:
-    """The values and sentences of observations, those first that origins prefer."""
+    """The values and sentences of observations by text, those first that origins prefer."""
 
-    def __init__(self, values: Sequence[KnownValue], sentences: Sequence[KnownValue]) -> None:
-        self.values = values
-        self.sentences = sentences
+    def __init__(self, values: Iterable[KnownValue], sentences: Iterable[KnownValue]) -> None:
+        self.values: dict[str, KnownValue] = {}
+        self.sentences: dict[str, KnownValue] = {}
         self.origins_by_folded_text: dict[str, Origin] = {}
         for known in values:
+            self.values.setdefault(known.text, known)
             self.origins_by_folded_text.setdefault(known.text.casefold(), known.origin)
+        for sentence in sentences:
+            self.sentences.setdefault(sentence.text, sentence)
 
 
 class OriginTracer:
@@ -120,17 +123,34 @@ class OriginTracer:
     def __init__(self, question: str) -> None:
         self._question = question
         self._known_by_step: dict[int, _KnownTexts] = {}
+        self._steps_of_values: dict[str, int] = {}
+        self._steps_of_sentences: dict[str, int] = {}
 
     def observe(self, step: int, data: Mapping[str, Any] | None) -> None:
-        """Take the data of a step, in place of what the step had before."""
-        self._known_by_step[step] = _KnownTexts(
-            collect_known_values({step: data}), collect_known_sentences({step: data})
-        )
+        """Take the data of a step, unless it was taken before."""
+        if step in self._known_by_step:
+            return
+        known = _KnownTexts(collect_known_values({step: data}), collect_known_sentences({step: data}))
+        self._known_by_step[step] = known
+        # A text is searched only where it was observed last, which is the place that its origin names.
+        for text in [*known.values]:
+            if (older := _set_latest(self._steps_of_values, text, step)) is not None:
+                del self._known_by_step[older].values[text]
+        for text in [*known.sentences]:
+            if (older := _set_latest(self._steps_of_sentences, text, step)) is not None:
+                del self._known_by_step[older].sentences[text]
 
     def trace(self, arguments: Mapping[str, Any]) -> dict[str, Origin]:
         """Find the origin of each argument of a call."""
         latest_first = [self._known_by_step[step] for step in sorted(self._known_by_step, reverse=True)]
         return {name: _find_origin(value, self._question, latest_first) for name, value in arguments.items()}
+
+
+def _set_latest(steps: dict[str, int], text: str, step: int) -> int | None:
+    """Note the step of a text if it is the latest; of two steps, return the older one."""
+    other = steps.get(text)
+    steps[text] = step if other is None else max(step, other)
+    return None if other is None else min(step, other)
 
 
 def trace_argument_origins(
@@ -171,7 +191,7 @@ def _find_origin(value: Any, question: str, latest_first: Sequence[_KnownTexts])
     if match := pattern.search(question):
         return {"from": "question", "start": match.start(), "end": match.end()}
     for known in latest_first:
-        for sentence in known.sentences:
+        for sentence in known.sentences.values():
             if match := pattern.search(sentence.text):
                 return {**sentence.origin, "start": match.start(), "end": match.end()}
     parts = _find_parts(value, question, latest_first)
@@ -188,15 +208,15 @@ def _find_parts(value: str, question: str, latest_first: Sequence[_KnownTexts]) 
     contained = [
         candidate
         for known in latest_first
-        for candidate in known.values
-        if MIN_PART_CHARS <= len(candidate.text) < len(value) and candidate.text in value
+        for text, candidate in known.values.items()
+        if MIN_PART_CHARS <= len(text) < len(value) and text in value
     ]
     for candidate in sorted(contained, key=lambda candidate: -len(candidate.text)):
         for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
             _add_part(parts, match, candidate.origin)
     question_source = KnownValue(question, {"from": "question"})
     for match in _iterate_dates_and_names(value):
-        sources = chain([question_source], *(known.sentences for known in latest_first))
+        sources = chain([question_source], *(known.sentences.values() for known in latest_first))
         origin = next(filter(None, (_find_exact_name(match.group(), text) for text in sources)), None)
         if origin is not None:
             _add_part(parts, match, origin)
