@@ -417,8 +417,7 @@ class Retriever:
         self, tool: str, arguments: dict[str, Any], node: str, parent: UUID | None
     ) -> Generator[Move, ToolResult, ToolResult]:
         """Call a tool as a step of the trace; a recorded call with these arguments is taken again."""
-        origins = self._tracer.trace(arguments)
-        outcome = yield Action("", tool, arguments, origins, parent=parent, node=node, reuse=True)
+        outcome = yield Action("", tool, arguments, self._tracer.trace(arguments), parent=parent, node=node, reuse=True)
         if outcome.observation is not None and outcome.step_position is not None:
             self._data_by_step[outcome.step_position] = outcome.observation.data
             self._tracer.observe(outcome.step_position, outcome.observation.data)

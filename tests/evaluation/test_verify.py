@@ -257,6 +257,7 @@ def out_of_order(number: int, fault: Reply) -> Callable[[Request], Reply]:
 )
 def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_queue(tmp_path, monkeypatch, fault):
     monkeypatch.setattr(shared_model, "_FIRST_PAUSE", 0.2)
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.1)
     home = Home(tmp_path / "home", 4)
     with ModelServer(out_of_order(2, fault)) as server:
         words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 5)
