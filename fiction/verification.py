@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from fiction.phantomwiki.articles import (
 )
 from fiction.phantomwiki.instance import INSTANCE_FORMAT
 from fiction.phantomwiki.prolog import (
-    PrologRule,
     PrologSyntaxError,
     RuleEvaluator,
     Tuples,
@@ -148,43 +148,63 @@ def check_rules(stated: StatedFacts, values: ValueCodec) -> VerificationCheck:
         except PrologSyntaxError as error:
             check.add_unreadable(f"rule {text}", error)
     if rules:
-        for codec, where in ((values, ""), (_make_probe(rules), " in a generated universe")):
+        couples = any(goal.name == MARRIED_FACT for rule in rules for goal in rule.goals)
+        tried = (
+            (values, _list_pairs(values.universe), ""),
+            (_make_probe(couples=couples), _list_pairs_of_probe(couples=couples), " in a generated universe"),
+        )
+        for codec, pairs, where in tried:
             facts: dict[str, Tuples] = {}
             for fact in map(parse_goal, generate_facts(codec)):
                 facts.setdefault(fact.name, set()).add(tuple(str(argument) for argument in fact.args))
             # Predicates without a fact have no tuples.
-            _check_derived_relations(check, RuleEvaluator(rules, {"friend_": set(), **facts}), codec.universe, where)
+            _check_derived_relations(check, RuleEvaluator(rules, {"friend_": set(), **facts}), pairs, where)
     return check
 
 
-def _make_probe(rules: list[PrologRule]) -> ValueCodec:
-    """A generated universe in which every relation occurs."""
+@cache
+def _make_probe(*, couples: bool) -> ValueCodec:
+    """A generated universe in which every relation occurs, for rules that know couples, or that do not."""
     codec = ValueCodec(make_universe(_PROBE_OPTIONS))
     lines = list(generate_facts(codec))
-    if not any(goal.name == MARRIED_FACT for rule in rules for goal in rule.goals):
+    if not couples:
         # The published rules know couples by their children only.
         lines = [line for line in lines if not line.startswith(f"{MARRIED_FACT}(")]
     return ValueCodec(parse_facts(Path("generated facts"), "\n".join(lines)).universe)
 
 
-def _check_derived_relations(check: VerificationCheck, rules: RuleEvaluator, universe: Universe, where: str) -> None:
+def _list_pairs(universe: Universe) -> dict[str, set[tuple[str, ...]]]:
+    """The titles of each person and each relative, by relation."""
     titles = universe.titles
-    for relation in RELATIONS.values():
-        derived = {
+    return {
+        name: {
             (titles[row], titles[relative])
             for row in range(len(universe))
             for relative in find_related(universe, relation, np.array([row], np.int32)).tolist()
         }
+        for name, relation in RELATIONS.items()
+    }
+
+
+@cache
+def _list_pairs_of_probe(*, couples: bool) -> dict[str, set[tuple[str, ...]]]:
+    return _list_pairs(_make_probe(couples=couples).universe)
+
+
+def _check_derived_relations(
+    check: VerificationCheck, rules: RuleEvaluator, pairs: Mapping[str, set[tuple[str, ...]]], where: str
+) -> None:
+    for name, derived in pairs.items():
         try:
-            stated = rules.derive(relation.name)
+            stated = rules.derive(name)
         except PrologSyntaxError as error:
-            check.add_unreadable(f"rules of {relation.name}", error)
+            check.add_unreadable(f"rules of {name}", error)
             continue
         check.checked += 1
         for pair in sorted(stated ^ derived)[:1]:
-            fact = format_fact(relation.name, *pair)
+            fact = format_fact(name, *pair)
             sides = (fact, "") if pair in stated else ("", fact)
-            check.add_difference(f"rules of {relation.name}{where}", *sides)
+            check.add_difference(f"rules of {name}{where}", *sides)
 
 
 def check_solutions(rows: list[dict[str, Any]], stated: StatedFacts, values: ValueCodec) -> VerificationCheck:

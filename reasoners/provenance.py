@@ -14,6 +14,7 @@ characters (code points):
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 Origin = dict[str, Any]
@@ -102,12 +103,64 @@ def _iterate_sentences(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"/best/{index}/text", sentence["text"]
 
 
+class _KnownTexts:
+    """The values and sentences of observations by text, those first that origins prefer."""
+
+    def __init__(self, values: Iterable[KnownValue], sentences: Iterable[KnownValue]) -> None:
+        self.values: dict[str, KnownValue] = {}
+        self.sentences: dict[str, KnownValue] = {}
+        self.origins_by_folded_text: dict[str, Origin] = {}
+        for known in values:
+            self.values.setdefault(known.text, known)
+            self.origins_by_folded_text.setdefault(known.text.casefold(), known.origin)
+        for sentence in sentences:
+            self.sentences.setdefault(sentence.text, sentence)
+
+
+class OriginTracer:
+    """Finds the origins of arguments in the question and in the observations so far, each of which is read once."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+        self._known_by_step: dict[int, _KnownTexts] = {}
+        self._steps_of_values: dict[str, int] = {}
+        self._steps_of_sentences: dict[str, int] = {}
+
+    def observe(self, step: int, data: Mapping[str, Any] | None) -> None:
+        """Take the data of a step, unless it was taken before."""
+        if step in self._known_by_step:
+            return
+        known = _KnownTexts(collect_known_values({step: data}), collect_known_sentences({step: data}))
+        self._known_by_step[step] = known
+        # A text is searched only where it was observed last, which is the place that its origin names.
+        for text in [*known.values]:
+            if (older := _set_latest(self._steps_of_values, text, step)) is not None:
+                del self._known_by_step[older].values[text]
+        for text in [*known.sentences]:
+            if (older := _set_latest(self._steps_of_sentences, text, step)) is not None:
+                del self._known_by_step[older].sentences[text]
+
+    def trace(self, arguments: Mapping[str, Any]) -> dict[str, Origin]:
+        """Find the origin of each argument of a call."""
+        latest_first = [self._known_by_step[step] for step in sorted(self._known_by_step, reverse=True)]
+        return {name: _find_origin(value, self._question, latest_first) for name, value in arguments.items()}
+
+
+def _set_latest(steps: dict[str, int], text: str, step: int) -> int | None:
+    """Note the step of a text if it is the latest; of two steps, return the older one."""
+    other = steps.get(text)
+    steps[text] = step if other is None else max(step, other)
+    return None if other is None else min(step, other)
+
+
 def trace_argument_origins(
     arguments: Mapping[str, Any], question: str, data_by_step: Mapping[int, Mapping[str, Any] | None]
 ) -> dict[str, Origin]:
     """Find the origin of each argument of a call, given the question and the data of the earlier steps."""
-    known_values, sentences = collect_known_values(data_by_step), collect_known_sentences(data_by_step)
-    return {name: find_origin(value, question, known_values, sentences) for name, value in arguments.items()}
+    tracer = OriginTracer(question)
+    for step, data in data_by_step.items():
+        tracer.observe(step, data)
+    return tracer.trace(arguments)
 
 
 def find_origin(
@@ -118,46 +171,52 @@ def find_origin(
     Order: a whole value of an observation, a span of the question, a span of a sentence, parts with origins of their
     own, typed. Numbers and objects always count as typed.
     """
+    return _find_origin(value, question, [_KnownTexts(known_values, sentences)])
+
+
+def _find_origin(value: Any, question: str, latest_first: Sequence[_KnownTexts]) -> Origin:
     if not isinstance(value, str):
         elements = value if isinstance(value, (list, tuple)) else ()
-        origins = [find_origin(element, question, known_values, sentences) for element in elements]
+        origins = [_find_origin(element, question, latest_first) for element in elements]
         parts = [{"item": index, "origin": origin} for index, origin in enumerate(origins)]
         return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
     text = value.strip()
     if not text:
         return TYPED_ORIGIN
-    for candidate in known_values:
-        if candidate.text.casefold() == text.casefold():
-            return candidate.origin
-    if span := _find_span(text, question):
-        return {"from": "question", "start": span[0], "end": span[1]}
-    for sentence in sentences:
-        if span := _find_span(text, sentence.text):
-            return {**sentence.origin, "start": span[0], "end": span[1]}
-    parts = _find_parts(value, question, known_values, sentences)
+    folded_text = text.casefold()
+    for known in latest_first:
+        if (origin := known.origins_by_folded_text.get(folded_text)) is not None:
+            return origin
+    pattern = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+    if match := pattern.search(question):
+        return {"from": "question", "start": match.start(), "end": match.end()}
+    for known in latest_first:
+        for sentence in known.sentences.values():
+            if match := pattern.search(sentence.text):
+                return {**sentence.origin, "start": match.start(), "end": match.end()}
+    parts = _find_parts(value, question, latest_first)
     return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
 
 
-def _find_span(text: str, question: str) -> tuple[int, int] | None:
-    match = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", question, re.IGNORECASE)
-    return match.span() if match else None
-
-
-def _find_parts(
-    value: str, question: str, known_values: Sequence[KnownValue], sentences: Sequence[KnownValue]
-) -> list[dict[str, Any]]:
+def _find_parts(value: str, question: str, latest_first: Sequence[_KnownTexts]) -> list[dict[str, Any]]:
     """Find spans of `value` with an origin: values of observations, then names of the question and of sentences.
 
     Longer values come first, and spans do not overlap.
     """
     parts: list[dict[str, Any]] = []
-    for candidate in sorted(known_values, key=lambda k: -len(k.text)):
-        # Most values are not in the text; the substring test avoids compiling a pattern for each.
-        if MIN_PART_CHARS <= len(candidate.text) < len(value) and candidate.text in value:
-            for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
-                _add_part(parts, match, candidate.origin)
-    sources = (KnownValue(question, {"from": "question"}), *sentences)
+    # Most values are not in the text; the substring test avoids compiling a pattern for each.
+    contained = [
+        candidate
+        for known in latest_first
+        for text, candidate in known.values.items()
+        if MIN_PART_CHARS <= len(text) < len(value) and text in value
+    ]
+    for candidate in sorted(contained, key=lambda candidate: -len(candidate.text)):
+        for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
+            _add_part(parts, match, candidate.origin)
+    question_source = KnownValue(question, {"from": "question"})
     for match in _iterate_dates_and_names(value):
+        sources = chain([question_source], *(known.sentences.values() for known in latest_first))
         origin = next(filter(None, (_find_exact_name(match.group(), text) for text in sources)), None)
         if origin is not None:
             _add_part(parts, match, origin)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from reasoners.base import Action, Branch, Move, Parallel, Task
-from reasoners.provenance import trace_argument_origins
+from reasoners.provenance import OriginTracer
 from reasoners.skills.values import (
     AnswerValue,
     GraphFact,
@@ -52,10 +52,10 @@ class Retriever:
     """Retrieves for one run; `passages_per_source` limits the texts that are read after a search."""
 
     def __init__(self, task: Task, passages_per_source: int = 3) -> None:
-        self._question = task.question
         self._offered = {tool.name for tool in task.tools}
         self._passages_per_source = passages_per_source
         self._data_by_step: dict[int, Any] = {}
+        self._tracer = OriginTracer(task.question)
 
     def retrieve(
         self, sources: Sequence[str], query: RetrievalQuery, node: str, parent: UUID | None
@@ -417,10 +417,10 @@ class Retriever:
         self, tool: str, arguments: dict[str, Any], node: str, parent: UUID | None
     ) -> Generator[Move, ToolResult, ToolResult]:
         """Call a tool as a step of the trace; a recorded call with these arguments is taken again."""
-        origins = trace_argument_origins(arguments, self._question, self._data_by_step)
-        outcome = yield Action("", tool, arguments, origins, parent=parent, node=node, reuse=True)
+        outcome = yield Action("", tool, arguments, self._tracer.trace(arguments), parent=parent, node=node, reuse=True)
         if outcome.observation is not None and outcome.step_position is not None:
             self._data_by_step[outcome.step_position] = outcome.observation.data
+            self._tracer.observe(outcome.step_position, outcome.observation.data)
         return outcome
 
 

@@ -9,10 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, dataclass
+from functools import cache
 from math import log1p
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
+from tantivy import TextAnalyzer
 
 from llm.client import ChatClient
 from llm.errors import ChatError
@@ -278,8 +280,8 @@ def _subject_replacer(title: str) -> Callable[[str], str]:
 
 def _score_without_encoder(sentences: Sequence[str], question: str, title: str) -> list[float]:
     """The score of each sentence by its words and its place."""
-    analyzer = build_analyzer(stemmed=True)
-    ignored = {stem for word in STOP_WORDS for stem in analyzer.analyze(word)} | set(analyzer.analyze(title))
+    analyzer, stop_stems = _stemming_analyzer()
+    ignored = stop_stems | set(analyzer.analyze(title))
     words = [[word for word in analyzer.analyze(sentence) if word not in ignored] for sentence in sentences]
     overlaps = _score_by_bm25(words, set(analyzer.analyze(question)) - ignored)
     asks_for_time = not _TIME_WORDS.isdisjoint(re.findall(r"\w+", question.casefold()))
@@ -293,6 +295,13 @@ def _score_without_encoder(sentences: Sequence[str], question: str, title: str) 
             score += LEAD_WEIGHT * min(1.0, log1p(len(words[index])) / log1p(_LONG_SENTENCE_WORDS)) / (index + 1)
         scores.append(score)
     return scores
+
+
+@cache
+def _stemming_analyzer() -> tuple[TextAnalyzer, frozenset[str]]:
+    """An analyzer that stems, with the stems of the stop words."""
+    analyzer = build_analyzer(stemmed=True)
+    return analyzer, frozenset(stem for word in STOP_WORDS for stem in analyzer.analyze(word))
 
 
 def _score_by_bm25(texts: Sequence[Sequence[str]], query: Set[str]) -> list[float]:

@@ -19,7 +19,7 @@ from fiction.questions.wording import FACT_LABELS
 from fiction.universe.relations import find_related, get_relation
 from fiction.universe.universe import Universe
 from reasoners.base import to_step_result
-from reasoners.provenance import collect_known_values, trace_argument_origins
+from reasoners.provenance import OriginTracer, collect_known_values
 from tools.arguments import require_web
 from tools.registry import get_tool as tool_named
 from tools.tool import ToolContext
@@ -125,7 +125,8 @@ class GoldAttempt:
 
     def __init__(self, trace_id: UUID, question: str, context: ToolContext) -> None:
         self.steps: list[Step] = []
-        self._trace_id, self._question, self._context = trace_id, question, context
+        self._trace_id, self._context = trace_id, context
+        self._tracer = OriginTracer(question)
         self._seen: set[str] = set()
         self._texts: list[str] = [question]
         self._notes: list[str] = []
@@ -134,14 +135,13 @@ class GoldAttempt:
         """Call a tool as a step and return its data; GoldTraceError if it fails or the trace is too long."""
         if len(self.steps) == MAX_STEPS:
             raise GoldTraceError(f"it would take more than {MAX_STEPS} steps")
-        data = {step.position: step.data for step in self.steps}
-        origins = trace_argument_origins(arguments, self._question, data)
-        new = NewStep(self.next_thought(thought), tool, arguments, origins)
+        new = NewStep(self.next_thought(thought), tool, arguments, self._tracer.trace(arguments))
         step = build_step(self._trace_id, len(self.steps) + 1, new)
         outcome = tool_named(tool).call(self._context, arguments)
         result = outcome.observation
         apply_result(step, to_step_result(outcome))
         self.steps.append(step)
+        self._tracer.observe(step.position, step.data)
         if result is None:
             raise GoldTraceError(f"{tool} failed in step {step.position}: {outcome.error}")
         self._remember(result.data)

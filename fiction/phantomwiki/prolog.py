@@ -6,7 +6,7 @@ relations are kept as text, and evaluated for verification. Directives and SWI-P
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -373,7 +373,8 @@ def parse_rule(text: str) -> PrologRule:
     return PrologRule(terms[0], tuple(terms[1:]))
 
 
-Tuples = set[tuple[str, ...]]
+Row = tuple[str, ...]
+Tuples = set[Row]
 
 
 class RuleEvaluator:
@@ -410,14 +411,14 @@ class RuleEvaluator:
             names, rows = _join(names, rows, goal, self.derive(goal.name))
             ready = [goal for goal in inequalities if _variables(goal) <= set(names)]
             inequalities = [goal for goal in inequalities if goal not in ready]
-            for goal in ready:
-                rows = {row for row in rows if len({_resolve(argument, names, row) for argument in goal.args}) > 1}
+            for read in [_make_reader(goal.args, names) for goal in ready]:
+                rows = {row for row in rows if len(set(read(row))) > 1}
             later = _variables(rule.head).union(*map(_variables, (*relations, *inequalities)))
             kept = [index for index, name in enumerate(names) if name in later]
-            names, rows = tuple(names[i] for i in kept), {tuple(row[i] for i in kept) for row in rows}
+            names, rows = tuple(names[i] for i in kept), {tuple([row[i] for i in kept]) for row in rows}
         if not _variables(rule.head) <= set(names):
             raise PrologSyntaxError(f"a rule of {rule.head.name} leaves a variable of its head unbound")
-        return {tuple(_resolve(argument, names, row) for argument in rule.head.args) for row in rows}
+        return set(map(_make_reader(rule.head.args, names), rows))
 
 
 def _variables(term: PrologTerm) -> set[str]:
@@ -428,23 +429,22 @@ def _variable_name(argument: PrologValue) -> str:
     return argument.name if isinstance(argument, PrologVariable) else ""
 
 
-def _resolve(argument: PrologValue, names: tuple[str, ...], row: tuple[str, ...]) -> str:
-    """The value of an argument: that of its variable, else the string or atom itself."""
-    if isinstance(argument, PrologVariable):
-        return row[names.index(argument.name)]
-    return argument if isinstance(argument, str) else argument.name
+def _make_reader(arguments: Iterable[PrologValue], names: Sequence[str]) -> Callable[[Row], Row]:
+    """A function from a row, whose columns are these variables, to the values of the arguments."""
+    columns = [names.index(a.name) if isinstance(a, PrologVariable) else getattr(a, "name", a) for a in arguments]
+    return lambda row: tuple([row[column] if isinstance(column, int) else str(column) for column in columns])
 
 
-def _join(names: tuple[str, ...], rows: Tuples, goal: PrologTerm, tuples: Tuples) -> tuple[tuple[str, ...], Tuples]:
+def _join(names: Row, rows: Tuples, goal: PrologTerm, tuples: Tuples) -> tuple[Row, Tuples]:
     """Extend rows, whose columns are these variables, by the tuples of a goal that agree with them."""
-    unbound = dict.fromkeys(name for name in map(_variable_name, goal.args) if name and name not in names)
-    free = [i for i, argument in enumerate(goal.args) if _variable_name(argument) in unbound]
+    free = [i for i, argument in enumerate(goal.args) if (name := _variable_name(argument)) and name not in names]
     known = [i for i in range(len(goal.args)) if i not in free]
-    by_key: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    columns = {_variable_name(goal.args[i]): i for i in free}
+    # The same variable twice takes the same value.
+    repeated = [(i, last) for i in free if (last := columns[_variable_name(goal.args[i])]) != i]
+    by_key: dict[Row, list[Row]] = {}
     for entry in tuples:
-        values = {goal.args[i]: entry[i] for i in free}
-        # The same variable twice takes the same value.
-        if len(entry) == len(goal.args) and all(values[goal.args[i]] == entry[i] for i in free):
-            by_key.setdefault(tuple(entry[i] for i in known), []).append(tuple(values.values()))
-    keys = ((row, tuple(_resolve(goal.args[i], names, row) for i in known)) for row in rows)
-    return (*names, *unbound), {(*row, *extension) for row, key in keys for extension in by_key.get(key, ())}
+        if len(entry) == len(goal.args) and all(entry[i] == entry[last] for i, last in repeated):
+            by_key.setdefault(tuple([entry[i] for i in known]), []).append(tuple([entry[i] for i in columns.values()]))
+    read = _make_reader([goal.args[i] for i in known], names)
+    return (*names, *columns), {(*row, *extension) for row in rows for extension in by_key.get(read(row), ())}

@@ -194,8 +194,8 @@ class ReplayCalls:
     """The tool calls of one run, with the origins of their arguments."""
 
     def __init__(self, task: Task) -> None:
-        self._question, self._tools = task.question, {tool.name for tool in task.tools}
-        self._data: dict[int, Mapping[str, Any] | None] = {}
+        self._tools, self._tracer = {tool.name for tool in task.tools}, provenance.OriginTracer(task.question)
+        self._count = 0
         self._results: dict[str, Mapping[str, Any] | str] = {}
 
     def call(self, thought: str, tool: str, arguments: dict[str, Any], *, again: bool = False) -> ReplayMoves:
@@ -204,11 +204,11 @@ class ReplayCalls:
         if again or key not in self._results:
             if tool not in self._tools:
                 raise Mismatch(f"the tool {tool} is not offered here")
-            origins = provenance.trace_argument_origins(arguments, self._question, self._data)
-            place = len(self._data) + 1
-            outcome = yield Action(thought, tool, arguments, origins, node=f"call {place}", reuse=True)
+            self._count += 1
+            origins = self._tracer.trace(arguments)
+            outcome = yield Action(thought, tool, arguments, origins, node=f"call {self._count}", reuse=True)
             observation = outcome.observation if outcome else None
-            self._data[place] = observation.data if observation else None
+            self._tracer.observe(self._count, observation.data if observation else None)
             self._results[key] = observation.data or {} if observation else str(outcome and outcome.error)
         result = self._results[key]
         if isinstance(result, str):

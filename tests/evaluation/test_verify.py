@@ -224,7 +224,8 @@ def test_a_verification_never_mixes_two_models(tmp_path):
     assert sorted(models) == [("openai:another", "openai:another"), ("openai:scripted", "openai:scripted")]
 
 
-def test_an_unavailable_model_stops_the_verification_without_failed_questions(tmp_path):
+def test_an_unavailable_model_stops_the_verification_without_failed_questions(tmp_path, monkeypatch):
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.01)
     home = Home(tmp_path / "home", 12)
     refused = Fails(401, "no")
     with ModelServer(lambda request: pupil(request) if request.place < 8 else refused) as server:
@@ -251,13 +252,15 @@ def out_of_order(number: int, fault: Reply) -> Callable[[Request], Reply]:
 
 @pytest.mark.parametrize(
     "fault",
-    [Fails(429, "Rate limit reached; try again in 1s"), Fails(503, "overloaded"), Fails(529, "overloaded"), Cut()],
+    [Fails(429, "Rate limit reached; try again in 100ms"), Fails(503, "overloaded"), Fails(529, "overloaded"), Cut()],
     ids=["rate limit", "unavailable", "overloaded", "cut"],
 )
-def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_queue(tmp_path, fault):
+def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_queue(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(shared_model, "_FIRST_PAUSE", 0.2)
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.1)
     home = Home(tmp_path / "home", 4)
     with ModelServer(out_of_order(2, fault)) as server:
-        words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 8)
+        words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 5)
         out, err = home.run(*words, "--json", server=server)
         report = json.loads(out)
         # The rate limiter may slow down the other questions, too.
@@ -266,7 +269,7 @@ def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_q
         assert "questions stayed unfinished: " in err
         assert "annotators' queue" not in home.run(*words, server=server)[0]
         server.script = pupil
-        again = home.verify(server, "--seconds", 8, "--most-seconds", 60)
+        again = home.verify(server, "--seconds", 5, "--most-seconds", 60)
         assert (again["id"], again["right"], again["left"]) == (report["id"], 4, 0)
 
 

@@ -231,7 +231,7 @@ def test_a_world_that_was_imported_without_rules_and_traces_still_verifies(world
 
 
 def test_every_relation_occurs_in_the_universe_that_rules_are_tried_on():
-    universe = _make_probe([]).universe
+    universe = _make_probe(couples=False).universe
     everyone = np.arange(len(universe), dtype=np.int32)
     assert [name for name, relation in RELATIONS.items() if not len(find_related(universe, relation, everyone))] == []
 

@@ -138,7 +138,7 @@ def serving(file: Path) -> Iterator[Wiki]:
 
     server = QuietServer(("127.0.0.1", 0), Handler)
     wiki.api = f"http://127.0.0.1:{server.server_port}/w/api.php"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield wiki
     finally:

@@ -16,6 +16,12 @@ from worlds.source import World
 HERE = Path(__file__).parent
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that fail on purpose are asked again soon; as often as ever, and after the time that a server names."""
+    monkeypatch.setattr("worlds.live.http.client._INITIAL_BACKOFF", 0.01)
+
+
 @pytest.fixture(scope="session")
 def isle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A small world of articles and a graph with items in Wikidata's form and with its own IRIs."""

@@ -103,6 +103,10 @@ class EmbeddedText:
 
     def search(self, query: str, k: int) -> list[SearchHit]:
         """The k best articles: first those with every word, then (`relaxed`) those with the most content words."""
+        return [hit for hit, _ in self.search_with_articles(query, k)]
+
+    def search_with_articles(self, query: str, k: int) -> list[tuple[SearchHit, Article]]:
+        """The results of search, each with its article."""
         query = replace_surrogates(query)
         words = self._unique_words(query)[:_MAX_QUERY_WORDS]
         if not words or k < 1:
@@ -114,12 +118,15 @@ class EmbeddedText:
             (self._all_words_query(content_words, relevance), True),
             (relevance, True),
         ]
-        hits: dict[tuple[int, int], SearchHit] = {}
+        hits: dict[tuple[int, int], tuple[SearchHit, Article]] = {}
         for stage, relaxed in stages:
             for score, address in self._searcher.search(stage, k, count=False).hits:
                 position = (address.segment_ord, address.doc)
                 if position not in hits and len(hits) < k:
-                    hits[position] = self._build_hit(address, score, frozenset(content_words), relaxed=relaxed)
+                    article = self._load_article(address)
+                    snippet = self._select_snippet(article, frozenset(content_words))
+                    hit = SearchHit(article.title, snippet, article.entity, round(score, 3), relaxed)
+                    hits[position] = hit, article
             if len(hits) == k:
                 break
         return list(hits.values())
@@ -171,14 +178,6 @@ class EmbeddedText:
             document.get_first("entity"),
             tuple((heading, sentence_index) for heading, sentence_index in sections),
             document.get_first("date"),
-        )
-
-    def _build_hit(
-        self, address: tantivy.DocAddress, score: float, content_words: frozenset[str], *, relaxed: bool
-    ) -> SearchHit:
-        article = self._load_article(address)
-        return SearchHit(
-            article.title, self._select_snippet(article, content_words), article.entity, round(score, 3), relaxed
         )
 
     def _select_snippet(self, article: Article, content_words: frozenset[str]) -> str:
@@ -258,11 +257,10 @@ class EmbeddedWeb:
 
     def search(self, query: str, k: int) -> list[WebHit]:
         """The k best pages: first those with every word, then (`relaxed`) those with the most content words."""
-        hits = []
-        for hit in self._pages.search(query, k):
-            address = hit.entity or ""
-            hits.append(WebHit(hit.title, hit.snippet, address, hit.score, hit.relaxed, self.fetch(address).date))
-        return hits
+        return [
+            WebHit(hit.title, hit.snippet, hit.entity or "", hit.score, hit.relaxed, page.date)
+            for hit, page in self._pages.search_with_articles(query, k)
+        ]
 
     def fetch(self, address: str, *, typed: bool = False) -> WebPage:  # noqa: ARG002 - every page of the folder is read
         """The page at this address; NotFound if there is none."""

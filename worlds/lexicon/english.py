@@ -261,6 +261,8 @@ def asks_yes_or_no(question: str) -> bool:
 
 def fold_text(text: str) -> str:
     """The text without accents and case."""
+    if text.isascii():
+        return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
 

@@ -191,12 +191,11 @@ def relation_phrases(relation: str, question_word: str) -> frozenset[str]:
 @cache
 def relations_in_question(question: str, question_word: str) -> frozenset[str]:
     """Return the relations that the words of a question lead to: date of death for "When did she die?"."""
-    words = phrase_key(question)
+    words, entries = phrase_key(question), load_lexicon().words
+    longest = max(map(len, entries))
+    phrases = {words[start:end] for start in range(len(words)) for end in range(start + 1, start + longest + 1)}
     return frozenset(
-        relation
-        for key, entry in load_lexicon().words.items()
-        if any(words[start : start + len(key)] == key for start in range(len(words)))
-        for relation in entry.paths_for(question_word)[0].relations
+        relation for key in phrases if key in entries for relation in entries[key].paths_for(question_word)[0].relations
     )
 
 

@@ -118,8 +118,9 @@ BROKEN: dict[str, tuple[Reply, str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("how", ["streamed", "whole"])
 def test_an_invalid_reply_is_rejected_with_a_hint_and_the_run_continues(
-    context: ToolContext, name: str, how: str
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch, name: str, how: str
 ) -> None:
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
     broken, why = BROKEN[name]
     again = [broken] * (4 if isinstance(broken, Cut) and how == "whole" else 1)
     run = ask(context, [*again, LOOK, ENDS], stream=how == "streamed")

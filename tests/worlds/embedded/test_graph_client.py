@@ -65,7 +65,7 @@ def counting_server():
             self.close_connection = True
 
     server = QuietServer(("127.0.0.1", 0), Counting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/sparql", clients
     server.shutdown()
     server.server_close()
