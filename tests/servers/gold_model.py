@@ -25,7 +25,8 @@ class GoldModel:
         asked = [
             message["content"] for message in messages if message["role"] == "user" and message["content"][:1] == "{"
         ]
-        for skill in self._skills:
+        # A prompt of a tool has no request of a skill.
+        for skill in self._skills if asked else ():
             try:
                 call = SkillCall(skill, skill.request_type.model_validate(json.loads(asked[-1])), "any")
             except ValueError:
