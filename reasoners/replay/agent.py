@@ -40,8 +40,9 @@ from reasoners.replay.derivations import (
 from tools.tool import ToolContext, ToolResult
 from worlds.text_normalization import normalize_name, replace_surrogates
 
-MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES = 5, 40, 8
-"""The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries kept."""
+MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 5, 40, 8, 1024
+"""The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries
+and the demonstrations kept."""
 REFUSAL = "I can't follow any demonstration here"
 _FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
@@ -64,7 +65,7 @@ class ReplayLibrary:
     """Demonstrations, compiled, and what they show together; they are aligned when the first new question is asked."""
 
     def __init__(self, records: Sequence[TraceRecord], context: ToolContext) -> None:
-        self.programs = [build_program(record) for record in records]
+        self.programs = [_compile(record) for record in records]
         self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
         self._usable = [program for program in self.programs if program.problem is None]
         self._world, self._encode = WorldWords(context.world, context.encode), context.encode
@@ -101,6 +102,19 @@ class ReplayLibrary:
 
 
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
+_PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+"""Each question of a library is asked with the other demonstrations, which are compiled once for all of them."""
+
+
+def _compile(record: TraceRecord) -> Program:
+    trace = record.trace
+    steps = tuple((step.id, step.version) for step in record.steps)
+    key = trace.id, trace.version, trace.final_answer, record.question.text, steps
+    if (program := _PROGRAMS.get(key)) is None:
+        program = _PROGRAMS[key] = build_program(record)
+        if len(_PROGRAMS) > MAX_CACHED_PROGRAMS:
+            _PROGRAMS.popitem(last=False)
+    return program
 
 
 def _open_library(task: Task) -> ReplayLibrary:
