@@ -198,13 +198,13 @@ def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
 
 def _load_records(session: Session, ids: Sequence[UUID]) -> list[TraceRecord]:
     """Load these traces in this order with one query for each kind of row; RowNotFound if one does not exist."""
-    found = session.execute(
+    trace_rows = session.execute(
         select(Trace, Question, Project)
         .join(Question, Question.id == Trace.question_id)
         .join(Project, Project.id == Question.project_id)
         .where(Trace.id.in_(ids))
     )
-    rows = {trace.id: (trace, question, project) for trace, question, project in found}
+    rows = {trace.id: (trace, question, project) for trace, question, project in trace_rows}
     if (missing := next((trace_id for trace_id in ids if trace_id not in rows), None)) is not None:
         raise RowNotFound(f"there is no trace {missing}; go back to the queue")
     steps = _group_by_trace(
