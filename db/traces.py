@@ -4,9 +4,11 @@ A change names the version of the trace that it is based on. If the trace was ch
 when and how, and nothing is overwritten.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Table, bindparam, func, select, update
@@ -18,6 +20,9 @@ from db.models import SPAN_SKILL, Edit, Judgement, Project, Question, Run, Step,
 from db.projects import reserve_question
 from db.trace_record import TraceRecord
 from db.users import require_role
+
+_LOADED_AT_ONCE = 32
+"""The traces that one query loads; a long one has megabytes."""
 
 
 def lock_trace(session: Session, trace_id: UUID) -> Trace:
@@ -187,33 +192,60 @@ def _steps_with_later_children(session: Session, trace_id: UUID, steps: Sequence
 
 def load_trace(session: Session, trace_id: UUID) -> TraceRecord:
     """Load the trace with its question, project, steps, edits, judgements and the names of people."""
-    row = session.execute(
+    (record,) = _load_records(session, [trace_id])
+    return record
+
+
+def _load_records(session: Session, ids: Sequence[UUID]) -> list[TraceRecord]:
+    """Load these traces in this order with one query for each kind of row; RowNotFound if one does not exist."""
+    trace_rows = session.execute(
         select(Trace, Question, Project)
         .join(Question, Question.id == Trace.question_id)
         .join(Project, Project.id == Question.project_id)
-        .where(Trace.id == trace_id)
-    ).first()
-    if row is None:
-        raise RowNotFound(f"there is no trace {trace_id}; go back to the queue")
-    trace, question, project = row
-    all_steps = session.scalars(select(Step).where(Step.trace_id == trace_id).order_by(Step.position, Step.id)).all()
-    edits = list(session.scalars(select(Edit).where(Edit.trace_id == trace_id).order_by(Edit.at, Edit.id)))
-    judgements = list(session.scalars(select(Judgement).where(Judgement.trace_id == trace_id).order_by(Judgement.id)))
-    ids = {trace.author_id, *(edit.editor_id for edit in edits), *(judgement.judge_id for judgement in judgements)} - {
-        None
-    }
-    people = dict(session.execute(select(User.id, User.name).where(User.id.in_(ids))).all()) if ids else {}
-    return TraceRecord(
-        project=project,
-        question=question,
-        trace=trace,
-        steps=[step for step in all_steps if step.removed_at is None],
-        removed=[step for step in all_steps if step.removed_at is not None],
-        edits=edits,
-        judgements=judgements,
-        run=session.get(Run, trace.run_id) if trace.run_id else None,
-        people=people,
+        .where(Trace.id.in_(ids))
     )
+    rows = {trace.id: (trace, question, project) for trace, question, project in trace_rows}
+    if (missing := next((trace_id for trace_id in ids if trace_id not in rows), None)) is not None:
+        raise RowNotFound(f"there is no trace {missing}; go back to the queue")
+    steps = _group_by_trace(
+        session.scalars(select(Step).where(Step.trace_id.in_(ids)).order_by(Step.position, Step.id))
+    )
+    edits = _group_by_trace(session.scalars(select(Edit).where(Edit.trace_id.in_(ids)).order_by(Edit.at, Edit.id)))
+    judgements = _group_by_trace(
+        session.scalars(select(Judgement).where(Judgement.trace_id.in_(ids)).order_by(Judgement.id))
+    )
+    run_ids = {trace.run_id for trace, _, _ in rows.values() if trace.run_id}
+    runs = {run.id: run for run in session.scalars(select(Run).where(Run.id.in_(run_ids)))} if run_ids else {}
+    people = {trace_id: {trace.author_id} if trace.author_id else set() for trace_id, (trace, _, _) in rows.items()}
+    for trace_id in rows:
+        people[trace_id] |= {edit.editor_id for edit in edits[trace_id] if edit.editor_id}
+        people[trace_id] |= {judgement.judge_id for judgement in judgements[trace_id] if judgement.judge_id}
+    named = set[UUID]().union(*people.values())
+    names = dict(session.execute(select(User.id, User.name).where(User.id.in_(named))).all()) if named else {}
+    return [
+        TraceRecord(
+            project=project,
+            question=question,
+            trace=trace,
+            steps=[step for step in steps[trace.id] if step.removed_at is None],
+            removed=[step for step in steps[trace.id] if step.removed_at is not None],
+            edits=edits[trace.id],
+            judgements=judgements[trace.id],
+            run=runs[trace.run_id] if trace.run_id else None,
+            people={person: names[person] for person in people[trace.id]},
+        )
+        for trace, question, project in (rows[trace_id] for trace_id in ids)
+    ]
+
+
+_Row = TypeVar("_Row", Step, Edit, Judgement)
+
+
+def _group_by_trace(rows: Iterable[_Row]) -> Mapping[UUID, list[_Row]]:
+    groups: dict[UUID, list[_Row]] = defaultdict(list)
+    for row in rows:
+        groups[row.trace_id].append(row)
+    return groups
 
 
 def has_trace(session: Session, trace_id: UUID) -> bool:
@@ -235,15 +267,16 @@ def preview_trace(session: Session, trace: Trace) -> TraceRecord:
 
 
 def iterate_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
-    """Iterate over the traces with this status and project, the oldest first, one in memory at a time."""
+    """Iterate over the traces with this status and project, the oldest first, a few in memory at a time."""
     query = _apply_filters(select(Trace.id), status, project)
     yield from load_traces(session, session.scalars(query.order_by(Trace.started_at, Trace.id)).all())
 
 
 def load_traces(session: Session, ids: Iterable[UUID]) -> Iterator[TraceRecord]:
-    """Iterate over these traces in this order, one in memory at a time."""
-    for trace_id in ids:
-        yield load_trace(session, trace_id)
+    """Iterate over these traces in this order, a few in memory at a time."""
+    waiting = iter(ids)
+    while batch := list(islice(waiting, _LOADED_AT_ONCE)):
+        yield from _load_records(session, batch)
         session.expunge_all()
 
 

@@ -18,7 +18,6 @@ Floats = npt.NDArray[np.float32]
 BATCH_TEXTS = 32
 _MODULES = ["Transformer", "Pooling", "Normalize"]
 _KINDS = ("weight", "bias")
-_HIDDEN_MASK = np.float32(-1e9)
 _SQRT_HALF = np.float32(0.5**0.5)
 
 
@@ -51,47 +50,46 @@ class BertSentenceEncoder:
         """Return one row per text, shape (len(texts), dimensions)."""
         encodings = self._tokenizer.encode_batch(list(texts))
         rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        # Texts of like length share a batch, since each is filled up to the longest one.
-        order = sorted(range(len(texts)), key=lambda place: len(encodings[place].ids))
-        for start in range(0, len(order), BATCH_TEXTS):
-            places = order[start : start + BATCH_TEXTS]
-            rows[places] = self._encode_batch([encodings[place] for place in places])
+        for start in range(0, len(texts), BATCH_TEXTS):
+            batch = slice(start, start + BATCH_TEXTS)
+            rows[batch] = self._encode_batch(encodings[batch])
         return rows
 
     def _encode_batch(self, encodings: Sequence[Encoding]) -> Floats:
-        length = max(len(encoding.ids) for encoding in encodings)
-        tokens = np.zeros((len(encodings), length), dtype=np.int64)
-        mask = np.zeros((len(encodings), length), dtype=np.float32)
-        for row, encoding in enumerate(encodings):
-            tokens[row, : len(encoding.ids)] = encoding.ids
-            mask[row, : len(encoding.ids)] = 1
-        states = self._embed(tokens)
-        hidden = (1 - mask)[:, None, None, :] * _HIDDEN_MASK
+        """Encode texts whose tokens follow one another, so that no time goes into filling short ones up."""
+        lengths = np.array([len(encoding.ids) for encoding in encodings])
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        texts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+        states = self._embed(encodings)
         for layer in self._layers:
-            states = self._apply_layer(layer, states, hidden)
-        means = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+            states = self._apply_layer(layer, states, texts)
+        means = np.add.reduceat(states, starts) / lengths[:, None].astype(np.float32)
         rows: Floats = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
         return rows
 
-    def _embed(self, tokens: npt.NDArray[np.int64]) -> Floats:
+    def _embed(self, encodings: Sequence[Encoding]) -> Floats:
         weights = self._embeddings
-        states = weights["embeddings.word_embeddings.weight"][tokens]
-        states += weights["embeddings.position_embeddings.weight"][: tokens.shape[1]]
+        states = weights["embeddings.word_embeddings.weight"][np.concatenate([one.ids for one in encodings])]
+        positions = weights["embeddings.position_embeddings.weight"]
+        states += np.concatenate([positions[: len(one.ids)] for one in encodings])
         states += weights["embeddings.token_type_embeddings.weight"][0]
         return self._normalize(states, weights, "embeddings.LayerNorm")
 
-    def _apply_layer(self, layer: dict[str, Floats], states: Floats, hidden: Floats) -> Floats:
-        texts, length, width = states.shape
-        joined = _apply_linear(states, layer, "joined").reshape(texts, length, 3, self._heads, width // self._heads)
-        query, key, value = joined.transpose(2, 0, 3, 1, 4)
-        scores = query @ key.transpose(0, 1, 3, 2)
-        scores *= np.float32((width // self._heads) ** -0.5)
-        scores += hidden
-        scores -= scores.max(axis=-1, keepdims=True)
-        np.exp(scores, out=scores)
-        scores /= scores.sum(axis=-1, keepdims=True)
-        attended = (scores @ value).transpose(0, 2, 1, 3).reshape(texts, length, width)
-        states = states + _apply_linear(attended, layer, "attention.output.dense")
+    def _apply_layer(self, layer: dict[str, Floats], states: Floats, texts: Sequence[slice]) -> Floats:
+        tokens, width = states.shape
+        joined = _apply_linear(states, layer, "joined").reshape(tokens, 3, self._heads, width // self._heads)
+        query, key, value = joined.transpose(1, 2, 0, 3)
+        query *= np.float32((width // self._heads) ** -0.5)
+        attended = np.empty((self._heads, tokens, width // self._heads), dtype=np.float32)
+        for text in texts:
+            scores = query[:, text] @ key[:, text].transpose(0, 2, 1)
+            scores -= scores.max(axis=-1, keepdims=True)
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=-1, keepdims=True)
+            np.matmul(scores, value[:, text], out=attended[:, text])
+        mixed = attended.transpose(1, 0, 2).reshape(tokens, width)
+        states = states + _apply_linear(mixed, layer, "attention.output.dense")
         states = self._normalize(states, layer, "attention.output.LayerNorm")
         inner = _apply_linear(states, layer, "intermediate.dense")
         gate = inner * _SQRT_HALF
@@ -120,7 +118,7 @@ def _read_layer(weights: dict[str, Floats], prefix: str) -> dict[str, Floats]:
 
 def _apply_linear(states: Floats, weights: dict[str, Floats], name: str) -> Floats:
     matrix = weights[f"{name}.weight"]
-    product: Floats = (states.reshape(-1, states.shape[-1]) @ matrix.T).reshape(*states.shape[:-1], len(matrix))
+    product: Floats = states @ matrix.T
     product += weights[f"{name}.bias"]
     return product
 

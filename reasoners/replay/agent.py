@@ -41,9 +41,11 @@ from tools.tool import ToolContext, ToolResult
 from worlds.lexicon.english import phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
 
-MAX_CANDIDATES, MAX_SUBJECTS, MAX_CACHED_LIBRARIES, MAX_CHARACTERS = 5, 40, 8, 1_000
-"""The alignments that are tried, best first; the subjects of one look-up that are followed; the libraries kept; the
-length of a question that is compared."""
+MAX_CANDIDATES, MAX_SUBJECTS, MAX_CHARACTERS = 5, 40, 1_000
+"""The alignments that are tried, best first; the subjects of one look-up that are followed; the length of a question
+that is compared."""
+MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
+"""The libraries and the demonstrations that are kept."""
 REFUSAL = "I can't follow any demonstration here"
 _FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
@@ -66,7 +68,7 @@ class ReplayLibrary:
     """Demonstrations, compiled, and what they show together; they are aligned when the first new question is asked."""
 
     def __init__(self, records: Sequence[TraceRecord], context: ToolContext) -> None:
-        self.programs = [build_program(record) for record in records]
+        self.programs = [_compile(record) for record in records]
         self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
         self._usable = [program for program in self.programs if program.problem is None]
         self._world, self._encode = WorldWords(context.world, context.encode), context.encode
@@ -103,6 +105,19 @@ class ReplayLibrary:
 
 
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
+_PROGRAMS: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+"""Each question of a library is asked with the other demonstrations, which are compiled once for all of them."""
+
+
+def _compile(record: TraceRecord) -> Program:
+    trace = record.trace
+    steps = tuple((step.id, step.version) for step in record.steps)
+    key = trace.id, trace.version, trace.final_answer, record.question.text, steps
+    if (program := _PROGRAMS.get(key)) is None:
+        program = _PROGRAMS[key] = build_program(record)
+        if len(_PROGRAMS) > MAX_CACHED_PROGRAMS:
+            _PROGRAMS.popitem(last=False)
+    return program
 
 
 def _open_library(task: Task) -> ReplayLibrary:

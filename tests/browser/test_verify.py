@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.cli.setup import DEMONSTRATION_COUNT
+from app.cli.setup import DEFAULT_PROJECT, DEMONSTRATION_COUNT
+from settings import DEFAULT_LIBRARY
 from tests.browser.librarian import Librarian
 from tests.browser.server import SHOWHOW, Showhow
 from tests.servers.model import ModelServer, Request
@@ -49,6 +50,15 @@ def import_questions(showhow: Showhow, projects: dict[str, range]) -> None:
         file = showhow.home / "questions.jsonl"
         file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         showhow.run("questions", "import", str(file), "--project", project, "--world", "harbour")
+
+
+def move_to(showhow: Showhow, database: str) -> None:
+    """Use another database, with the library of the prepared home, whose demonstrations a server would make anew."""
+    file = str(showhow.home / "demonstrations.jsonl")
+    showhow.run("traces", "export", file, "--status", "approved")
+    showhow.environment["SHOWHOW_DATABASE_URL"] = database
+    showhow.run("traces", "import", file)
+    showhow.run("library", "freeze", DEFAULT_LIBRARY, "--project", DEFAULT_PROJECT, "--by", "models")
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +187,8 @@ def test_a_verification_of_workers_is_watched_and_paused(
 ):
     with ModelServer(model) as server:
         showhow = Showhow(tmp_path / "home")
-        database = postgresql_server.create_database(f"v{uuid4().hex}")
-        showhow.environment |= settings_of(server) | {"SHOWHOW_DATABASE_URL": database}
+        showhow.environment |= settings_of(server)
+        move_to(showhow, postgresql_server.create_database(f"v{uuid4().hex}"))
         import_questions(showhow, {PATIENT: range(100, 100 + MANY)})
         showhow.start()
         worker = subprocess.Popen(

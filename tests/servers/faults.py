@@ -97,7 +97,7 @@ def proxied(upstream: str) -> Iterator[Proxy]:
     server = QuietServer(("127.0.0.1", 0), type("Own", (Handler,), {}))
     proxy = Proxy(upstream, server.server_port)
     server.RequestHandlerClass.proxy = proxy  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield proxy

@@ -102,7 +102,7 @@ def run_faulty_server(address: str = "127.0.0.1") -> Iterator[FaultyServer]:
     server = QuietServer((address, 0), type("Own", (Handler,), {}))
     state = FaultyServer(server.server_port)
     server.RequestHandlerClass.state = state  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield state

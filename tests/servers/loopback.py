@@ -4,8 +4,11 @@ Clients remember what the server at an address did, such as a wait of an hour or
 apply it to the server of the next test.
 """
 
+import selectors
 import socket
+import threading
 from http.server import ThreadingHTTPServer
+from typing import Any
 
 _used_ports: set[int] = set()
 
@@ -26,6 +29,32 @@ class QuietServer(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._stopping, self._stop = socket.socketpair()
+        self._stopped = threading.Event()
+        super().__init__(*arguments, **options)
+
+    def serve_forever(self, poll_interval: float | None = None) -> None:
+        """Handle requests until `shutdown`, which ends a wait for the next one at once."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.register(self._stopping, selectors.EVENT_READ)
+            while self._stopping not in (ready := [key.fileobj for key, _ in selector.select(poll_interval)]):
+                if ready:
+                    self._handle_request_noblock()
+        self._stopped.set()
+
+    def shutdown(self) -> None:
+        """End `serve_forever` in its thread."""
+        self._stop.send(b"0")
+        self._stopped.wait()
+
+    def server_close(self) -> None:
+        """Close the sockets."""
+        super().server_close()
+        self._stopping.close()
+        self._stop.close()
 
     def server_bind(self) -> None:
         """Bind to the port of the address; to an unused one for port 0."""

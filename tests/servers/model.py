@@ -34,7 +34,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Any
@@ -166,8 +165,7 @@ class ModelServer:
 
     def start(self) -> "ModelServer":
         """Serve in a background thread."""
-        serve = partial(self._http.serve_forever, poll_interval=0.02)
-        self._serving = threading.Thread(target=serve, daemon=True)
+        self._serving = threading.Thread(target=self._http.serve_forever, daemon=True)
         self._serving.start()
         return self
 

@@ -3,7 +3,6 @@
 import gzip
 import threading
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -56,8 +55,7 @@ class OtlpServer:
         ]
 
     def __enter__(self) -> "OtlpServer":
-        serve = partial(self._http.serve_forever, poll_interval=0.02)
-        self._serving = threading.Thread(target=serve, daemon=True)
+        self._serving = threading.Thread(target=self._http.serve_forever, daemon=True)
         self._serving.start()
         return self
 

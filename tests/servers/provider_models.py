@@ -12,7 +12,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Protocol
 
@@ -421,8 +420,7 @@ class ProviderServer:
         return self.script[place] if place < len(self.script) else Fails(400, "the script is over")
 
     def __enter__(self) -> "ProviderServer":
-        serve = partial(self._http.serve_forever, poll_interval=0.02)
-        self._serving = threading.Thread(target=serve, daemon=True)
+        self._serving = threading.Thread(target=self._http.serve_forever, daemon=True)
         self._serving.start()
         return self
 

@@ -1,4 +1,4 @@
-"""`showhow project`, `showhow tools list` and `showhow tools check`, each in a process of its own."""
+"""`showhow project`, `showhow tools list` and `showhow tools check`."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.app.cli.in_process import run_in_process
 
 SHOWHOW = Path(sys.executable).with_name("showhow")
 MODULE = 'def shout(text: str, times: int = 2) -> str:\n    """Say it louder."""\n    return text.upper() * times\n'
@@ -36,9 +38,7 @@ def home(project: Path) -> Path:
 
 
 def showhow(home: Path, *words: str, fails: bool = False) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("SHOWHOW_")}
-    environ["SHOWHOW_HOME"] = str(home)
-    done = subprocess.run([SHOWHOW, *words], capture_output=True, text=True, env=environ, check=False, cwd=home)
+    done = run_in_process(home, *words)
     assert done.returncode == (1 if fails else 0), done.stderr
     assert "Traceback" not in done.stderr
     return done

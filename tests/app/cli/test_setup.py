@@ -14,6 +14,7 @@ from db.models import GENERATED_REASONER
 from fewshot_library.formats import showhow
 from fiction.questions.question_file import read_question_rows
 from fiction.questions.templates import build_templates
+from tests.app.cli.in_process import run_in_process
 from tests.browser.server import prepare_home
 from tools.registry import BUILT_IN_TOOLS
 from worlds.folder import list_world_names
@@ -54,10 +55,8 @@ def assert_ready(home: Path) -> None:
     about = read_world_metadata(home / "worlds", "default")
     assert (about["people"], about["seed"], about["kind"]) == (1000, 1, "generated")
     assert about["split"] == "text=50,graph=35,web=15"
-    command = [SHOWHOW, "questions", "list", "--project", "Fictional people", "--limit", "1000", "--json"]
-    stdout = subprocess.run(
-        command, env=environment_of(home), cwd=home, capture_output=True, text=True, check=True
-    ).stdout
+    words = ("questions", "list", "--project", "Fictional people", "--limit", "1000", "--json")
+    stdout = run_in_process(home, *words).stdout
     texts = [row["text"] for row in read_question_rows(home / "worlds" / "default")]
     assert [question["text"] for question in json.loads(stdout)] == texts
     assert len(texts) == WORLD_OPTIONS.per_template * len(build_templates(WORLD_OPTIONS))
@@ -97,8 +96,7 @@ def test_the_demonstrations_are_generated_traces_of_every_kind_with_the_gold_ans
     prepared: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "shown.jsonl"
-    command = [SHOWHOW, "traces", "export", str(file), "--status", "approved"]
-    subprocess.run(command, env=environment_of(prepared), cwd=prepared, capture_output=True, check=True)
+    assert run_in_process(prepared, "traces", "export", file, "--status", "approved").returncode == 0
     records = list(showhow.read_records(file))
     assert len(records) == DEMONSTRATION_COUNT
     kinds = {row["kind"] for row in read_question_rows(prepared / "worlds" / "default")}

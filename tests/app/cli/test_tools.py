@@ -2,16 +2,13 @@
 
 import json
 import statistics
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.app.cli.in_process import run_in_process
 from tests.browser.server import Showhow
-
-BIN = Path(sys.executable).with_name("showhow")
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +50,7 @@ def test_the_report_for_people_has_a_few_lines_per_tool(home: Showhow):
 
 def test_invalid_filters_of_the_report_are_rejected(home: Showhow):
     def status(*words: str) -> tuple[int, str]:
-        command = [BIN, "tools", "report", *words]
-        done = subprocess.run(command, env=home.environment, capture_output=True, text=True, check=False)
+        done = run_in_process(home.home, "tools", "report", *words)
         return done.returncode, done.stderr
 
     assert status("--project", "nowhere") == (

@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -214,6 +214,7 @@ def test_a_demonstration_is_not_repeated_from_memory_where_it_observes_something
     record = next(own for own in real.shown if build_program(own).derivation == "all")
     program = build_program(record)
     steps = [copy(step) for step in record.steps]
+    steps[-1].id = uuid4()
     steps[-1].data = {"columns": ["answer"], "rows": [[{"kind": "entity", "value": "Q1", "label": "Elsewhere"}]]}
     changed = replace(record, steps=steps)
     changed.trace = copy(record.trace)
@@ -227,6 +228,7 @@ def test_a_demonstration_is_repeated_where_a_tool_offers_other_queries_than_it_d
     record = next(own for own in town.gold if any((step.data or {}).get("candidates") for step in own.steps))
     steps = [copy(step) for step in record.steps]
     writing = next(step for step in steps if (step.data or {}).get("candidates"))
+    writing.id = uuid4()
     writing.data = {**(writing.data or {}), "candidates": writing.data["candidates"][:1] * 2, "unexplained": ["word"]}
     changed = replace(record, steps=steps)
     assert check_repetition(changed, town.context, available_tools(town.context.world)) is None
