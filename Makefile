@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 # A file's tests share its fixtures on one worker; in their order, so that the browser's long files are not the last.
-WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
 # Each process that has this folder on its path notes there what it runs.
 COVERAGE := .room_coverage

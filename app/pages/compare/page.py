@@ -344,13 +344,15 @@ def show_export(database: Database, comparison: RunComparison) -> None:
         st.markdown("**Table of runs**")
         with st.container(horizontal=True, gap="small"):
             for name in TABLE_WRITERS:
-                st.download_button(name, write(name, answers=False), f"runs.{name}", key=f"export_{name}")
+                data = write(name, answers=False)
+                st.download_button(name, data, f"runs.{name}", key=f"export_{name}", on_click="ignore")
             latex = format_comparison_latex(comparison)
             st.download_button("LaTeX", latex, "runs.tex", key="export_latex", on_click="ignore")
         st.markdown("**All answers**")
         with st.container(horizontal=True, gap="small"):
             for name in TABLE_WRITERS:
-                st.download_button(name, write(name, answers=True), f"answers.{name}", key=f"export_rows_{name}")
+                data = write(name, answers=True)
+                st.download_button(name, data, f"answers.{name}", key=f"export_rows_{name}", on_click="ignore")
         runs = " ".join(str(run.run_id) for run in comparison.figures)
         st.code(f"showhow compare {runs} --baseline {comparison.baseline_id}", language=None, wrap_lines=True)
 

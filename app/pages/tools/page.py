@@ -262,8 +262,12 @@ def show_report(services: Services, scope: ToolCallFilter) -> None:
 
 def _show_downloads(report: ToolReport, scope: ToolCallFilter) -> None:
     document = dumps(tool_report_to_json(report, scope), ensure_ascii=False, indent=1)
-    st.download_button("All as CSV", tool_report_to_csv(report), "tools.csv", "text/csv", key="csv", type="tertiary")
-    st.download_button("All as JSON", document, "tools.json", "application/json", key="json", type="tertiary")
+    st.download_button(
+        "All as CSV", tool_report_to_csv(report), "tools.csv", "text/csv", key="csv", type="tertiary", on_click="ignore"
+    )
+    st.download_button(
+        "All as JSON", document, "tools.json", "application/json", key="json", type="tertiary", on_click="ignore"
+    )
 
 
 def show_offered_tools(services: Services) -> None:
