@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatUnreachable
+from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatTimeout, ChatUnreachable
 from llm.rate_limit_headers import parse_budgets
 from llm.rate_limiter import LimitsBackend, ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
 from llm.types import (
@@ -299,13 +299,15 @@ class RetryingModel:
         deadline = time.monotonic() + seconds
         tokens = bound_prompt_tokens(request)
         attempts: Counter[type[ChatError]] = Counter()
-        unreported = 0
+        unreported, attempt_seconds = 0, self._attempt_seconds
+        earlier: ChatError | None = None
         while True:
             started: StartedRequest | None = None
             try:
                 with self._limiter.slot(self._limits, deadline):
                     started = self._limiter.acquire(tokens, self._limits, deadline)
-                    reply = self._send(request, started, min(self._attempt_seconds, deadline - time.monotonic()))
+                    attempt_seconds = min(self._attempt_seconds, deadline - time.monotonic())
+                    reply = self._send(request, started, attempt_seconds)
             except ChatError as error:
                 failure = error
             else:
@@ -315,7 +317,12 @@ class RetryingModel:
             attempts[type(failure)] += 1
             if started is None:
                 raise failure
+            if isinstance(failure, ChatTimeout) and earlier is not None and attempt_seconds < self._attempt_seconds:
+                # The server's failures left this attempt too little time.
+                earlier.unreported_attempts = unreported - earlier.usage_unknown
+                raise earlier
             self._wait_or_raise(failure, started, attempts[type(failure)], deadline)
+            earlier = None if isinstance(failure, ChatTimeout) else failure
 
     def _send(self, request: ChatRequest, started: StartedRequest, seconds: float) -> ChatReply:
         reply = self._model.reply(replace(request, on_headers=partial(self._observe_headers, started)), seconds)

@@ -352,6 +352,17 @@ def test_a_request_ends_at_its_deadline(reply: Reply, streamed: bool):  # noqa: 
     assert failed.value.usage.input_tokens is None
 
 
+def test_an_attempt_that_failures_of_the_server_left_little_time_fails_as_they_did(quick_patience: None):
+    with ModelServer([Fails(503, "restarting"), Hangs()]) as server:
+        chat = server.chat()
+        chat.seconds = 1.5
+        with pytest.raises(ChatServerError, match="restarting") as failed:
+            chat.ask(ASKED)
+    assert len(server.requests) == 2
+    # The second attempt may have spent tokens.
+    assert failed.value.unreported_attempts == 1
+
+
 def test_an_address_without_a_server_is_unreachable(quick_patience: None):
     server = ModelServer([])
     url = server.url
