@@ -113,7 +113,7 @@ class PatternWriter:
     ) -> PatternLines:
         """The lines of a group that lead from a term along the paths to the term `end`; `before` binds the start.
 
-        A long way is told in stages that each forget how they came, or every route to every node would be walked.
+        A long way is followed in stages that each forget how they came, or every route to every node would be walked.
         """
         staged = sum(len(path.hops) for path in paths) > MAX_UNSTAGED_HOPS and (
             bool(before) or not start.startswith("?")

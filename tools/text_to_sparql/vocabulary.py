@@ -217,6 +217,7 @@ class QuestionWords:
         return self.words_between(place, len(self.words)) in ([], ["?"])
 
     def opens_request(self, place: int) -> bool:
+        """Whether the word may stand before what is asked for: could you tell me."""
         if self.in_entity_name(place):
             return self.words[0].folded not in AUXILIARY_VERBS
         if self.words[place].folded in MODAL_VERBS:
@@ -224,6 +225,7 @@ class QuestionWords:
         return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS | CHOICE_WORDS
 
     def words_outside_names(self) -> list[str]:
+        """The words that are part of no name, folded."""
         return [word.folded for place, word in enumerate(self.words) if not self.in_entity_name(place)]
 
     def asks_whether(self, free: Sequence[str]) -> bool:
@@ -254,7 +256,7 @@ class QuestionWords:
         return None
 
     def is_apposed_at(self, place: int) -> bool:
-        """Whether the word is part of such a noun."""
+        """Whether the word is part of a noun right before a name that only says what it names: the film E."""
         return place in self.apposed_places
 
     @cached_property

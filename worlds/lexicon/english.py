@@ -54,6 +54,8 @@ SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
 PARTS_OF_DATES = frozenset(["month", "year"])
 """Nouns for less than a date says, so that two dates may differ in the same year."""
 MODAL_VERBS = frozenset(["would", "could"])
+YES_NO_OPENERS = AUXILIARY_VERBS | MODAL_VERBS | frozenset("am may might must shall should will".split())
+"""Words that open a question for yes or no."""
 SPEAKERS = frozenset(["i", "you", "we"])
 REQUEST_WORDS = frozenset(
     "name tell give list state say show know find identify looking pick like want wish".split()
@@ -256,7 +258,7 @@ def has_content(text: str) -> bool:
 def asks_yes_or_no(question: str) -> bool:
     """Whether it opens with an auxiliary and offers no choice."""
     words = [word.folded for word in list_words(question)]
-    return bool(words) and words[0] in AUXILIARY_VERBS | MODAL_VERBS and "or" not in words
+    return bool(words) and words[0] in YES_NO_OPENERS and "or" not in words
 
 
 def fold_text(text: str) -> str:

@@ -88,7 +88,9 @@ def test_other_names_are_aliases_and_synonyms():
 
 
 def test_a_question_for_yes_or_no_opens_with_an_auxiliary_and_offers_no_choice():
-    assert all(map(asks_yes_or_no, ["Is Ada older than Bo?", 'is "Ada" older?', "Could Ada have met Bo?"]))
+    assert all(
+        map(asks_yes_or_no, ["Is Ada older than Bo?", 'is "Ada" older?', "Could Ada have met Bo?", "Will Ada go?"])
+    )
     assert not any(map(asks_yes_or_no, ["Is Ada or Bo older?", "Who is it?", ""]))
 
 
