@@ -135,7 +135,7 @@ class JobRegistry:
             if existing_job is not None and existing_job.state == "running":
                 raise JobError(f"{name!r} is already running; wait for it, or stop it.")
             process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-                [sys.executable, "-c", _ENTRY_POINT, "--json-progress", *arguments],
+                [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
