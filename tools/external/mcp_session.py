@@ -37,9 +37,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, JSONRPCMessage, TextContent, TextResourceContents
 from pydantic import ValidationError
 
+from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
-from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from tools.limits import first_exception, summarize_exception
 from worlds.source import ErrorKind
 

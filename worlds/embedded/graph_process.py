@@ -9,11 +9,8 @@ The parent kills it when a query exceeds its limits; it exits when the parent cl
 It denies itself network access where the kernel can do so.
 """
 
-import ctypes
-import errno
 import json
 import os
-import platform
 import queue
 import resource
 import signal
@@ -24,57 +21,8 @@ from typing import Any
 
 import pyoxigraph as ox
 
+from guard.limits import disable_network
 from worlds import terms
-
-_PR_SET_NO_NEW_PRIVS = 38
-_PR_SET_SECCOMP = 22
-_SECCOMP_MODE_FILTER = 2
-_CLONE_NEWNET = 0x40000000
-_CLONE_NEWUSER = 0x10000000
-_SOCKET_SYSCALLS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""By machine: the kernel's code of its architecture and its number of socket(2)."""
-
-
-class _BpfInstruction(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
-
-
-class _BpfProgram(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.POINTER(_BpfInstruction))]
-
-
-def disable_network() -> bool:
-    """Make every later socket(2) fail, or enter an empty network namespace; False if the system allows neither."""
-    if sys.platform != "linux":
-        return False
-    libc = ctypes.CDLL(None, use_errno=True)
-    return _install_socket_filter(libc) or _unshare_network(libc)
-
-
-def _install_socket_filter(libc: ctypes.CDLL) -> bool:
-    if platform.machine() not in _SOCKET_SYSCALLS:
-        return False
-    architecture, socket_number = _SOCKET_SYSCALLS[platform.machine()]
-    instructions = (
-        _BpfInstruction(0x20, 0, 0, 4),  # load the architecture
-        _BpfInstruction(0x15, 0, 2, architecture),  # another architecture: allow, since its system calls differ
-        _BpfInstruction(0x20, 0, 0, 0),  # load the number of the system call
-        _BpfInstruction(0x15, 1, 0, socket_number),
-        _BpfInstruction(0x06, 0, 0, 0x7FFF0000),  # allow
-        _BpfInstruction(0x06, 0, 0, 0x00050000 | errno.EPERM),  # fail with EPERM
-    )
-    program = _BpfProgram(len(instructions), (_BpfInstruction * len(instructions))(*instructions))
-    zero = ctypes.c_ulong(0)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero) != 0:
-        return False
-    return bool(
-        libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(program), zero, zero) == 0
-    )
-
-
-def _unshare_network(libc: ctypes.CDLL) -> bool:
-    return any(libc.unshare(flags) == 0 for flags in (_CLONE_NEWNET, _CLONE_NEWNET | _CLONE_NEWUSER))
-
 
 _GRACE_SECONDS = 2.0
 """Seconds past its time limit after which a query ends its process, even if the parent is gone."""

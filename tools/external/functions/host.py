@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolRegistration, adapt_tool
 from tools.external.config import FunctionConfig
-from tools.external.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
