@@ -237,6 +237,9 @@ def _configure_sqlite_connection(connection: Any, _record: Any) -> None:
     # An acknowledged step survives a power failure, not only the end of the process.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+    # Whatever a schema says, it may call nothing that acts outside of the database.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
     # 16 MB per connection, so that the lists of a large database are read from memory.
     connection.execute("PRAGMA cache_size = -16000")
 

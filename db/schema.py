@@ -3,17 +3,30 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import func, select, text
+from alembic.util import CommandError
+from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
 from db import leases, libraries, model_calls, rate_limits, recording  # noqa: F401 - so that their tables are known
-from db.database import Database, StoreError, StoreUnavailable
+from db.database import Database, StoreError, StoreUnavailable, translate_errors
+from db.foreign_objects import (
+    REMEDY,
+    SQLITE_SCHEMA,
+    Schema,
+    active_objects,
+    describe_postgresql,
+    describe_sqlite,
+    list_foreign,
+    list_missing,
+)
 from db.models import Question, Step, Trace
 from db.projects import select_completed_traces
 from db.sqlite_files import open_readonly
@@ -24,7 +37,14 @@ MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
 def current_revision(database: Database) -> str | None:
     """Return the revision of the database; None if it is empty."""
     with database.read() as session:
-        return MigrationContext.configure(session.connection()).get_current_revision()
+        return _read_revision(session.connection())
+
+
+def _read_revision(connection: Connection) -> str | None:
+    try:
+        return MigrationContext.configure(connection).get_current_revision()
+    except CommandError as error:
+        raise StoreUnavailable(f"the database names several revisions ({error}); restore a backup") from error
 
 
 def latest_revision() -> str:
@@ -35,24 +55,100 @@ def latest_revision() -> str:
     return head
 
 
+def require_known_revision(revision: str | None) -> None:
+    """StoreUnavailable if the migrations of this version cannot upgrade from that revision."""
+    if not is_known_revision(revision):
+        raise StoreUnavailable(
+            f"the database is at revision {revision}, which this version of Showhow does not know; update the program"
+        )
+
+
 def is_known_revision(revision: str | None) -> bool:
     """Whether the migrations of this version can upgrade from that revision; None is an empty database."""
     return revision is None or revision in {script.revision for script in _script_directory().walk_revisions()}
 
 
 def upgrade(database: Database, to: str = "head") -> bool:
-    """Upgrade the database to the revision; False if it already has this revision."""
-    current = current_revision(database)
+    """Upgrade the database to the revision; False if it already has this revision.
+
+    StoreUnavailable, and nothing has run, if the database has objects that Showhow did not make.
+    """
+    current = _refuse_foreign_objects(database)
     if current == (latest_revision() if to == "head" else to):
         return False
-    if not is_known_revision(current):
-        raise StoreUnavailable(
-            f"the database is at revision {current}, which this version of Showhow does not know; update the program"
-        )
     # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
     with database.begin() as session:
-        command.upgrade(_alembic_config(session.connection()), to)
+        apply_migrations(session.connection(), to)
     return True
+
+
+def apply_migrations(connection: Connection, to: str) -> None:
+    """Run the migrations in the caller's transaction."""
+    # Alembic runs one migration at a time in a process.
+    with _MIGRATION_LOCK:
+        command.upgrade(_alembic_config(connection), to)
+
+
+_MIGRATION_LOCK = Lock()
+
+
+def _refuse_foreign_objects(database: Database) -> str | None:
+    """Return the revision; StoreUnavailable if it is unknown, or if something in the database acts otherwise than ours.
+
+    On PostgreSQL, other programs may have tables beside ours; what acts of itself is refused.
+    """
+    with database.read() as session:
+        connection = session.connection()
+        revision = _read_revision(connection)
+        require_known_revision(revision)
+        found = _read_schema(connection)
+    expected: Schema = expected_sqlite(revision) if database.is_sqlite else {}
+    found = found if database.is_sqlite else active_objects(found)
+    if foreign := list_foreign(found, expected):
+        raise StoreUnavailable(
+            f"the database has what Showhow did not make ({'; '.join(foreign)}) and is not opened, since it could "
+            f"change what is recorded; {REMEDY}"
+        )
+    return revision
+
+
+def _read_schema(connection: Connection) -> Schema:
+    if connection.dialect.name == "sqlite":
+        return describe_sqlite(connection.exec_driver_sql(SQLITE_SCHEMA).all())
+    return describe_postgresql(connection)
+
+
+@cache
+def expected_sqlite(revision: str | None) -> Schema:
+    """The schema that the migrations make at that revision; before the first one, only their own table may be there."""
+    engine = create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            apply_migrations(connection, revision or "head")
+            schema = _read_schema(connection)
+    finally:
+        engine.dispose()
+    migrations_table = ("table", "alembic_version")
+    return schema if revision else {migrations_table: schema[migrations_table]}
+
+
+def _compare_schema(database: Database, revision: str) -> Iterator[str]:
+    """Describe each difference of the schema from the one that the migrations make."""
+    with translate_errors(), database.engine.connect() as connection:
+        found = _read_schema(connection)
+        if database.is_sqlite:
+            expected = expected_sqlite(revision)
+        else:
+            # In a schema of its own, which is undone with the transaction.
+            connection.execute(text("CREATE SCHEMA showhow_expected"))
+            connection.execute(text("SET LOCAL search_path = showhow_expected"))
+            apply_migrations(connection, revision)
+            expected = _read_schema(connection)
+        connection.rollback()
+    if foreign := list_foreign(found, expected):
+        yield f"the database has what Showhow did not make: {'; '.join(foreign)}; {REMEDY}"
+    if missing := list_missing(found, expected):
+        yield f"the database lacks {'; '.join(missing)}; restore a backup"
 
 
 def downgrade(database: Database, to: str) -> None:
@@ -82,6 +178,8 @@ def check_database(database: Database) -> list[str]:
         if database.is_sqlite:
             violations = session.execute(text("PRAGMA foreign_key_check")).all()
             problems += [f"table {row[0]}: row {row[1]} refers to a missing {row[2]}" for row in violations]
+        if revision and is_known_revision(revision):
+            problems += _compare_schema(database, revision)
         if revision == latest_revision():
             problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
         else:
