@@ -1,23 +1,20 @@
 """Read a page of the web, HTML or plain text, as sentences: without navigation, forms, scripts and hidden elements.
 
-A page is parsed in a process with limits of time and memory, since a parser may take hours for a few megabytes: each
-element is compared with all those around it that are not closed.
+A page is parsed by a bounded worker, since a parser may take hours for a few megabytes: each element is compared
+with all those around it that are not closed.
 """
 
-import json
 import re
-import resource
-import subprocess
-import sys
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from dataclasses import asdict
 from datetime import date
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from pathlib import Path
+from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from guard.worker import WorkFailed, WorkLimits, run_bounded
 from worlds.live.http.request import HttpResponse, InvalidResponse, get_host
 from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PageTextReader
 from worlds.sentences import split_sentences
@@ -25,13 +22,10 @@ from worlds.source import SourceTimeout, WebPage
 from worlds.text_normalization import replace_unstorable, truncate_text
 
 HTML_TYPE, TEXT_TYPE = "text/html", "text/plain"
-PARSE_SECONDS = 10.0
-PARSE_MEMORY = 1 << 30
-"""Address space of the process that parses a page, in bytes."""
+PARSE_LIMITS = WorkLimits(seconds=10.0, megabytes=1024)
 MAX_TITLE_LENGTH = 300
 MAX_UNDECODED_SHARE = 0.001
 """The share of a page's characters that may be invalid in its character set; they become U+FFFD."""
-_PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _META_BYTES = 4096
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _BYTE_ORDER_MARKS = {BOM_UTF8: "utf-8-sig", BOM_UTF16_LE: "utf-16", BOM_UTF16_BE: "utf-16"}
@@ -83,40 +77,19 @@ def read_web_page(address: str, response: HttpResponse, language: str) -> WebPag
     InvalidResponse if its character set is unknown or wrong, or if it has no text; SourceTimeout at the limits.
     """
     host, text = get_host(response.url), _decode(response)
-    page = {"address": address, "language": language, "text": text, "is_html": response.content_type == HTML_TYPE}
     try:
-        process = subprocess.run(  # noqa: S603 - this module
-            [sys.executable, "-m", __name__],
-            input=json.dumps(page).encode(),
-            capture_output=True,
-            timeout=PARSE_SECONDS,
-            cwd=_PROJECT_ROOT,
-            check=False,
+        page = run_bounded(
+            _parse_page, address, text, language, response.content_type == HTML_TYPE, limits=PARSE_LIMITS
         )
-    except subprocess.TimeoutExpired:
-        process = None
-    if process is None or process.returncode != 0:
-        limits = f"{PARSE_SECONDS:g} s and {PARSE_MEMORY >> 20} MB"
-        raise SourceTimeout(f"The page of {host} could not be parsed within {limits}; read another page.")
-    parsed = json.loads(process.stdout)
-    if not parsed["sentences"]:
+    except WorkFailed as error:
+        raise SourceTimeout(f"The page of {host} could not be parsed: {error}; read another page.") from None
+    if not page["sentences"]:
         raise InvalidResponse(f"{host} answered with a page without text, which may need a browser; read another page.")
-    return WebPage(**parsed | {"sentences": tuple(parsed["sentences"])})
+    return WebPage(**page | {"sentences": tuple(page["sentences"])})
 
 
-def main() -> None:
-    """Parse the page on the standard input, and write it to the standard output; both are JSON."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (PARSE_MEMORY, PARSE_MEMORY))
-    # The process ends also if its parent was killed.
-    resource.setrlimit(resource.RLIMIT_CPU, (int(PARSE_SECONDS), int(PARSE_SECONDS) + 1))
-    page = json.loads(sys.stdin.buffer.read())
-    address, language, text = page["address"], page["language"], page["text"]
-    if page["is_html"]:
-        parsed = _parse_html(address, text, language)
-    else:
-        parsed = WebPage(address, _title_from_address(address), split_sentences(text, language))
-    sys.stdout.write(json.dumps(asdict(parsed)))
+def _parse_text(address: str, text: str, language: str) -> dict[str, Any]:
+    return asdict(WebPage(address, _title_from_address(address), split_sentences(text, language)))
 
 
 def parse_date(text: str) -> str | None:
@@ -187,7 +160,7 @@ class _WebPageReader(PageTextReader):
             super().add_table(node, depth)
 
 
-def _parse_html(address: str, html: str, language: str) -> WebPage:
+def _parse_html(address: str, html: str, language: str) -> dict[str, Any]:
     tree = LexborHTMLParser(html)
     root = tree.css_first("html")
     declared = _LANGUAGE.match((root.attributes.get("lang") or "") if root else "")
@@ -196,7 +169,8 @@ def _parse_html(address: str, html: str, language: str) -> WebPage:
     for content in (_main_content(tree), tree.body):
         if content is not None and not sentences:
             sentences = _read_sentences(content, language)
-    return WebPage(address, _read_title(tree) or _title_from_address(address), sentences, _read_date(tree, html))
+    title = _read_title(tree) or _title_from_address(address)
+    return asdict(WebPage(address, title, sentences, _read_date(tree, html)))
 
 
 def _main_content(tree: LexborHTMLParser) -> LexborNode | None:
@@ -237,7 +211,3 @@ def _read_date(tree: LexborHTMLParser, html: str) -> str | None:
                 return day
     match = _JSON_DATE.search(html)
     return parse_date(match[1]) if match else None
-
-
-if __name__ == "__main__":
-    main()
