@@ -78,9 +78,8 @@ def read_web_page(address: str, response: HttpResponse, language: str) -> WebPag
     """
     host, text = get_host(response.url), _decode(response)
     try:
-        page = run_bounded(
-            _parse_page, address, text, language, response.content_type == HTML_TYPE, limits=PARSE_LIMITS
-        )
+        parse = _parse_html if response.content_type == HTML_TYPE else _parse_text
+        page = run_bounded(parse, address, text, language, limits=PARSE_LIMITS)
     except WorkFailed as error:
         raise SourceTimeout(f"The page of {host} could not be parsed: {error}; read another page.") from None
     if not page["sentences"]:
