@@ -17,6 +17,7 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(\w+)"|"(?:[^"]|"")*"|\w+|\S""")
 """A string, a quoted name (as a group, if it is one word), a word or another character."""
 _MAX_NAMED = 5
 _MAX_NAME_CHARACTERS = 60
+LEFT_OUT = "it has what Showhow did not make, and only its rows were taken over"
 REMEDY = "`showhow db backup FILE` and `showhow db restore FILE` take over its rows alone"
 
 
@@ -73,11 +74,14 @@ def _outline(sql: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], tu
     for match in _TOKEN.finditer(sql):
         word = match[1] or match[0]
         depth -= word == ")"
-        if depth == 0:
+        if depth == 0 and word in "()":
             part = after if word == ")" else part
+        elif depth == 0:
+            part.append(word)
         elif depth == 1 and word == ",":
             clauses.append([])
-        (part if depth == 0 else clauses[-1]).append(word)
+        else:
+            clauses[-1].append(word)
         depth += word == "("
     is_table = before[:2] == ["CREATE", "TABLE"]
     return tuple(before), tuple(map(tuple, sorted(clauses) if is_table else clauses)), tuple(after)

@@ -30,7 +30,9 @@ from db.foreign_objects import (
 from db.models import Question, Step, Trace
 from db.projects import select_completed_traces
 from db.sqlite_files import open_readonly
+from db.stored_values import find_invalid_values
 
+MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
 
 
@@ -128,8 +130,8 @@ def expected_sqlite(revision: str | None) -> Schema:
             schema = _read_schema(connection)
     finally:
         engine.dispose()
-    migrations_table = ("table", "alembic_version")
-    return schema if revision else {migrations_table: schema[migrations_table]}
+    key = ("table", MIGRATIONS_TABLE)
+    return schema if revision else {key: schema[key]}
 
 
 def _compare_schema(database: Database, revision: str) -> Iterator[str]:
@@ -170,16 +172,29 @@ def _script_directory() -> ScriptDirectory:
 
 def check_database(database: Database) -> list[str]:
     """Check the database and return its problems, one sentence each."""
+    if damage := _find_damage(database):
+        # What reads a damaged or foreign table says nothing.
+        return damage
+    problems = check_rules(database)
+    return [*problems, *find_invalid_values(database)] if current_revision(database) == latest_revision() else problems
+
+
+def _find_damage(database: Database) -> list[str]:
+    """Describe damage of the file, or else the differences of the schema."""
     if database.is_sqlite and (damage := _find_sqlite_damage(Path(database.url.database or ""))):
         return [damage]
+    revision = current_revision(database)
+    return [*_compare_schema(database, revision)] if revision and is_known_revision(revision) else []
+
+
+def check_rules(database: Database) -> list[str]:
+    """Check what rows say about each other, in a sound database, and its revision."""
     problems = []
     revision = current_revision(database)
     with database.read() as session:
         if database.is_sqlite:
             violations = session.execute(text("PRAGMA foreign_key_check")).all()
             problems += [f"table {row[0]}: row {row[1]} refers to a missing {row[2]}" for row in violations]
-        if revision and is_known_revision(revision):
-            problems += _compare_schema(database, revision)
         if revision == latest_revision():
             problems += [*_find_position_gaps(session), *_find_miscounted_questions(session)]
         else:

@@ -22,9 +22,11 @@ from filelock import FileLock, Timeout
 from app.cli.output import CommandError, emit, open_atomically
 from app.progress import print_progress
 from app.services import current_services
-from db.backup import RestoredDatabase, back_up_database, restore_database
+from db.backup import back_up_database
 from db.database import Database
+from db.prepared_database import RestoredDatabase
 from db.projects import list_world_hashes
+from db.restore import restore_database
 from db.schema import check_database, current_revision
 from db.schema import upgrade as upgrade_schema
 from worlds.build import create_world_folder

@@ -14,8 +14,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from db import projects
-from db.backup import restore_database
 from db.database import Database
+from db.restore import restore_database
 from db.schema import check_database
 
 

@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from db import projects
-from db.backup import back_up_database, restore_database
+from db.backup import back_up_database
 from db.database import Database, StoreError, StoreUnavailable
+from db.restore import restore_database
 from db.schema import check_database, current_revision, downgrade, latest_revision, upgrade
 from db.sqlite_files import commit_restored_file, restore_lock
 from tests.db.conftest import full_disk
