@@ -82,7 +82,7 @@ class JsonScanner:
 def check_json(text: str | bytes) -> None:
     """Raise InputBoundExceeded for a text that is nested too deeply, or takes too much memory once it is parsed."""
     opening: tuple[Any, Any] = ("[", "{") if isinstance(text, str) else (b"[", b"{")
-    is_flat = text.count(opening[0]) + text.count(opening[1]) <= MAX_DEPTH  # type: ignore[arg-type]
+    is_flat = text.count(opening[0]) + text.count(opening[1]) <= MAX_DEPTH
     if is_flat and len(text) <= _SMALL_TEXT:
         return
     scanner = JsonScanner()
@@ -109,7 +109,7 @@ def load_json(text: str | bytes, *, unique_names: bool = False) -> Any:
         hook = _require_unique_names if unique_names else None
         return json.loads(text, parse_constant=reject_constant, object_pairs_hook=hook)
     except json.JSONDecodeError as error:
-        raise MalformedJson(error.msg.lower(), error.lineno, error.colno) from error
+        raise MalformedJson(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
         raise InputBoundExceeded(_TOO_DEEP) from error
 
@@ -153,10 +153,10 @@ class _ListReader:
                 self._peek()
                 line = self._line_at(self._position)
                 yield line, self._parse_element()
-                if self._expect(",]", "expecting ',' delimiter") == "]":
+                if self._expect(",]", "Expecting ',' delimiter") == "]":
                     break
         if self._peek():
-            raise self._error("extra data", self._position)
+            raise self._error("Extra data", self._position)
 
     def _parse_element(self) -> Any:
         while True:
@@ -165,7 +165,7 @@ class _ListReader:
             except json.JSONDecodeError as error:
                 may_be_cut = error.msg.startswith("Unterminated") or error.pos > len(self._text) - _LONGEST_LITERAL
                 if not may_be_cut or not self._grow():
-                    raise self._error(error.msg.lower(), error.pos) from error
+                    raise self._error(error.msg, error.pos) from error
             except RecursionError as error:
                 raise InputBoundExceeded(_TOO_DEEP) from error
             else:

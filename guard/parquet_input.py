@@ -57,7 +57,7 @@ def iterate_rows(file: pq.ParquetFile, stream: BinaryIO) -> Iterator[dict[str, A
             yield from row.to_pylist()
 
 
-def _expanded_bytes(data: Any) -> int:
+def _expanded_bytes(data: Any) -> Any:
     """The memory that the values take as Python objects, about."""
     if isinstance(data, pa.RecordBatch):
         return sum(map(_expanded_bytes, data.columns)) + _BYTES_OF_OBJECT * data.num_rows

@@ -128,7 +128,7 @@ def reading(file: Path, line: int | None = None) -> Iterator[None]:
         raise MalformedFile(file, line, f"it cannot be decompressed or read ({error})") from error
     except MalformedJson as error:
         at_line = line if line is not None else error.line
-        raise MalformedFile(file, at_line, f"invalid JSON: {error.reason} at column {error.column}") from error
+        raise MalformedFile(file, at_line, f"invalid JSON: {error.reason.lower()} at column {error.column}") from error
     except InputBoundExceeded as error:
         raise MalformedFile(file, line, str(error)) from error
 
