@@ -19,7 +19,7 @@ from db.models import (
     Trace,
     User,
 )
-from db.projects import FULL_TEXT_COLUMNS
+from db.question_index import FULL_TEXT_COLUMNS
 from db.serialization import insert_rows
 from db.types import Base, join_attachments, summarize_task
 from db.users import ADMIN, REVIEWER, require_role

@@ -4,23 +4,26 @@ The model calls of a trace are not merged; they stay in the database in which th
 """
 
 import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.database import Database
-from db.models import Project, Question, Run, Step, Trace, User
-from db.projects import find_equal_question, find_project, update_completed_count
+from db.database import Conflict, Database
+from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
+from db.projects import update_completed_count
+from db.question_index import QuestionIndex
 from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
-from db.traces import load_trace
+from db.traces import has_trace, load_trace
 from db.types import Base
 
 MergeOutcome = Literal["added", "same", "differs"]
-ModelType = TypeVar("ModelType", bound=Base)
+_KEYS_OF_A_QUERY = 500
 
 
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
@@ -28,68 +31,108 @@ def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
 
     Projects and people are matched by name, questions by id, or by text and attachments within their project.
     """
-    if session.get(Trace, record.trace.id) is not None:
-        return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
-    project = find_project(session, record.project.name)
-    if project is None:
-        project = _insert_row(session, Project, record.project)
-    question = _merge_question(session, record.question, project)
-    if record.run is not None and session.get(Run, record.run.id) is None:
-        _insert_row(session, Run, record.run)
-    people = {key: _merge_user(session, key, name) for key, name in record.people.items()}
-    _insert_row(session, Trace, record.trace, question_id=question.id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
-    for step in _parents_first([*record.steps, *record.removed]):
-        _insert_row(session, Step, step)
-    for edit in record.edits:
-        _insert_row(session, type(edit), edit, editor_id=people.get(edit.editor_id))  # type: ignore[arg-type]
-    for judgement in record.judgements:
-        _insert_row(session, type(judgement), judgement, judge_id=people.get(judgement.judge_id))  # type: ignore[arg-type]
-    update_completed_count(session, question.id)
-    return "added"
+    merger = TraceMerger()
+    outcome = merger.merge(session, record)
+    merger.end_batch(session)
+    return outcome
+
+
+class TraceMerger:
+    """Merges many traces in several transactions; what it has read of questions serves the later ones."""
+
+    def __init__(self, note: Callable[[Base], None] | None = None) -> None:
+        self._note = note or (lambda _: None)
+        self._questions: dict[UUID, QuestionIndex] = {}
+        self._answered: set[UUID] = set()
+        self._current: set[UUID] = set()
+        """The projects whose questions were read in this transaction: others may have added some before."""
+
+    def prepare(self, session: Session, records: Iterable[TraceRecord]) -> None:
+        """Read what merging these records needs, so that their transaction is short."""
+        for name in {record.project.name for record in records}:
+            project_id = session.scalar(select(Project.id).where(Project.name == name))
+            if project_id is not None:
+                self._index(project_id).refresh(session)
+
+    def merge(self, session: Session, record: TraceRecord) -> MergeOutcome:
+        """Merge one trace as `merge_trace` does; `end_batch` has to follow in the same transaction."""
+        if has_trace(session, record.trace.id):
+            return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
+        project_id = session.scalar(select(Project.id).where(Project.name == record.project.name))
+        if project_id is None:
+            project_id = self._insert(session, record.project)
+        question_id = self._merge_question(session, record.question, project_id)
+        if record.run is not None and session.get(Run, record.run.id) is None:
+            self._insert(session, record.run)
+        people = {key: self._merge_user(session, key, name) for key, name in record.people.items()}
+        self._insert(session, record.trace, question_id=question_id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
+        insert_rows(session, Step, [field_values(step) for step in _parents_first([*record.steps, *record.removed])])
+        edits = [field_values(edit) | {"editor_id": people.get(edit.editor_id)} for edit in record.edits]  # type: ignore[arg-type]
+        insert_rows(session, Edit, edits)
+        judgements = [field_values(row) | {"judge_id": people.get(row.judge_id)} for row in record.judgements]  # type: ignore[arg-type]
+        insert_rows(session, Judgement, judgements)
+        self._answered.add(question_id)
+        return "added"
+
+    def end_batch(self, session: Session) -> None:
+        """Count the completed traces of the questions that got new ones."""
+        for question_id in self._answered:
+            update_completed_count(session, question_id)
+        self._answered.clear()
+        self._current.clear()
+
+    def _index(self, project_id: UUID) -> QuestionIndex:
+        return self._questions.setdefault(project_id, QuestionIndex(project_id))
+
+    def _merge_question(self, session: Session, question: Question, project_id: UUID) -> UUID:
+        if session.scalar(select(Question.id).where(Question.id == question.id)) is not None:
+            return question.id
+        index = self._index(project_id)
+        if project_id not in self._current:
+            index.refresh(session)
+            self._current.add(project_id)
+        existing = index.find_text(question.full_text)
+        if existing is not None:
+            return existing
+        occupied = session.scalar(
+            select(Question.id).where(Question.project_id == project_id, Question.position == question.position)
+        )
+        position = index.last_position + 1 if occupied else question.position
+        index.add(question.id, position, question.source_id, question.full_text, question.gold_answers)
+        return self._insert(session, question, project_id=project_id, position=position, completed=0)
+
+    def _merge_user(self, session: Session, key: UUID, name: str) -> UUID:
+        """Return the id of the user with this name here; a new user gets the id of the other database if it is free.
+
+        A new user has no role until their first act here.
+        """
+        user_id = session.scalar(select(User.id).where(User.name == name))
+        if user_id is not None:
+            return user_id
+        is_taken = session.scalar(select(User.id).where(User.id == key)) is not None
+        return self._insert(session, User(name=name) if is_taken else User(name=name, id=key))
+
+    def _insert(self, session: Session, source: "_Noun", **other: Any) -> UUID:
+        # Without the mapper, which would set the version of a new row to 1.
+        insert_rows(session, type(source), [{**field_values(source), **other}])
+        self._note(source)
+        return source.id
+
+
+_Noun = Project | Question | Run | Trace | User
 
 
 def _parents_first(steps: list[Step]) -> list[Step]:
-    """Order the steps so that each follows its parent."""
-    by_id = {step.id: step for step in steps}
-
-    def depth(step: Step) -> int:
-        parent = by_id.get(step.parent_id) if step.parent_id else None
-        return 0 if parent is None else depth(parent) + 1
-
-    return sorted(steps, key=lambda step: (depth(step), step.position))
-
-
-def _merge_user(session: Session, key: UUID, name: str) -> UUID:
-    """Return the id of the user with this name here; a new user gets the id of the other database if it is free.
-
-    A new user has no role until their first act here.
-    """
-    user_id = session.scalar(select(User.id).where(User.name == name))
-    if user_id is not None:
-        return user_id
-    user = User(name=name) if session.get(User, key) is not None else User(name=name, id=key)
-    session.add(user)
-    session.flush()
-    return user.id
-
-
-def _merge_question(session: Session, question: Question, project: Project) -> Question:
-    existing = session.get(Question, question.id) or find_equal_question(session, project.id, question)
-    if existing is not None:
-        return existing
-    occupant = session.scalar(
-        select(Question.id).where(Question.project_id == project.id, Question.position == question.position)
-    )
-    last = session.scalar(select(func.max(Question.position)).where(Question.project_id == project.id)) or 0
-    position = last + 1 if occupant else question.position
-    return _insert_row(session, Question, question, project_id=project.id, position=position, completed=0)
-
-
-def _insert_row(session: Session, kind: type[ModelType], source: ModelType, **other: Any) -> ModelType:
-    # Without the mapper, which would set the version of a new row to 1.
-    row = {**field_values(source), **other}
-    insert_rows(session, kind, [row])
-    return session.get_one(kind, row["id"])
+    """Order the steps so that each follows its parent, those of a depth by position."""
+    children: dict[UUID | None, list[Step]] = defaultdict(list)
+    for step in steps:
+        children[step.parent_id].append(step)
+    ordered: list[Step] = []
+    layer = children[None]
+    while layer:
+        ordered += sorted(layer, key=lambda step: step.position)
+        layer = [child for step in layer for child in children.get(step.id, ())]
+    return ordered
 
 
 def is_same_trace(here: TraceRecord, there: TraceRecord) -> bool:
@@ -118,10 +161,7 @@ def _content(record: TraceRecord) -> list[Any]:
 
 
 class MergePreview:
-    """What merging the traces of a file, one after the other, would make of each; nothing of it is stored.
-
-    No transaction is open between two traces, so that others can write while a long file is read.
-    """
+    """What merging the traces of a file, one after the other, would make of each; nothing is written."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -129,17 +169,33 @@ class MergePreview:
         self._added: dict[UUID, bytes] = {}
 
     def merge(self, record: TraceRecord) -> MergeOutcome:
-        """Merge the trace and undo it; StoreError if it cannot be stored."""
+        """The outcome of merging the trace; StoreError if it cannot be stored."""
         digest = _digest(record)
         if record.trace.id in self._added:
             return "same" if self._added[record.trace.id] == digest else "differs"
-        with self._database.begin() as session:
-            attempt = session.begin_nested()
-            outcome = merge_trace(session, record)
-            attempt.rollback()
-        if outcome == "added":
-            self._added[record.trace.id] = digest
-        return outcome
+        with self._database.read() as session:
+            if has_trace(session, record.trace.id):
+                return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
+            _refuse_stored_parts(session, record)
+        self._added[record.trace.id] = digest
+        return "added"
+
+
+def _refuse_stored_parts(session: Session, record: TraceRecord) -> None:
+    """Raise Conflict for a new trace that has a step, an edit or a judgement of a stored one."""
+    parts: tuple[tuple[Any, Sequence[Any]], ...] = (
+        (Step, [*record.steps, *record.removed]),
+        (Edit, record.edits),
+        (Judgement, record.judgements),
+    )
+    for kind, rows in parts:
+        for start in range(0, len(rows), _KEYS_OF_A_QUERY):
+            keys = [row.id for row in rows[start : start + _KEYS_OF_A_QUERY]]
+            if session.scalar(select(kind.id).where(kind.id.in_(keys)).limit(1)) is not None:
+                name = kind.__name__.lower()
+                raise Conflict(
+                    f"the trace {record.trace.id} contradicts the stored data: a {name} of it is that of another trace"
+                )
 
 
 def _digest(record: TraceRecord) -> bytes:

@@ -1,6 +1,6 @@
 """Projects with the format of their answers, their questions, and who has reserved or completed each question."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from db.answer_formats import AnswerFormat
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Run, Trace
+from db.question_index import FULL_TEXT_COLUMNS, QuestionIndex
 from db.types import join_attachments, utc_now
 
 INSERT_BATCH_SIZE = 1_000
@@ -21,8 +22,6 @@ MAX_OVERLAP = 1_000
 """The maximum number of people who answer each question."""
 COMPLETED_STATUSES = ("submitted", "approved")
 """The statuses of traces that count as a person's answer."""
-FULL_TEXT_COLUMNS = (Question.text, Question.details["attachments"])
-"""The arguments of `join_attachments` for the text of a question with its attachments."""
 DEFAULT_INSTRUCTION = "Answer the question by asking the sources with the tools."
 
 
@@ -246,26 +245,64 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
     """Append the questions to the project, except those whose source id, text and attachments it already has."""
-    gold_answers = _load_gold_answers(session, project_id)
-    position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
-    rows: list[dict[str, Any]] = []
-    added = existing = differing = 0
+    appender = QuestionAppender(project_id)
     for record in records:
-        key = (record.source_id, _full_text(record))
-        if key in gold_answers:
-            existing += 1
-            differing += gold_answers[key] != list(record.gold_answers)
-            continue
-        gold_answers[key] = list(record.gold_answers)
-        position += 1
-        added += 1
-        rows.append(_question_row(record, project_id, position))
-        if len(rows) == INSERT_BATCH_SIZE:
-            session.execute(insert(Question), rows)
-            rows = []
-    if rows:
-        session.execute(insert(Question), rows)
-    return QuestionImportCounts(added, existing, differing)
+        appender.add(session, record)
+    appender.end_batch(session)
+    return appender.counts
+
+
+class QuestionAppender:
+    """Appends questions to a project in one or several transactions; `end_batch` ends the work of each of them."""
+
+    def __init__(self, project_id: UUID, note: Callable[[UUID], None] | None = None) -> None:
+        self._index = QuestionIndex(project_id)
+        self._project_id = project_id
+        self._note = note
+        self._rows: list[dict[str, Any]] = []
+        self._is_current = False
+        self._added = self._existing = self._differing = 0
+
+    @property
+    def counts(self) -> QuestionImportCounts:
+        """The numbers of questions so far."""
+        return QuestionImportCounts(self._added, self._existing, self._differing)
+
+    def prepare(self, session: Session, _: Sequence[QuestionSource]) -> None:
+        """Read the questions of the project, so that the transaction is short."""
+        self._index.refresh(session)
+
+    def add(self, session: Session, record: QuestionSource) -> None:
+        """Append the question, if it is new."""
+        if not self._is_current:
+            # Others may have appended questions since the last transaction.
+            self._index.refresh(session)
+            self._is_current = True
+        gold = list(record.gold_answers)
+        text = _full_text(record)
+        is_other = self._index.has_other_gold(record.source_id, text, gold)
+        if is_other is not None:
+            self._existing += 1
+            self._differing += is_other
+            return
+        row = _question_row(record, self._project_id, self._index.last_position + 1)
+        self._index.add(row["id"], row["position"], record.source_id, text, gold)
+        self._rows.append(row)
+        self._added += 1
+        if len(self._rows) == INSERT_BATCH_SIZE:
+            self._insert_rows(session)
+
+    def end_batch(self, session: Session) -> None:
+        """Insert the rows that are waiting; a commit follows."""
+        self._insert_rows(session)
+        self._is_current = False
+
+    def _insert_rows(self, session: Session) -> None:
+        if self._rows:
+            session.execute(insert(Question), self._rows)
+            for row in self._rows if self._note is not None else ():
+                self._note(row["id"])  # type: ignore[misc]
+            self._rows = []
 
 
 def has_questions(session: Session, project_id: UUID, records: Sequence[QuestionSource]) -> bool:

@@ -90,12 +90,17 @@ class TraceRecord:
 
 def _has_parent_cycle(steps: list[Step]) -> bool:
     parents = {step.id: step.parent_id for step in steps}
+    # Ancestors of these are known to end.
+    ending: set[UUID | None] = {None}
     for step in steps:
-        ancestor, distance = step.parent_id, 0
-        while ancestor is not None and distance <= len(parents):
-            ancestor, distance = parents[ancestor], distance + 1
-        if ancestor is not None:
-            return True
+        path: set[UUID | None] = set()
+        ancestor: UUID | None = step.id
+        while ancestor not in ending:
+            if ancestor in path:
+                return True
+            path.add(ancestor)
+            ancestor = parents[ancestor]  # type: ignore[index]
+        ending |= path
     return False
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from worlds.folder import WorldError
 from worlds.input_files import (
     MalformedFile,
+    iter_json_list,
     iter_json_objects,
     iter_nonblank_lines,
-    read_json_list,
     require_storable_text,
     require_text_field,
 )
@@ -25,7 +25,7 @@ from worlds.source import Article
 def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The paragraphs of the questions whose fields equal those of `where`, each title and text once."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    for number, record in enumerate(read_json_list(file), 1):
+    for number, (_, record) in enumerate(iter_json_list(file), 1):
         if not isinstance(record, dict):
             raise MalformedFile(file, None, f"record {number} is not a JSON object")
         articles = _parse_paragraphs(record, file, number)

@@ -1,19 +1,31 @@
 """Read input files, plain or gzipped; errors name the file, the line and the cause.
 
-Only regular files are opened: a pipe would block, a device may never end, and a socket or a folder cannot be read.
+Only regular files are opened: a pipe would block, a device may never end, and a socket or a folder cannot be read. The
+bounds on what is read are those of `guard/input_bounds.py` and `guard/json_input.py`.
 """
 
+import codecs
 import errno
 import gzip
-import json
+import io
 import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from guard.input_bounds import (
+    HINT,
+    MAX_DOCUMENT_BYTES,
+    MAX_LINE_BYTES,
+    ExpansionBudget,
+    InputBoundExceeded,
+    is_unbounded,
+)
+from guard.json_input import MalformedJson, iterate_json_list, load_json
 from worlds.folder import WorldError
 
 _KINDS = (
@@ -23,10 +35,6 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line means a file of another kind, which is not read into memory."""
-MAX_DOCUMENT_BYTES = 1024 * 1024 * 1024
-"""A file that has to be read as a whole may be as long, after it was decompressed."""
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 """Errors of decompressing a file: not gzip, truncated, corrupt."""
 READ_ERRORS = (OSError, *DECOMPRESSION_ERRORS)
@@ -66,28 +74,63 @@ class MalformedFile(WorldError):
         self.file, self.line, self.reason = file, line, reason
 
 
-def open_bytes(file: Path) -> BinaryIO | gzip.GzipFile:
-    """Open a file for reading bytes; decompressed if its name ends in .gz."""
+def open_bytes(file: Path) -> BinaryIO | io.BufferedReader:
+    """Open a file for reading bytes; decompressed if its name ends in .gz, up to the bound of its expansion."""
     try:
         stream = open_regular_file(file)
     except OSError as error:
         raise MalformedFile(file, None, f"it cannot be read ({error.strerror or error})") from error
-    return _OwnedGzipFile(stream) if file.suffix == ".gz" else stream
+    return io.BufferedReader(_Decompressed(stream)) if file.suffix == ".gz" else stream
 
 
-class _OwnedGzipFile(gzip.GzipFile):
-    """A gzipped file that closes the file it reads from; gzip closes only files that it opened itself."""
+class _Decompressed(io.RawIOBase):
+    """What a gzipped file expands to; InputBoundExceeded beyond its bound."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        super().__init__(fileobj=stream, mode="rb")
-        self._stream = stream
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._budget = ExpansionBudget(os.fstat(packed.fileno()).st_size)
+        self._stream = gzip.GzipFile(fileobj=packed, mode="rb")
+
+    def readable(self) -> bool:
+        """It is only read."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is unpacked again from its beginning for an earlier place."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a place in what it expands to."""
+        return self._stream.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what follows."""
+        data = self._stream.read(len(buffer))
+        self._budget.spend(len(data))
+        buffer[: len(data)] = data
+        return len(data)
 
     def close(self) -> None:
-        """Close both files."""
+        """Close both files; gzip closes only files that it opened itself."""
         try:
-            super().close()
-        finally:
             self._stream.close()
+        finally:
+            self._packed.close()
+            super().close()
+
+
+@contextmanager
+def reading(file: Path, line: int | None = None) -> Iterator[None]:
+    """Turn whatever keeps a file from being read into MalformedFile."""
+    try:
+        yield
+    except READ_ERRORS as error:
+        raise MalformedFile(file, line, f"it cannot be decompressed or read ({error})") from error
+    except MalformedJson as error:
+        at_line = line if line is not None else error.line
+        raise MalformedFile(file, at_line, f"invalid JSON: {error.reason.lower()} at column {error.column}") from error
+    except InputBoundExceeded as error:
+        raise MalformedFile(file, line, str(error)) from error
 
 
 def iter_nonblank_lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -118,11 +161,9 @@ def decode_line(raw: bytes, file: Path, number: int) -> str:
     return text.rstrip("\r\n")
 
 
-def _read_line(stream: BinaryIO | gzip.GzipFile, file: Path, number: int) -> bytes:
-    try:
+def _read_line(stream: BinaryIO | io.BufferedReader, file: Path, number: int) -> bytes:
+    with reading(file, number):
         raw = stream.readline(MAX_LINE_BYTES + 1)
-    except READ_ERRORS as error:
-        raise MalformedFile(file, number, f"it cannot be decompressed or read ({error})") from error
     if len(raw) > MAX_LINE_BYTES:
         raise MalformedFile(file, number, f"the line is longer than {MAX_LINE_BYTES // 2**20} MB")
     return raw
@@ -138,26 +179,45 @@ def iter_json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_text_file(file: Path) -> str:
-    """The content of a UTF-8 file, plain or gzipped."""
-    with open_bytes(file) as stream:
+    """The content of a UTF-8 file, plain or gzipped, that has to be read as a whole."""
+    with open_bytes(file) as stream, reading(file):
+        content = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES and not is_unbounded():
+            raise InputBoundExceeded(
+                f"it is longer than {MAX_DOCUMENT_BYTES // 2**20} MB, and has to be read as a whole; {HINT}"
+            )
         try:
-            content = stream.read(MAX_DOCUMENT_BYTES + 1)
-            if len(content) > MAX_DOCUMENT_BYTES:
-                reason = f"it is longer than {MAX_DOCUMENT_BYTES // 2**20} MB, and has to be read as a whole"
-                raise MalformedFile(file, None, reason)
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise MalformedFile(file, None, f"it is not UTF-8 (byte {error.start + 1})") from error
-        except READ_ERRORS as error:
-            raise MalformedFile(file, None, f"it cannot be decompressed or read ({error})") from error
 
 
-def read_json_list(file: Path) -> list[Any]:
-    """The list in a JSON file; MalformedFile if it contains another value."""
-    document = parse_json(read_text_file(file), file, None)
-    if not isinstance(document, list):
-        raise MalformedFile(file, None, f"a JSON list is required, not {_describe_type(document)}")
-    return document
+def iter_json_list(file: Path) -> Iterator[tuple[int, Any]]:
+    """The elements of a JSON list with the lines on which they begin; one is in memory at a time.
+
+    MalformedFile if the file contains another value, after the elements before the error.
+    """
+    with open_bytes(file) as stream, reading(file):
+        yield from iterate_json_list(_text_reader(stream, file))
+
+
+def _text_reader(stream: BinaryIO | io.BufferedReader, file: Path) -> Callable[[int], str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    read_bytes = 0
+
+    def read(size: int) -> str:
+        nonlocal read_bytes
+        text = ""
+        while not text and (data := stream.read(size)):
+            try:
+                text = decoder.decode(data)
+            except UnicodeDecodeError as error:
+                place = read_bytes + error.start + 1
+                raise MalformedFile(file, None, f"it is not UTF-8 (near byte {place:,})") from error
+            read_bytes += len(data)
+        return text
+
+    return read
 
 
 def parse_json(text: str, file: Path, line: int | None, *, unique_names: bool = False) -> Any:
@@ -165,29 +225,13 @@ def parse_json(text: str, file: Path, line: int | None, *, unique_names: bool = 
 
     With `unique_names` also for an object with two fields of the same name, of which JSON keeps the last one.
     """
-    try:
-        hook = _require_unique_names if unique_names else None
-        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=hook)
-    except RecursionError as error:
-        raise MalformedFile(file, line, "the JSON is nested too deeply") from error
-    except json.JSONDecodeError as error:
-        error_line = line if line is not None else error.lineno
-        raise MalformedFile(file, error_line, f"invalid JSON: {error.msg.lower()} at column {error.colno}") from error
-    except ValueError as error:
-        raise MalformedFile(file, line, f"invalid JSON: {error}") from error
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _require_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"an object has {repeated!r} twice")
-    return fields
+    with reading(file, line):
+        try:
+            return load_json(text, unique_names=unique_names)
+        except (MalformedJson, InputBoundExceeded):
+            raise
+        except ValueError as error:
+            raise MalformedFile(file, line, f"invalid JSON: {error}") from error
 
 
 def _describe_type(value: Any) -> str:

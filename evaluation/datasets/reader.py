@@ -30,14 +30,15 @@ from evaluation.datasets.record import (
 )
 from worlds.folder import WorldError
 from worlds.input_files import (
-    READ_ERRORS,
     MalformedFile,
     decode_line,
+    iter_json_list,
     iter_lines,
     iter_raw_lines,
     open_bytes,
     parse_json,
     read_text_file,
+    reading,
 )
 
 AUTO = "auto"
@@ -47,6 +48,8 @@ SAMPLE_SIZE = 20
 LIST_NAMES = ("questions", "Questions")
 """The fields of a JSON document that may hold its list of questions."""
 PREVIEW_SIZE = 5
+MAX_REASONS = 1_000
+"""The reasons why records cannot be read that are told apart."""
 MAX_SHOWN_FIELDS = 12
 MAX_CELL_CHARACTERS = 16 * 1024 * 1024
 _PEEK_BYTES = 4096
@@ -99,6 +102,14 @@ class QuestionSurvey:
     """The first questions."""
     unread: dict[str, UnreadCount] = field(default_factory=dict)
     """The records that cannot be read, by reason."""
+
+    def count_unread(self, record: UnreadRecord) -> None:
+        """Count a record that cannot be read; the reasons after the first ones count as one."""
+        reason = record.reason
+        if reason not in self.unread and len(self.unread) >= MAX_REASONS:
+            record = replace(record, reason=f"it cannot be read for one of more than {MAX_REASONS} reasons")
+            reason = record.reason
+        self.unread.setdefault(reason, UnreadCount(record)).count += 1
 
     @property
     def without_gold(self) -> int:
@@ -160,7 +171,7 @@ class QuestionReader:
         survey = QuestionSurvey(self.form.name, _describe_fields(self._layout.sample()))
         for record in self:
             if isinstance(record, UnreadRecord):
-                survey.unread.setdefault(record.reason, UnreadCount(record)).count += 1
+                survey.count_unread(record)
                 continue
             survey.questions += 1
             survey.with_gold += bool(record.gold_answers)
@@ -276,8 +287,17 @@ class _JsonLines(_Layout):
             return _Entry(number, problem=error.reason)
 
 
-class _JsonDocument(_Layout):
-    """A list, or an object with a list of questions; it is parsed once and held in memory."""
+class _JsonList(_Layout):
+    """A list, which is read element by element."""
+
+    is_line_based = False
+
+    def iter_entries(self) -> Iterator[_Entry]:
+        return (_Entry(number, value) for number, (_, value) in enumerate(iter_json_list(self.file), 1))
+
+
+class _JsonObject(_Layout):
+    """An object with a list of questions; it is parsed once and held in memory."""
 
     is_line_based = False
 
@@ -330,19 +350,16 @@ class _CsvLayout(_Layout):
 def _open_json(file: Path) -> _Layout:
     """JSON Lines, unless the file begins with a list, or with an object that holds one or takes several lines."""
     if _peek(file).startswith(b"["):
-        return _JsonDocument(file)
+        return _JsonList(file)
     lines = _JsonLines(file)
     first, *others = list(islice(lines.iter_entries(), SAMPLE_SIZE)) or [_Entry(1)]
     if isinstance(first.value, dict):
-        return _JsonDocument(file) if any(isinstance(first.value.get(name), list) for name in LIST_NAMES) else lines
+        return _JsonObject(file) if any(isinstance(first.value.get(name), list) for name in LIST_NAMES) else lines
     # Objects follow a broken first line. In a document at most the last record is a line without a comma.
     objects = sum(isinstance(entry.value, dict) for entry in others)
-    return lines if first.problem is None or objects > 1 or (others and objects == len(others)) else _JsonDocument(file)
+    return lines if first.problem is None or objects > 1 or (others and objects == len(others)) else _JsonObject(file)
 
 
 def _peek(file: Path) -> bytes:
-    with open_bytes(file) as stream:
-        try:
-            return stream.read(_PEEK_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
-        except READ_ERRORS as error:
-            raise MalformedFile(file, None, f"it cannot be decompressed or read ({error})") from error
+    with open_bytes(file) as stream, reading(file):
+        return stream.read(_PEEK_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()

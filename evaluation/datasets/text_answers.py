@@ -28,6 +28,7 @@ from evaluation.datasets.record import (
     require_text,
     without,
 )
+from guard.json_input import load_json
 
 _CRAG_SPLITS = {0: "validation", 1: "test"}
 
@@ -75,7 +76,7 @@ def _parse_alternatives(value: Any) -> list[str]:
         return []
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = load_json(value)
         except json.JSONDecodeError as error:
             raise UnreadableRecord("the alternative answers are not a list") from error
     if not isinstance(value, list):

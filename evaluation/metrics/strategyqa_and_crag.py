@@ -1,6 +1,5 @@
 """The metrics of StrategyQA (verdict, SARI, evidence paragraphs) and CRAG (right, missing or wrong)."""
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import chain
@@ -18,6 +17,7 @@ from evaluation.metrics.metric import (
     to_text,
     to_values,
 )
+from guard.json_input import load_json
 
 STRATEGYQA_SCRIPT = "allenai/strategyqa-evaluator evaluator/eval.py"
 DECOMPOSITION_FIELDS = ("decomposition",)
@@ -192,8 +192,8 @@ def _list_gold_answers(case: Case) -> list[str]:
     if isinstance(alternatives, str):
         # The published file has the list as a text.
         try:
-            alternatives = json.loads(alternatives)
-        except json.JSONDecodeError as error:
+            alternatives = load_json(alternatives)
+        except ValueError as error:
             raise UnusableValue("the alternative answers are a text that is no JSON list") from error
     golds = [*to_list(first_field(case.gold, ("gold", "answer", "answers"))), *to_list(alternatives)]
     return [to_text(gold, "a gold answer").strip().lower() for gold in golds]

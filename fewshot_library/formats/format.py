@@ -18,6 +18,8 @@ from uuid import UUID
 from db.models import Step
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
+from guard.input_bounds import HINT, MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, InputBoundExceeded, is_unbounded
+from guard.json_input import MAX_DEPTH, MalformedJson, iterate_json_list
 from worlds.input_files import open_regular_file
 
 JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
@@ -173,8 +175,15 @@ class FileHead:
         return any(all(prefix + path in self.keys for path in paths) for prefix in ("", "[]."))
 
 
+MAX_KEY_CHARACTERS = 500
+"""Longer paths of keys recognize no format."""
+
+
 def _iterate_keys(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a JSON text that may be cut off, or of several JSON texts in a row."""
+    """Yield the keys of a JSON text that may be cut off, or of several JSON texts in a row.
+
+    Keys below the depth that is read are left out.
+    """
     # The paths of the open brackets.
     paths: list[str] = [""]
     key = ""
@@ -186,10 +195,12 @@ def _iterate_keys(text: str) -> Iterator[tuple[str, str]]:
                 yield key, string
             last_string, key = string, ""
         elif sign == ":" and last_string is not None:
-            key = f"{paths[-1]}.{last_string}".lstrip(".")
+            key = f"{paths[-1]}.{last_string}".lstrip(".")[:MAX_KEY_CHARACTERS]
             yield key, ""
             last_string = None
         elif sign in "{[":
+            if len(paths) > MAX_DEPTH:
+                return
             path = key or paths[-1]
             paths.append(path + ("[]" if sign == "[" else ""))
             key, last_string = "", None
@@ -288,18 +299,35 @@ def open_text(path: Path) -> TextIO:
     return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="\n")
 
 
-def read_json_list(path: Path) -> list[Any]:
-    """Read a file that is one JSON list of records."""
+def iterate_lines(stream: TextIO) -> Iterator[str]:
+    """Yield the lines with their ends; FormatError for one that is too long."""
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES:
+            raise FormatError(f"{stream.name}, line {number}: it is longer than {MAX_LINE_BYTES >> 20} MB")
+        yield line
+
+
+def read_document(stream: TextIO) -> str:
+    """Read a text that has to be parsed as a whole; InputBoundExceeded if it is too long for that."""
+    text = stream.read() if is_unbounded() else stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(text) > MAX_DOCUMENT_BYTES and not is_unbounded():
+        raise InputBoundExceeded(
+            f"it is longer than {MAX_DOCUMENT_BYTES >> 20} MB, and has to be read as a whole; {HINT}"
+        )
+    return text
+
+
+def read_json_list(path: Path) -> Iterator[Any]:
+    """Read a file that is one JSON list of records, one of which is in memory at a time."""
     try:
         with open_text(path) as stream:
-            records = json.load(stream)
-    except json.JSONDecodeError as error:
-        raise FormatError(f"{path}, line {error.lineno}: invalid JSON ({error.msg})") from error
-    except (UnicodeDecodeError, RecursionError) as error:
+            yield from (record for _, record in iterate_json_list(stream.read))
+    except MalformedJson as error:
+        raise FormatError(f"{path}, line {error.line}: invalid JSON ({error.reason})") from error
+    except ValueError as error:
         raise FormatError(f"{path}: invalid JSON or not UTF-8 ({error})") from error
-    if not isinstance(records, list):
-        raise FormatError(f"{path}: a list of records is expected, not a {type(records).__name__}")
-    return records
 
 
 def find_unstorable_field(raw: dict[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 from fewshot_library.formats.react_text import ReactTranscript, ReactTurn
+from guard.json_input import load_json
 
 SHOWHOW_TOOL_NAMES = {
     "WikiSearch": "wikisearch",
@@ -67,9 +68,9 @@ def parse_input_line(tool: str, text: str | None, question: str) -> dict[str, An
 def _parse_json_input(text: str) -> dict[str, Any] | None:
     """The arguments of an input that is a JSON object, the form for calls that a plain line cannot represent."""
     try:
-        value = json.loads(text) if text.startswith("{") else None
+        value = load_json(text) if text.startswith("{") else None
         written = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     # Values that the database cannot store stay a plain line: NaN and lone surrogates above, NUL here.
     return value if isinstance(value, dict) and rb"\u0000" not in written else None

@@ -27,6 +27,8 @@ from fewshot_library.formats.json_documents import (
     parse_utc_datetime,
     validate_shape,
 )
+from guard.input_bounds import ExpansionBudget, InputBoundExceeded, check_record_size
+from guard.json_input import load_json
 
 ATTACHMENT_PREFIX = "attachment://"
 ZIP_SIGNATURE = b"PK\x03\x04"
@@ -39,8 +41,8 @@ HEADER_MEMBERS = ("header.json", "_journal/start.json")
 SAMPLE_FOLDER = "samples/"
 LETTER_SCORES = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Inspect's words for scores: correct, partial, incorrect, no answer."""
-MAX_MEMBER_BYTES = 512 * 1024 * 1024
-"""The size of a member of a packed log that is read."""
+MAX_MEMBERS = 200_000
+"""The files of a packed log: one a sample, and a few more."""
 MAX_EPOCHS = 1_000
 """The most repetitions of a question; each is an attempt of every question of the run."""
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -267,16 +269,25 @@ def _sample_completion(sample: _InspectSample) -> str | None:
     return completion if isinstance(completion, str) and completion else None
 
 
-def _resolve_attachments(value: Any, attachments: dict[str, Any]) -> Any:
-    """Replace references to attachments, the long texts of a log, by their texts."""
-    match value:
-        case str() if value.startswith(ATTACHMENT_PREFIX):
-            return attachments.get(value.removeprefix(ATTACHMENT_PREFIX), value)
-        case list():
-            return [_resolve_attachments(element, attachments) for element in value]
-        case dict():
-            return {name: _resolve_attachments(field, attachments) for name, field in value.items()}
-    return value
+def _resolve_attachments(sample: Any, attachments: dict[str, Any]) -> Any:
+    """Replace references to attachments, the long texts of a log, by their texts, of which each may stand often."""
+    expanded = 0
+
+    def resolve(value: Any) -> Any:
+        nonlocal expanded
+        match value:
+            case str() if value.startswith(ATTACHMENT_PREFIX):
+                text = attachments.get(value.removeprefix(ATTACHMENT_PREFIX), value)
+                expanded += len(text) if isinstance(text, str) else 0
+                check_record_size(expanded)
+                return text
+            case list():
+                return [resolve(element) for element in value]
+            case dict():
+                return {name: resolve(field) for name, field in value.items()}
+        return value
+
+    return resolve(sample)
 
 
 _read_json = document_reader("inspect", _decode_log)
@@ -292,27 +303,44 @@ def _read_packed(path: Path) -> Iterator[ReadResult]:
     """Read a zip with the head of a log and a file for each sample; one sample is in memory at a time."""
     try:
         with open_bytes(path) as stream, ZipFile(stream) as archive:
-            members = {member.filename: member for member in archive.infolist()}
+            members = _check_members(archive.infolist(), path.stat().st_size)
             head = next((members[name] for name in HEADER_MEMBERS if name in members), None)
             samples = [member for name, member in members.items() if name.startswith(SAMPLE_FOLDER)]
             if head is None or not samples:
                 raise FormatError(f"{path} has no {'samples' if head else 'header.json'}, so it is no log of Inspect")
             origin = RecordOrigin("inspect", path.stem, "header.json")
-            log = validate_shape(_InspectLog, json.loads(_read_member(archive, stream, head)))
-            values = (json.loads(_read_member(archive, stream, member)) for member in samples)
+            log = validate_shape(_InspectLog, load_json(_read_member(archive, stream, head)))
+            values = (load_json(_read_member(archive, stream, member)) for member in samples)
             yield from _decode_samples(log, values, origin)
     except MalformedRecord as error:
         raise FormatError(f"{path}, header.json: {error}") from error
-    except RecursionError as error:
-        raise FormatError(f"{path} has JSON that is nested too deeply") from error
+    except InputBoundExceeded as error:
+        raise FormatError(f"{path}: {error}") from error
     # RuntimeError: a member with a password; ArrowException: damaged data.
     except (BadZipFile, EOFError, OSError, RuntimeError, ValueError, struct.error, pa.ArrowException) as error:
         raise FormatError(f"{path} is damaged ({error}); export it again") from error
 
 
+def _check_members(members: list[ZipInfo], packed_bytes: int) -> dict[str, ZipInfo]:
+    """The files of an archive by name, none of which has been read; an archive that is no log's is refused."""
+    if len(members) > MAX_MEMBERS:
+        raise InputBoundExceeded(f"it has {len(members):,} files, more than the bound of {MAX_MEMBERS:,}")
+    by_name = {member.filename: member for member in members}
+    if len(by_name) < len(members):
+        raise BadZipFile("two of its files have the same name")
+    budget = ExpansionBudget(packed_bytes)
+    end = 0
+    for member in sorted(members, key=lambda member: member.header_offset):
+        # Files that share their data would expand it again and again.
+        if member.header_offset < end:
+            raise BadZipFile(f"{member.filename[:80]!r} overlaps another file")
+        end = member.header_offset + LOCAL_HEADER.size + member.compress_size
+        budget.spend(member.file_size)
+    return by_name
+
+
 def _read_member(archive: ZipFile, stream: BinaryIO, member: ZipInfo) -> bytes:
-    if member.file_size > MAX_MEMBER_BYTES:
-        raise BadZipFile(f"{member.filename} has {member.file_size:,} bytes, more than {MAX_MEMBER_BYTES:,}")
+    check_record_size(member.file_size)
     if member.compress_type != ZIP_ZSTANDARD:
         return archive.read(member)
     stream.seek(member.header_offset)

@@ -4,6 +4,7 @@ A malformed record is refused with its place, and the others are read.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,9 +16,21 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from db.serialization import field_values
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
-from fewshot_library.formats.format import FormatError, ReadResult, RefusedRecord, open_text
+from fewshot_library.formats.format import (
+    FormatError,
+    ReadResult,
+    RefusedRecord,
+    iterate_lines,
+    open_text,
+    read_document,
+)
+from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
+from guard.json_input import MalformedJson, check_json, iterate_json_list, load_json, reject_constant
 
 SchemaType = TypeVar("SchemaType", bound=BaseModel)
+_BLANK = re.compile(r"\s*+")
+_SMALL_DOCUMENT_CHARACTERS = 16 * 1024 * 1024
+"""A longer list is read element by element."""
 
 
 class MalformedRecord(Exception):
@@ -40,13 +53,13 @@ RecordDecoder = Callable[[Any, RecordOrigin], Iterator[ReadResult]]
 def document_reader(
     format_name: str,
     decode: RecordDecoder,
-    is_record: Callable[[Any], bool] = lambda value: not isinstance(value, list),
+    is_list_record: Callable[[list[Any]], bool] | None = None,
 ) -> Callable[[Path], Iterator[ReadResult]]:
-    """Build a reader that decodes one record at a time; a value that is not a record is a list of records."""
+    """Build a reader that decodes one record at a time; a list is a list of records, unless it is one itself."""
 
     def read(path: Path) -> Iterator[ReadResult]:
-        for place, value in read_json_values(path):
-            is_single = isinstance(value, MalformedRecord) or is_record(value)
+        for place, value in read_json_values(path, splits_lists=is_list_record is None):
+            is_single = not isinstance(value, list) or (is_list_record is not None and is_list_record(value))
             for record_place, raw in [(place, value)] if is_single else _number_records(place, value):
                 origin = RecordOrigin(format_name, path.stem, record_place.removesuffix(", ") or "record 1")
                 yield from decode_record(raw, decode, origin)
@@ -71,19 +84,22 @@ def decode_record(raw: Any, decode: RecordDecoder, origin: RecordOrigin) -> Iter
                 # Values from JSON inside a text were not part of the first check.
                 _check_storable([field_values(noun) for noun in (record.question, record.trace, *record.steps)])
         yield from decoded
-    except (MalformedRecord, UnstorableValue) as error:
+    except (MalformedRecord, UnstorableValue, InputBoundExceeded) as error:
         yield RefusedRecord(origin.place, str(error))
     except RecursionError:
         yield RefusedRecord(origin.place, "it is nested too deeply")
 
 
-def read_json_values(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the JSON values of a file with their places; a line that is not JSON yields a MalformedRecord."""
+def read_json_values(path: Path, *, splits_lists: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield the JSON values of a file with their places; a line that is not JSON yields a MalformedRecord.
+
+    A long list is read element by element, if it may be split.
+    """
     try:
         with open_text(path) as stream:
-            first = stream.readline()
+            first = stream.readline(MAX_LINE_BYTES)
             while first and not first.strip():
-                first = stream.readline()
+                first = stream.readline(MAX_LINE_BYTES)
             rest = stream.read(1)
             stream.seek(0)
             if not first:
@@ -91,54 +107,79 @@ def read_json_values(path: Path) -> Iterator[tuple[str, Any]]:
             if rest and not isinstance(_parse_json(first), MalformedRecord):
                 yield from _read_lines(stream)
             else:
-                yield from _read_whole_document(stream)
+                yield from _read_whole_document(stream, splits_lists=splits_lists)
     except json.JSONDecodeError as error:
         raise FormatError(f"{path}, line {error.lineno}: invalid JSON ({error.msg})") from error
+    except MalformedJson as error:
+        raise FormatError(f"{path}, line {error.line}: invalid JSON ({error.reason})") from error
+    except InputBoundExceeded as error:
+        raise FormatError(f"{path}: {error}") from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: invalid JSON or not UTF-8 ({error})") from error
 
 
-def _read_whole_document(stream: TextIO) -> Iterator[tuple[str, Any]]:
-    text = stream.read()
+def _read_whole_document(stream: TextIO, *, splits_lists: bool) -> Iterator[tuple[str, Any]]:
+    beginning = stream.read(_SMALL_DOCUMENT_CHARACTERS + 1)
+    stream.seek(0)
+    if splits_lists and beginning.lstrip()[:1] == "[" and _is_large(beginning):
+        elements = enumerate(iterate_json_list(stream.read), start=1)
+        yield from ((f"record {number}, ", value) for number, (_, value) in elements)
+        return
+    text = read_document(stream)
+    check_json(text)
     try:
-        yield "", json.loads(text, parse_constant=_reject_constant)
+        yield "", json.loads(text, parse_constant=reject_constant)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             yield from _read_concatenated(text)
             return
-        later_lines = [line for line in text.split("\n")[1:] if line.strip()]
-        if not later_lines or isinstance(_parse_json(later_lines[0]), MalformedRecord):
+        later_lines = (line for line in text.split("\n")[1:] if line.strip())
+        first = next(later_lines, None)
+        if first is None or isinstance(_parse_json(first), MalformedRecord):
             raise
         # JSON Lines with a malformed first line; the others are read.
         stream.seek(0)
         yield from _read_lines(stream)
 
 
+def _is_large(text: str) -> bool:
+    if len(text) > _SMALL_DOCUMENT_CHARACTERS:
+        return True
+    try:
+        check_json(text)
+    except InputBoundExceeded:
+        return True
+    return False
+
+
 def _read_concatenated(text: str) -> Iterator[tuple[str, Any]]:
     """Yield the values of several JSON texts in a row, each of any number of lines, as consoles print them."""
-    decoder = json.JSONDecoder(parse_constant=_reject_constant)
+    decoder = json.JSONDecoder(parse_constant=reject_constant)
     number, end = 0, 0
-    while rest := text[end:].lstrip():
-        number, end = number + 1, len(text) - len(rest)
-        value, end = decoder.raw_decode(text, end)
+    while (start := _skip_blank(text, end)) < len(text):
+        number += 1
+        value, end = decoder.raw_decode(text, start)
         yield f"record {number}, ", value
 
 
+def _skip_blank(text: str, start: int) -> int:
+    match = _BLANK.match(text, start)
+    return match.end() if match else start
+
+
 def _read_lines(stream: TextIO) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(iterate_lines(stream), start=1):
         if line.strip():
             yield f"line {number}, ", _parse_json(line)
 
 
 def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_reject_constant)
-    except (ValueError, RecursionError) as error:
+        return load_json(text)
+    except InputBoundExceeded as error:
+        return MalformedRecord(str(error))
+    except ValueError as error:
         return MalformedRecord(f"invalid JSON ({error})")
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check_storable(value: Any) -> None:

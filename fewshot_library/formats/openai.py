@@ -1,6 +1,5 @@
 """OpenAI's fine-tuning format: one chat a line, with function calls and tool definitions."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +24,7 @@ from fewshot_library.formats.json_documents import (
     parse_content,
     validate_shape,
 )
+from guard.json_input import load_json
 
 ROLE_ALIASES = {"developer": "system", "function": "tool"}
 
@@ -92,8 +92,8 @@ def _decode_call(raw: _OpenAIToolCall, place: str, default_id: str) -> MessageTo
     arguments = raw.function.arguments
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as error:
+            arguments = load_json(arguments or "{}")
+        except ValueError as error:
             raise MalformedRecord(f"{place}: its arguments are not JSON ({error})") from error
     if not isinstance(arguments, dict):
         raise MalformedRecord(f"{place}: its arguments are not a JSON object")

@@ -27,6 +27,9 @@ from fewshot_library.formats.showhow import (
     record_from_json,
     record_to_json,
 )
+from guard.input_bounds import InputBoundExceeded
+from guard.json_input import load_json
+from guard.parquet_input import iterate_rows, open_parquet
 
 BATCH_ROWS = 100
 RECORD_MODELS: dict[str, type[Base]] = {**SINGLE_MODELS, "run": Run, **LIST_MODELS}
@@ -121,28 +124,25 @@ def _unpack_fields(kind: type[Base], noun: Any) -> Any:
         if isinstance(value, datetime):
             unpacked[name] = value.isoformat()
         elif isinstance(value, str) and _model_columns(kind).get(name, COLUMN_TYPES[str]) is None:
-            unpacked[name] = json.loads(value)
+            unpacked[name] = load_json(value)
     return unpacked
 
 
 def _read_table(path: Path) -> Iterator[ReadResult]:
     """Read the traces of a Showhow export, or the chats of another file with a column `messages`."""
     try:
-        with open_bytes(path) as stream, pq.ParquetFile(stream) as file:
+        with open_bytes(path) as stream, open_parquet(stream) as file:
             names = set(file.schema_arrow.names)
             own = RECORD_MODELS.keys() | {"people"} <= names
             if not own and "messages" not in names:
                 raise FormatError(f"{path} has neither the columns of Showhow's traces nor a column messages")
-            for number, row in enumerate(_iterate_rows(file), start=1):
+            for number, row in enumerate(iterate_rows(file, stream), start=1):
                 origin = RecordOrigin(PARQUET.name, path.stem, f"row {number}")
                 yield from decode_record(_json_values(row), _decode_own_row if own else decode_chat, origin)
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{path} cannot be read as Parquet: {error}") from error
-
-
-def _iterate_rows(file: pq.ParquetFile) -> Iterator[dict[str, Any]]:
-    for batch in file.iter_batches(batch_size=BATCH_ROWS):
-        yield from batch.to_pylist()
+    except InputBoundExceeded as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 def _json_values(row: Any) -> Any:

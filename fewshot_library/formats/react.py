@@ -27,6 +27,7 @@ from fewshot_library.formats.format import (
     TraceFormat,
     lost_fields,
     open_text,
+    read_document,
     text_writer,
 )
 from fewshot_library.formats.humaniq_record import format_input_line, parse_input_line
@@ -38,6 +39,7 @@ from fewshot_library.formats.react_text import (
     format_transcript,
     parse_transcript,
 )
+from guard.input_bounds import InputBoundExceeded
 
 FORMAT_NAME = "react"
 _QUESTION_START = re.compile(r"^(?=Question:)", re.MULTILINE)
@@ -111,9 +113,11 @@ def _comparable_content(record: TraceRecord) -> Any:
 def _read_transcripts(path: Path) -> Iterator[ReadResult]:
     try:
         with open_text(path) as stream:
-            text = stream.read()
+            text = read_document(stream)
     except UnicodeDecodeError as error:
         raise FormatError(f"{path} is not a text in UTF-8 ({error.reason})") from error
+    except InputBoundExceeded as error:
+        raise FormatError(f"{path}: {error}") from error
     return _parse_records(text, path.stem)
 
 

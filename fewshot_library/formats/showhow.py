@@ -3,7 +3,6 @@
 Model calls are not part of it; they stay in the database of the installation that made them.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,16 @@ from db.models import Edit, Judgement, Project, Question, Run, Step, Trace
 from db.serialization import InvalidRecord, from_json_fields, to_json_fields
 from db.trace_record import TraceRecord
 from db.types import Base
-from fewshot_library.formats.format import FileHead, FormatError, TraceExport, TraceFormat, json_lines_writer, open_text
+from fewshot_library.formats.format import (
+    FileHead,
+    FormatError,
+    TraceExport,
+    TraceFormat,
+    iterate_lines,
+    json_lines_writer,
+    open_text,
+)
+from guard.json_input import load_json
 
 FORMAT_MARK = "showhow-trace"
 FORMAT_VERSION = 1
@@ -31,14 +39,14 @@ def read_records(path: Path) -> Iterator[TraceRecord]:
     with open_text(path) as stream:
         number = 0
         try:
-            for line in stream:
+            for line in iterate_lines(stream):
                 number += 1
                 if line.strip():
-                    yield record_from_json(json.loads(line))
-        except (InvalidRecord, json.JSONDecodeError, RecursionError) as error:
-            raise FormatError(f"{path}, line {number}: {error}") from error
+                    yield record_from_json(load_json(line))
         except UnicodeDecodeError as error:
             raise FormatError(f"{path}, after line {number}: not UTF-8 ({error.reason})") from error
+        except (InvalidRecord, ValueError) as error:
+            raise FormatError(f"{path}, line {number}: {error}") from error
 
 
 def record_from_json(value: Any) -> TraceRecord:

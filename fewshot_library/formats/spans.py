@@ -1,6 +1,5 @@
 """Parses OpenTelemetry spans in the JSON forms of exporters (OTLP, the SDK's, Phoenix's), and their conversations."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from fewshot_library.formats.json_documents import (
     parse_utc_datetime,
     read_json_values,
 )
+from guard.json_input import MAX_DEPTH, load_json
 
 _OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 
@@ -59,8 +59,8 @@ class TraceSpan:
 def parse_json_text(text: str) -> Any:
     """Parse a JSON text; a text that is not JSON is returned unchanged."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return load_json(text)
+    except ValueError:
         return text
 
 
@@ -78,6 +78,8 @@ def nest_keys(flat: Any) -> Any:
 
 def set_path(tree: dict[str, Any], path: list[str], value: Any) -> None:
     """Set the value at a path of a tree; a scalar on the path moves under an empty key."""
+    if len(path) > MAX_DEPTH:
+        raise MalformedRecord(f"a key has {len(path):,} parts between dots, more than {MAX_DEPTH}")
     for part in path[:-1]:
         child = tree.setdefault(part, {})
         if not isinstance(child, dict):

@@ -3,7 +3,6 @@
 An instance writes people by title, days as 0929-10-28, and attributes by name.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet
 
 from fiction.questions.evaluate import ExpressionAnswer
 from fiction.questions.names import NameFormatter
 from fiction.universe.universe import NONE, Universe
+from guard.input_bounds import InputBoundExceeded
+from guard.parquet_input import iterate_rows, open_parquet
 from worlds.input_files import (
     MalformedFile,
+    iter_json_list,
     iter_json_objects,
     open_regular_file,
-    read_json_list,
-    read_text_file,
     require_storable_text,
     require_text_field,
 )
@@ -134,31 +133,19 @@ def iter_records(file: Path) -> Iterator[SourceRecord]:
 
 
 def _iter_json_records(file: Path) -> Iterator[SourceRecord]:
-    # Parsed as a whole for errors first, then object by object for line numbers.
-    whole = read_json_list(file)
-    text, decoder = read_text_file(file), json.JSONDecoder()
-    line, end = 1, 0
-    for fields in whole:
-        start = _skip_separators(text, end)
-        line += text.count("\n", end, start)
+    for line, fields in iter_json_list(file):
         if not isinstance(fields, dict):
             raise MalformedFile(file, line, "the list contains something other than objects")
         yield SourceRecord(file, line, fields)
-        _, end = decoder.raw_decode(text, start)
-        line += text.count("\n", start, end)
-
-
-def _skip_separators(text: str, end: int) -> int:
-    match = _SEPARATOR_PATTERN.match(text, end)
-    return match.end() if match else end
 
 
 def _iter_parquet_records(file: Path) -> Iterator[SourceRecord]:
     try:
-        with open_regular_file(file) as stream:
-            rows = pyarrow.parquet.read_table(stream).to_pylist()
+        with open_regular_file(file) as stream, open_parquet(stream) as table:
+            for number, fields in enumerate(iterate_rows(table, stream), 1):
+                yield SourceRecord(file, number, fields)
     except (OSError, pyarrow.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise MalformedFile(file, None, f"it cannot be read as Parquet ({reason})") from error
-    for number, fields in enumerate(rows, 1):
-        yield SourceRecord(file, number, fields)
+    except InputBoundExceeded as error:
+        raise MalformedFile(file, None, str(error)) from error

@@ -189,7 +189,7 @@ BROKEN = {
     "its arguments are not a JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
     "message 1 calls a tool, but has the role 'user'": {"messages": [{**USER, "tool_calls": [call("a", {})]}]},
     "U+0000 at position 1": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": "y\x00"})]}]},
-    "it has the number nan": {
+    "NaN is not a JSON number)": {
         "messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": float("nan")})]}]
     },
     "its arguments are not JSON (": {

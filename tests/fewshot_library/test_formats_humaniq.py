@@ -337,7 +337,7 @@ def test_humaniq_calls_are_converted(name, text, tool, arguments):
     ("content", "reason"),
     [
         ("[{", "line 1: invalid JSON"),
-        ('{"One_Shot": 1}', "a list of records is expected"),
+        ('{"One_Shot": 1}', "a list is required"),
         ('[{"One_Shot": "x"}]', "record 1: a demonstration needs"),
         (
             '[{"Question": "q", "Dataset": "d", "Action_Sequence": "", "One_Shot": "Thought: x"}]',

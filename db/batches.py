@@ -1,0 +1,53 @@
+"""Long writes in short transactions, so that no other writer waits for them."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy.orm import Session
+
+from db.database import Database
+
+HOLD_SECONDS = 0.2
+"""A transaction takes no further item after as long."""
+PAUSE_SECONDS = 0.12
+"""Between two transactions on SQLite: waiting writers ask for the lock every 0.1 s, and are not queued."""
+_READ_AHEAD = 200
+"""Items that are made before a transaction begins."""
+ItemType = TypeVar("ItemType")
+
+
+def write_in_batches(  # noqa: PLR0913 - the callbacks are the parts of a batch
+    database: Database,
+    items: Iterable[ItemType],
+    write: Callable[[Session, ItemType], None],
+    *,
+    prepare: Callable[[Session, list[ItemType]], None] | None = None,
+    end_batch: Callable[[Session], None] | None = None,
+    committed: Callable[[int], None] | None = None,
+) -> None:
+    """Write the items in order, in transactions that each last HOLD_SECONDS and one item at most.
+
+    The items are made outside of transactions, and `prepare` reads for them outside, too. `end_batch` is called before
+    each commit, `committed` after it with the number of items so far. An error undoes the last batch only.
+    """
+    source = iter(items)
+    count = 0
+    while waiting := deque(islice(source, _READ_AHEAD)):
+        if prepare is not None:
+            with database.read() as session:
+                prepare(session, list(waiting))
+        while waiting:
+            if count and database.is_sqlite:
+                time.sleep(PAUSE_SECONDS)
+            with database.begin() as session:
+                started = time.monotonic()
+                while waiting and time.monotonic() - started < HOLD_SECONDS:
+                    write(session, waiting.popleft())
+                    count += 1
+                if end_batch is not None:
+                    end_batch(session)
+            if committed is not None:
+                committed(count)

@@ -1,0 +1,103 @@
+"""What a long import has added so far, in a file, so that the import can be undone as a whole, also after a kill.
+
+A row is written to the journal before it is committed: the journal may name a row that was never stored, but misses
+none. Rows that others have built on meanwhile stay.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import delete, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from db.batches import write_in_batches
+from db.database import Database
+from db.models import Attempt, Draft, Edit, Judgement, Project, Question, Run, Score, Step, Trace, User
+from db.projects import update_completed_count
+from db.types import Base
+
+_KINDS: dict[str, type[Base]] = {kind.__name__: kind for kind in (Trace, Run, Question, Project, User)}
+"""The kinds of rows that imports add, in the order in which they are removed."""
+
+
+class ImportJournal:
+    """The rows that one import has added; every row is added once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._pending: list[str] = []
+
+    def note(self, row: Base) -> None:
+        """Note a row that this transaction inserts."""
+        kind = type(row)
+        if kind.__name__ in _KINDS:
+            version = row.version if isinstance(row, Trace) else 0
+            self._pending.append(json.dumps([kind.__name__, str(row.id), version]) + "\n")  # type: ignore[attr-defined]
+
+    def save(self) -> None:
+        """Write the noted rows to the file; call it right before the commit."""
+        if self._pending:
+            with self._file.open("a", encoding="utf-8") as stream:
+                stream.writelines(self._pending)
+                stream.flush()
+                os.fsync(stream.fileno())
+            self._pending = []
+
+    def undo(self, database: Database, committed: Callable[[int], None] | None = None) -> int:
+        """Remove the rows in short transactions, and return how many traces stay since they were changed meanwhile."""
+        kept = 0
+
+        def remove(session: Session, entry: tuple[type[Base], UUID, int]) -> None:
+            nonlocal kept
+            kind, key, version = entry
+            attempt = session.begin_nested()
+            try:
+                if kind is Trace:
+                    kept += not _remove_trace(session, key, version)
+                elif kind is Run:
+                    _remove_attempts(session, key)
+                    session.execute(delete(Run).where(Run.id == key))
+                else:
+                    session.execute(delete(kind).where(kind.id == key))  # type: ignore[attr-defined]
+                attempt.commit()
+            except IntegrityError:
+                # Others refer to it.
+                attempt.rollback()
+                kept += kind is Trace
+
+        write_in_batches(database, self._entries(), remove, committed=committed)
+        return kept
+
+    def _entries(self) -> Iterator[tuple[type[Base], UUID, int]]:
+        """The rows, those first that refer to others; a line that was cut off names no committed row."""
+        for name, kind in _KINDS.items():
+            if not self._file.exists():
+                return
+            with self._file.open(encoding="utf-8") as stream:
+                for line in stream:
+                    if line.startswith(f'["{name}"') and line.endswith("\n"):
+                        _, key, version = json.loads(line)
+                        yield kind, UUID(key), version
+
+
+def _remove_trace(session: Session, key: UUID, version: int) -> bool:
+    """Remove a trace with its rows; False if somebody has changed it."""
+    stored = session.execute(select(Trace.question_id, Trace.version).where(Trace.id == key)).first()
+    if stored is None:
+        return True
+    if stored.version != version:
+        return False
+    for kind in (Judgement, Edit, Draft, Step):
+        session.execute(delete(kind).where(kind.trace_id == key))
+    session.execute(delete(Trace).where(Trace.id == key))
+    update_completed_count(session, stored.question_id)
+    return True
+
+
+def _remove_attempts(session: Session, run_id: UUID) -> None:
+    session.execute(delete(Score).where(Score.run_id == run_id))
+    session.execute(delete(Attempt).where(Attempt.run_id == run_id))
