@@ -5,12 +5,17 @@ place = "my_tools:count_words"        a LangChain tool or a typed function; my_t
 seconds = 10                          time limit of a call
 characters = 5000                     length limit of its result
 megabytes = 500                       memory that a call may use
+disk_megabytes = 500                  files that it may write in its home
 environment = ["COUNT_KEY"]           the names of the environment variables passed to it
+folders = ["/data/texts"]             folders that it may read and write, beside its home
 
 [servers.weather]                     an MCP server that Showhow starts ...
 command = "uvx"
 args = ["weather-mcp"]
 environment = ["WEATHER_KEY"]         the names of the environment variables passed to it
+folders = ["/data/maps"]              folders that it may read and write, beside its home
+megabytes = 4000                      memory that it and what it starts may use together
+disk_megabytes = 4000                 files that it may keep in its home
 prefix = "weather_"                   put before the names of its tools; by default the server's name and "_"
 
 [servers.library]                     ... or one that runs elsewhere
@@ -36,10 +41,14 @@ TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The tool names that language models accept."""
 VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 DEFAULT_MEGABYTES = 1_000
+DEFAULT_DISK_MEGABYTES = 500
+DEFAULT_SERVER_MEGABYTES = 4_000
+"""Memory of a server, and the files in its home, where programs such as npx and uvx keep what they downloaded."""
 _FIELD_HINTS = {
     "place": 'it must be module:function, such as "my_tools:count_words"',
     "token": "it must name the environment variable that holds the token, never the token itself",
     "environment": "it must be a list of names of environment variables, never their values",
+    "folders": 'it must be a list of full paths, such as ["/data/texts"]',
     "args": 'it must be a list of texts, such as ["--quiet"]',
     "prefix": "it must be at most 40 of A-Z, a-z, 0-9, _ and -",
     "url": "it must be an address such as https://tools.example/mcp",
@@ -53,6 +62,15 @@ class _ExternalToolConfig(BaseModel):
     seconds: float = Field(DEFAULT_SECONDS, gt=0, le=3600)
     characters: int = Field(DEFAULT_CHARACTERS, ge=100, le=1_000_000)
     environment: tuple[Annotated[str, Field(pattern=f"^{VARIABLE_PATTERN}$")], ...] = ()
+    folders: tuple[Path, ...] = ()
+
+    @field_validator("folders")
+    @classmethod
+    def _check_folders(cls, folders: tuple[Path, ...]) -> tuple[Path, ...]:
+        folders = tuple(folder.expanduser() for folder in folders)
+        if not all(folder.is_absolute() for folder in folders):
+            raise ValueError("not a full path")
+        return folders
 
     @property
     def limits(self) -> ToolLimits:
@@ -66,6 +84,7 @@ class FunctionConfig(_ExternalToolConfig):
     place: str = Field(pattern=r"^[\w.]+:[\w.]+$")
     title: str | None = None
     megabytes: int = Field(DEFAULT_MEGABYTES, ge=10, le=1_000_000)
+    disk_megabytes: int = Field(DEFAULT_DISK_MEGABYTES, ge=1, le=1_000_000)
 
 
 class McpServerConfig(_ExternalToolConfig):
@@ -78,6 +97,8 @@ class McpServerConfig(_ExternalToolConfig):
     transport: Literal["http", "sse"] = "http"
     token: str | None = Field(None, pattern=f"^{VARIABLE_PATTERN}$")
     prefix: str | None = Field(None, pattern=r"^[A-Za-z0-9_-]{0,40}$")
+    megabytes: int = Field(DEFAULT_SERVER_MEGABYTES, ge=10, le=1_000_000)
+    disk_megabytes: int = Field(DEFAULT_SERVER_MEGABYTES, ge=1, le=1_000_000)
 
     @model_validator(mode="after")
     def _check_command_or_url(self) -> "McpServerConfig":

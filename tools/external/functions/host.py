@@ -19,10 +19,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
+from guard.confinement import ConfinedLaunch
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolRegistration, adapt_tool
-from tools.external.config import FunctionConfig
+from tools.external.config import DEFAULT_DISK_MEGABYTES, FunctionConfig
+from tools.external.confinement import ToolPlaces
 from tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
@@ -48,8 +49,10 @@ from tools.tool import Tool
 from worlds.live.description import is_credential
 from worlds.source import ErrorKind
 
-DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-"""What every program needs of the environment; the rest has to be named."""
+DEFAULT_VARIABLES = ("LOGNAME", "PATH", "SHELL", "TERM", "USER")
+"""What every program needs of the environment, beside a HOME and a TMPDIR of its own; the rest has to be named."""
+_BASE_MEGABYTES = 1_000
+"""Memory of the process itself; each tool that it has imported, and each call that runs, adds its own limit."""
 MAX_PRINTED_BYTES = 100_000
 """What is passed on of the output that functions print."""
 _PATIENCE_SECONDS = 10.0
@@ -72,8 +75,14 @@ class FunctionHost:
         variables: tuple[str, ...],
         environ: Mapping[str, str],
         load_seconds: float = LOAD_TIMEOUT_SECONDS,
+        *,
+        folders: tuple[Path, ...] = (),
+        disk_megabytes: int = DEFAULT_DISK_MEGABYTES,
+        places: ToolPlaces | None = None,
     ) -> None:
         self.folder = folder
+        self._folders, self._disk_megabytes = folders, disk_megabytes
+        self._places = places or ToolPlaces()
         self._load_seconds = load_seconds
         self._missing = [name for name in variables if name not in environ]
         self._environment = {
@@ -83,6 +92,9 @@ class FunctionHost:
         self.secrets = written_forms(key for key in keys if len(key) >= MIN_SECRET_LENGTH)
         """The written forms of values that no text of a function may contain."""
         self._control: socket.socket | None = None
+        self._launch: ConfinedLaunch | None = None
+        self._imported_megabytes: dict[str, int] = {}
+        self._running_megabytes = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -90,7 +102,7 @@ class FunctionHost:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None while none runs."""
+        """The id of the process's warden; None while none runs."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -118,10 +130,31 @@ class FunctionHost:
             return
         control.close()
         keeper.join(_CLOSE_TIMEOUT_SECONDS)
+        if self._launch is not None:
+            self._launch.close()
         if keeper.is_alive():
             self._kill()
+            keeper.join(_CLOSE_TIMEOUT_SECONDS)
 
     def _run(self, order: WorkOrder, arguments: bytes) -> Reply:
+        if order.task == "describe":
+            self._imported_megabytes[order.place] = order.megabytes
+        self._add_running_megabytes(order.megabytes)
+        try:
+            return self._run_confined(order, arguments)
+        finally:
+            self._add_running_megabytes(-order.megabytes)
+
+    def _add_running_megabytes(self, megabytes: int) -> None:
+        with self._lock:
+            self._running_megabytes += megabytes
+            if self._launch is not None:
+                self._launch.allow_memory(self._allowed_megabytes())
+
+    def _allowed_megabytes(self) -> int:
+        return _BASE_MEGABYTES + sum(self._imported_megabytes.values()) + self._running_megabytes
+
+    def _run_confined(self, order: WorkOrder, arguments: bytes) -> Reply:
         for _ in range(2):
             ours, theirs = socket.socketpair()
             with ours, theirs:
@@ -134,7 +167,7 @@ class FunctionHost:
                     threading.Thread(target=_send_quietly, args=(ours, arguments), daemon=True).start()
                 if (reply := self._wait(order, ours)) is not None:
                     return reply
-        raise _process_ended(order)
+        raise self._process_ended(order)
 
     def _wait(self, order: WorkOrder, ours: socket.socket) -> Reply | None:
         """The reply to an order; None if the process ended before it began."""
@@ -152,7 +185,7 @@ class FunctionHost:
                 raise self._describe_end(order, reply.end)
             return reply
         if is_begun:
-            raise _process_ended(order)
+            raise self._process_ended(order)
         return None
 
     def _read_lines(self, order: WorkOrder, ours: socket.socket) -> Iterator[bytes]:
@@ -179,12 +212,25 @@ class FunctionHost:
             if not part:
                 return
 
+    def _process_ended(self, order: WorkOrder) -> ToolError:
+        reason = self._launch.end_reason if self._launch is not None else ""
+        return ToolError(
+            f"The process that runs {order.name} has ended{f': {reason}' if reason else ''}; call it again to start it "
+            "anew.",
+            ErrorKind.UNAVAILABLE,
+        )
+
     def _describe_end(self, order: WorkOrder, end: ForkEnd) -> ToolError:
         if end.limit == "seconds":
             return time_limit_error(order)
         if end.limit == "processes":
             return ToolError(
                 f"{order.name} was ended because it started more than {MAX_PROCESSES} processes; use another tool."
+            )
+        if end.limit == "memory":
+            return ToolError(
+                f"{order.name} was ended because it and its processes used more than {order.megabytes:,} MB of memory "
+                "together; request less, or use another tool."
             )
         how = f"was ended by signal {-end.status}" if end.status < 0 else f"ended its process with status {end.status}"
         if order.task == "describe":
@@ -222,14 +268,19 @@ class FunctionHost:
         ours.settimeout(_SEND_TIMEOUT_SECONDS)
         command = [sys.executable, "-u", "-P", "-m", "tools.external.functions.process", str(theirs.fileno())]
         command.append(str(self.folder or ""))
-        if sys.platform == "linux":
-            command = [sys.executable, "-I", DIE_WITH_PARENT_SCRIPT, *command]
-        if self._process is None:
+        confinement = self._places.confine_functions(
+            self._environment, self.folder, self._folders, self._allowed_megabytes(), self._disk_megabytes
+        )
+        if self._launch is None:
             atexit.register(self.close)
+        else:
+            self._launch.close()
+        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+        launch = self._launch = ConfinedLaunch(command, {**self._environment, "PYTHONPATH": path}, confinement)
         started: Future[subprocess.Popen[bytes]] = Future()
         # The process ends with the thread that started it, so this thread lives as long as the process.
         self._keeper = threading.Thread(
-            target=_keep, args=(command, self._environment, theirs, self.secrets, started), daemon=True
+            target=_keep, args=(launch, theirs, self.secrets, started), daemon=True
         )
         self._keeper.start()
         self._last_load = time.monotonic()
@@ -240,6 +291,7 @@ class FunctionHost:
             raise
         finally:
             theirs.close()
+            launch.mark_started()
         return ours
 
     def _kill_unless_loading(self) -> None:
@@ -249,7 +301,10 @@ class FunctionHost:
 
     def _kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            if self._launch is not None and self._launch.descriptors:
+                self._launch.end()
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def time_limit_error(order: WorkOrder) -> ToolError:
@@ -266,12 +321,6 @@ def time_limit_error(order: WorkOrder) -> ToolError:
     )
 
 
-def _process_ended(order: WorkOrder) -> ToolError:
-    return ToolError(
-        f"The process that runs {order.name} has ended; call it again to start it anew.", ErrorKind.UNAVAILABLE
-    )
-
-
 def _send_quietly(ours: socket.socket, arguments: bytes) -> None:
     try:
         ours.sendall(arguments)
@@ -281,22 +330,20 @@ def _send_quietly(ours: socket.socket, arguments: bytes) -> None:
 
 
 def _keep(
-    command: list[str],
-    environment: Mapping[str, str],
+    launch: ConfinedLaunch,
     theirs: socket.socket,
     secrets: tuple[str, ...],
     started: "Future[subprocess.Popen[bytes]]",
 ) -> None:
     """Start the process, pass on what it prints, and wait for its end."""
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
     try:
         process = subprocess.Popen(  # noqa: S603 - our own module, no shell
-            command,
+            launch.argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**environment, "PYTHONPATH": path},
-            pass_fds=[theirs.fileno()],
+            env=launch.environment,
+            pass_fds=[theirs.fileno(), *launch.descriptors],
             start_new_session=True,
         )
     except OSError as error:

@@ -11,17 +11,18 @@ import ctypes
 import gc
 import importlib
 import os
-import resource
 import select
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
 
+from guard.limits import limit_memory
+from guard.tree_usage import children, descendants, memory_bytes, resident_bytes
 from tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
@@ -37,8 +38,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.02
 """Seconds between two looks at the forks that run."""
-_COUNT_SECONDS = 0.5
-"""Seconds between two counts of the processes of each fork."""
+_COUNT_SECONDS = 0.1
+"""Seconds between two counts of the processes of each fork and of their memory."""
 _DESCRIBED_STATUS = 17
 """The exit status of a fork that has described its tool; its module can be imported."""
 _KILL_ROUNDS = 100
@@ -50,7 +51,9 @@ class _Fork:
     order: WorkOrder
     reply: socket.socket
     deadline: float
-    limit: Literal["seconds", "processes"] | None = None
+    memory_bytes: int
+    """What it and the processes that it starts may use together, with what they share with this process."""
+    limit: Literal["seconds", "processes", "memory"] | None = None
     """The limit for which it was killed."""
 
 
@@ -104,7 +107,9 @@ class FunctionProcess:
             return
         if process == 0:
             self._run_fork(order, reply)
-        self._forks[process] = _Fork(order, reply, time.monotonic() + order.seconds)
+        self._forks[process] = _Fork(
+            order, reply, time.monotonic() + order.seconds, resident_bytes(os.getpid()) + (order.megabytes << 20)
+        )
 
     def _run_fork(self, order: WorkOrder, reply: socket.socket) -> NoReturn:
         """Do the work in this fork, and end it."""
@@ -117,7 +122,7 @@ class FunctionProcess:
             self._control.close()
             for fork in self._forks.values():
                 fork.reply.close()
-            _limit_memory(order.megabytes)
+            limit_memory(order.megabytes)
             answer = describe_tool(order) if order.task == "describe" else call_tool(order, reply)
             # A function that forked returns here in its own child as well.
             if os.getpid() == own:
@@ -145,11 +150,17 @@ class FunctionProcess:
                 fork.limit = fork.limit or "seconds"
                 _kill_group(process)
         if self._forks and now > self._next_count:
-            parents = _parents()
             for process, fork in self._forks.items():
-                if _count_descendants(process, parents) > MAX_PROCESSES:
+                started = descendants(process)
+                if len(started) > MAX_PROCESSES:
                     fork.limit = fork.limit or "processes"
-                    _kill_group(process)
+                elif memory_bytes({process, *started}, fork.memory_bytes) > fork.memory_bytes:
+                    fork.limit = fork.limit or "memory"
+                else:
+                    continue
+                _kill_group(process)
+            # What has left the tree of its call is an orphan here.
+            self._kill_orphans()
             self._next_count = time.monotonic() + _COUNT_SECONDS
 
     def _report_end(self, fork: _Fork, status: int) -> None:
@@ -219,13 +230,6 @@ def _set_process_option(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _limit_memory(megabytes: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if sys.platform == "linux":
-        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20),) * 2)
-
-
 def _kill_group(process: int) -> None:
     """Kill a fork and the processes of its group."""
     for kill in (os.killpg, os.kill):
@@ -243,30 +247,7 @@ def _ended_children() -> Iterator[tuple[int, int]]:
 
 def _children() -> set[int]:
     """The processes whose parent is this one."""
-    return {process for process, parent in _parents().items() if parent == os.getpid()}
-
-
-def _parents() -> dict[int, int]:
-    """All processes with their parents; empty where the system does not tell."""
-    parents = {}
-    for entry in os.scandir("/proc") if sys.platform == "linux" else ():
-        # A process may end while it is looked at. Its name, in parentheses, may contain anything.
-        with contextlib.suppress(OSError, ValueError):
-            parents[int(entry.name)] = int(Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()[1])
-    return parents
-
-
-def _count_descendants(process: int, parents: Mapping[int, int]) -> int:
-    """The processes that this one started, and those that they started; a fork stays the ancestor of all of them."""
-    children: dict[int, list[int]] = {}
-    for child, parent in parents.items():
-        children.setdefault(parent, []).append(child)
-    count, unvisited = 0, [process]
-    while unvisited:
-        started = children.get(unvisited.pop(), [])
-        count += len(started)
-        unvisited += started
-    return count
+    return set(children(os.getpid()))
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ class Failure(_Message):
 class ForkEnd(_Message):
     """How a fork ended; of use if it sent no reply."""
 
-    limit: Literal["seconds", "processes"] | None = None
+    limit: Literal["seconds", "processes", "memory"] | None = None
     """The limit for which it was killed."""
     status: int
     """Its exit status, or minus the number of the signal that killed it."""
