@@ -11,12 +11,10 @@ A connection that is not used is closed: one whose request stays unfinished, and
 
 import asyncio
 import errno
-import hmac
 import logging
 import resource
-import secrets
 import time
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import h11
 import psutil
@@ -25,19 +23,38 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from app.visitors import MEGABYTE, Visitor, Visitors
 
 MAX_RESERVE = 256
 """Descriptors that are kept for the work of those who are in; a quarter of the limit if that is less."""
 REQUEST_SECONDS = 10.0
 """The time that a client has for the head of a request, for each further part of its body, and for a first message."""
+MAX_FRAME_BYTES = 16 * MEGABYTE
+"""The longest message of a WebSocket; the connection of a longer one is closed."""
+PARSED_BYTES = 4_096
+"""How much of a WebSocket is parsed at once."""
+FREE_FRAMES = 16
+FRAMES_PER_SECOND = 500
+"""How fast frames are handled if more than FREE_FRAMES come at once."""
+MAX_FRAGMENTS = 10_000
+"""Frames of one message."""
+MAX_LAST_MESSAGES = 16
+"""Messages that are still handled when their connection is lost."""
 MAX_LOGGED = 20
 """How many equal warnings of the server are logged in LOG_PERIOD_SECONDS; clients can cause any number of them."""
 LOG_PERIOD_SECONDS = 60.0
-COOKIE = "showhow_visit"
 SERVER_FULL = "Showhow is full: as many people are at work as this server can take. Try again in a few minutes."
-_FULL_PAGE = (
-    f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Showhow is full</title><p>{SERVER_FULL}</p></html>"
+VISITOR_FULL = (
+    "You have as many pages of Showhow open as one visitor may while the server is this full. Close one of them, then "
+    "reload this page."
 )
+DESCRIPTORS_OF_A_SEAT = 4
+MIN_SEATS = 4
+"""Seats that a visitor may take however full the server is."""
+ADDRESS_SHARE = 3
+"""How many seats the visitors of one address may take for each that is left free."""
 
 
 _MACOS_MAX_LIMIT = 10_240
@@ -71,12 +88,33 @@ def reserved_descriptors() -> int:
     return min(MAX_RESERVE, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
 
-class CapacityMiddleware:
-    """Answers a new visitor with one sentence while the server is full."""
+def refuse_seat(visitor: Visitor, *, is_page: bool) -> str | None:
+    """The sentence with which a page or its connection is refused; None if the visitor may have a seat.
 
-    def __init__(self, app: ASGIApp) -> None:
+    A visitor may take as many seats as it leaves free, the visitors of an address together three times as many, so that
+    on any machine some are left for others.
+    """
+    free, reserve = count_free_descriptors(), reserved_descriptors()
+    if free < (reserve // 2 if visitor.has_cookie else reserve):
+        return SERVER_FULL
+    free_seats = max(0, free - reserve) // DESCRIPTORS_OF_A_SEAT
+    # The page may be one that is loaded again: its seat is free as soon as it comes.
+    own_seats = visitor.own.seats - 1 if is_page else visitor.own.seats
+    if (visitor.has_cookie or not is_page) and own_seats >= max(MIN_SEATS, free_seats + 1):
+        return VISITOR_FULL
+    # Who was served a page is in; its connection is refused only if others took the seat meanwhile.
+    share = ADDRESS_SHARE * free_seats if is_page else (ADDRESS_SHARE + 1) * free_seats
+    if not (is_page and visitor.has_cookie) and visitor.address.seats > max(MIN_SEATS, share):
+        return SERVER_FULL
+    return None
+
+
+class CapacityMiddleware:
+    """Answers a new visitor with one sentence while the server is full, or while the visitor holds its share of it."""
+
+    def __init__(self, app: ASGIApp, visitors: Visitors) -> None:
         self._app = app
-        self._visit = secrets.token_urlsafe(16)
+        self._visitors = visitors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, unless it is a new visitor's and the server is full."""
@@ -92,24 +130,28 @@ class CapacityMiddleware:
         if not is_page and scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
-        was_served = hmac.compare_digest(connection.cookies.get(COOKIE, "").encode(), self._visit.encode())
-        reserve = reserved_descriptors() // 2 if was_served else reserved_descriptors()
-        if count_free_descriptors() < reserve:
-            await self._refuse(scope, receive, send)
+        visitor = self._visitors.identify(connection)
+        refusal = refuse_seat(visitor, is_page=is_page)
+        if refusal is not None:
+            await self._refuse(refusal, scope, receive, send)
         else:
-            await self._app(scope, receive, send if was_served or not is_page else self._set_cookie(send))
+            await self._app(scope, receive, self._set_cookie(visitor, send) if is_page else send)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, sentence: str, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1013, "reason": "the server is full"})
             return
-        refusal = HTMLResponse(_FULL_PAGE, status_code=503, headers={"Retry-After": "60", "Connection": "close"})
+        page = (
+            f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Showhow is full</title><p>{sentence}</p></html>"
+        )
+        refusal = HTMLResponse(page, status_code=503, headers={"Retry-After": "60", "Connection": "close"})
         await refusal(scope, receive, send)
 
-    def _set_cookie(self, send: Send) -> Send:
+    def _set_cookie(self, visitor: Visitor, send: Send) -> Send:
+        cookie = None if visitor.has_cookie else self._visitors.issue_cookie(visitor)
+
         async def send_with_cookie(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                cookie = f"{COOKIE}={self._visit}; Path=/; HttpOnly; SameSite=Lax"
+            if message["type"] == "http.response.start" and cookie is not None:
                 message["headers"] = [*message["headers"], (b"set-cookie", cookie.encode())]
             await send(message)
 
@@ -207,10 +249,88 @@ class TimedHttpProtocol(H11Protocol):
             self.transport.abort()
 
 
+class PacedWebSocketProtocol(WebSocketsSansIOProtocol):
+    """A WebSocket from which no more is read than is handled: a client that sends faster waits.
+
+    uvicorn parses whatever has arrived in one go, and answers pings without a bound.
+    """
+
+    _paused_until = 0.0
+    _frames = 0
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.conn.max_message_size = MAX_FRAME_BYTES
+        self._unread = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what has arrived, and parse as much of it as may be handled now."""
+        self._unread += data
+        self._parse()
+
+    def handle_events(self) -> None:
+        """Count the frames."""
+        self._frames += len(self.conn.events)
+        super().handle_events()
+        if len(self.frames) > MAX_FRAGMENTS:
+            self.transport.abort()
+
+    def resume_writing(self) -> None:
+        """Go on once the client has read its answers."""
+        super().resume_writing()
+        self._parse()
+
+    async def send(self, message: Any) -> None:
+        """Send; once the connection is accepted, go on with what has come since."""
+        await super().send(message)
+        self._parse()
+
+    async def receive(self) -> Any:
+        """Return the next message, and read on once there is no other."""
+        message = await super().receive()
+        self._parse()
+        return message
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what nobody waits for any more; a last click is handled."""
+        self._unread.clear()
+        if self.queue.qsize() > MAX_LAST_MESSAGES:
+            self.queue = asyncio.Queue()
+        super().connection_lost(exc)
+
+    def _parse(self) -> None:
+        while self._may_parse():
+            part = bytes(self._unread[:PARSED_BYTES])
+            del self._unread[:PARSED_BYTES]
+            self._frames = 0
+            super().data_received(part)
+            if self._frames > FREE_FRAMES:
+                seconds = self._frames / FRAMES_PER_SECOND
+                self._paused_until = self.loop.time() + seconds
+                self.loop.call_later(seconds, self._parse)
+        if self.transport.is_closing():
+            self._unread.clear()
+        elif self._unread:
+            self.transport.pause_reading()
+        elif not self.read_paused:
+            self.transport.resume_reading()
+
+    def _may_parse(self) -> bool:
+        return (
+            bool(self._unread)
+            and not self.transport.is_closing()
+            and not self.read_paused
+            and (self.handshake_complete or not self.handshake_initiated)
+            and self.writable.is_set()
+            and self.loop.time() >= self._paused_until
+        )
+
+
 if __name__ == "__main__":
     # Here, since the command line imports this module too, and Streamlit takes long to load.
     from streamlit.web import cli as streamlit_cli
 
     # This module is imported again under its name, since Streamlit takes no other protocol than uvicorn's usual one.
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"app.capacity:{TimedHttpProtocol.__name__}"
+    uvicorn.config.WS_PROTOCOLS["websockets-sansio"] = f"app.capacity:{PacedWebSocketProtocol.__name__}"
     streamlit_cli.main()

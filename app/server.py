@@ -6,6 +6,7 @@ Every response has security headers: pages load nothing from other hosts and are
 import base64
 import importlib
 import logging
+import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -30,6 +31,8 @@ import tools  # noqa: F401
 import worlds  # noqa: F401
 from app.capacity import CapacityMiddleware
 from app.services import current_services
+from app.visitor_budget import BudgetMiddleware
+from app.visitors import Visitors
 from app.widgets.autosave import draft_endpoint
 from app.widgets.page_layout import format_sentence
 from db.database import StoreError
@@ -190,6 +193,7 @@ async def load_while_serving(_app: App) -> AsyncIterator[None]:
     yield
 
 
+_visitors = Visitors(trusts_proxy="FORWARDED_ALLOW_IPS" in os.environ)
 app = App(
     # main.py is inside the folder of pages. Beside it, Streamlit would serve a page that is opened by its URL without
     # running main.py, until a visitor has opened the first page.
@@ -200,7 +204,8 @@ app = App(
     middleware=[
         Middleware(SecurityHeadersMiddleware),
         Middleware(BaseScriptMiddleware),
-        Middleware(CapacityMiddleware),
+        Middleware(CapacityMiddleware, visitors=_visitors),
+        Middleware(BudgetMiddleware, visitors=_visitors),
     ],
     exception_handlers={Exception: report_failure},
     routes=[

@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.services import current_services
+from app.streamlit_sessions import pop_notice
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
 from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
 from app.widgets.queue import show_product_header
@@ -201,6 +202,8 @@ def show_navigation() -> None:
     ]
     page = st.navigation(pages, position="top" if confirmed else "hidden")
     st.set_page_config(page_title=f"{page.title} · Showhow" if confirmed else "Showhow")
+    if (notice := pop_notice()) is not None:
+        st.error(notice)
     if confirmed:
         announce_encoder(current_services().encoder)
         # The first page has the root as its path.

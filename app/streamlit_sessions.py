@@ -1,0 +1,122 @@
+"""The only place that reaches into Streamlit's server: which seat a session and its runs belong to, uploads, ends.
+
+It was written for Streamlit 1.67; tests/browser/test_visitor_budget.py uses all of it on a real server.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from streamlit.runtime import Runtime, app_session
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import ScriptRunner, get_script_run_ctx
+
+from app.run_queue import PageRun, RunQueue, Seat, current_seat
+
+_UPLOADER_VALUE = "file_uploader_state_value"
+_notices: dict[str, str] = {}
+"""What the next run of a session shows."""
+
+
+class CountedScriptRunner(ScriptRunner):
+    """Streamlit's thread of the runs of a page, noted in the queue from its start to its end."""
+
+    queue: ClassVar[RunQueue]
+    _noted: PageRun | None = None
+    _loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None:
+        """Start the thread, in the task that handles a message of the seat."""
+        seat = current_seat.get()
+        if seat is not None:
+            self._noted, self._loop = self.queue.begin(seat), asyncio.get_running_loop()
+        try:
+            super().start()
+        except BaseException:
+            if self._noted is not None:
+                self.queue.end(self._noted, 0.0)
+            raise
+
+    def _run_script_thread(self) -> None:
+        if self._noted is not None:
+            self._noted.enter_thread()
+        try:
+            super()._run_script_thread()
+        finally:
+            if self._noted is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self.queue.end, self._noted, time.thread_time())
+
+
+_connect_session = Runtime.connect_session
+
+
+def _connect_seat(runtime: Runtime, *arguments: Any, **named: Any) -> str:
+    session_id = _connect_session(runtime, *arguments, **named)
+    seat = current_seat.get()
+    if seat is not None:
+        seat.session_id = session_id
+    return session_id
+
+
+def watch_sessions(queue: RunQueue) -> None:
+    """Have seats know their sessions, and the queue the runs; raises RuntimeError if Streamlit works in another way."""
+    if not hasattr(app_session, "ScriptRunner") or not hasattr(ScriptRunner, "_run_script_thread"):
+        raise RuntimeError("This version of Streamlit starts runs in another way; adapt app/streamlit_sessions.py.")
+    CountedScriptRunner.queue = queue
+    app_session.ScriptRunner = CountedScriptRunner
+    Runtime.connect_session = _connect_seat  # type: ignore[method-assign, assignment]
+
+
+def end_session(session_id: str) -> bool:
+    """End a session that no client is connected to; False if one is."""
+    runtime = Runtime.instance()
+    if runtime.is_active_session(session_id):
+        return False
+    _notices.pop(session_id, None)
+    runtime.close_session(session_id)
+    return True
+
+
+def has_uploader(session_id: str) -> bool:
+    """Whether the page of the session has an uploader."""
+    session = Runtime.instance().get_app_session(session_id)
+    if session is None:
+        return False
+    state = session.session_state
+    widgets = state._new_widget_state
+    return any(
+        metadata.value_type == _UPLOADER_VALUE and (id_ in state._old_state or id_ in widgets.states)
+        for id_, metadata in list(widgets.widget_metadata.items())
+    )
+
+
+def _files() -> MemoryUploadedFileManager:
+    files = Runtime.instance().uploaded_file_mgr
+    if not isinstance(files, MemoryUploadedFileManager):
+        raise TypeError("This version of Streamlit stores uploads in another way; adapt app/streamlit_sessions.py.")
+    return files
+
+
+def uploaded_sizes(session_ids: Iterable[str] | None = None) -> list[int]:
+    """The bytes of each file that these sessions hold, or that all do."""
+    stored = _files().file_storage
+    sessions = list(stored) if session_ids is None else session_ids
+    return [len(file.data) for id_ in sessions if id_ in stored for file in list(stored[id_].values())]
+
+
+def remove_uploads(session_id: str) -> None:
+    """Free the files of a session."""
+    _files().remove_session_files(session_id)
+
+
+def show_at_next_run(seat: Seat, notice: str) -> None:
+    """Have the next run of the seat's page show a notice."""
+    if seat.session_id is not None:
+        _notices[seat.session_id] = notice
+
+
+def pop_notice() -> str | None:
+    """The notice for this run of a page, if there is one."""
+    context = get_script_run_ctx()
+    return None if context is None else _notices.pop(context.session_id, None)
