@@ -4,14 +4,12 @@ import gc
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib.util import find_spec
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 import httpx
 import httpx2
 import openai
-from langchain.chat_models import init_chat_model
 from langchain_core.exceptions import LangChainException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -26,10 +24,12 @@ from llm.openai_compatible import (
     PassthroughCompletions,
     StopSequenceFilter,
     align_logprobs,
-    http_client,
+    make_http_client,
+    ssl_context,
     truncate_at_stop,
 )
 from llm.provider_errors import ModelEndpoint, to_chat_error
+from llm.providers import NO_KEY, check_address, find_provider, make_request_guard
 from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,
@@ -161,30 +161,34 @@ def _freeze_loaded_objects() -> None:
 
 
 def load_model(profile: ModelProfile) -> LangChainModel:
-    """Load the model of a profile: from an OpenAI-compatible server if there is a base_url, else from its provider.
+    """Load the model of a profile, through the provider's own package or OpenAI's.
 
-    ChatUnavailable if its package or its key is missing, or no model has that name.
+    ChatUnavailable if its package or its key is missing, if its key or its prompts may not go to its address, or if
+    that is unknown.
     """
-    name, base_url = profile.model, profile.base_url
+    name = profile.model
+    if profile.key_refusal is not None:
+        raise ChatUnavailable(profile.key_refusal)
+    address = check_address(profile)
+    provider = find_provider(profile) if profile.base_url is None else None
+    variable = profile.key_variable or (provider.key_variables[0] if provider and provider.key_variables else None)
+    if variable is not None and not profile.api_key:
+        raise ChatUnavailable(f"The model {name} needs a key: set {variable} in the environment.")
     failure: ChatUnavailable
-    if profile.key_variable is not None and not profile.api_key:
-        raise ChatUnavailable(f"The model {name} needs a key: set {profile.key_variable} in the environment.")
     try:
-        model = _build_openai_model(profile) if profile.is_openai_compatible else _build_native_model(profile)
+        build = _build_openai_model if profile.is_openai_compatible else _NATIVE_MODELS[name.partition(":")[0]]
+        model = build(profile, address)
     except ImportError as error:
-        failure = ChatUnavailable(f"The model {name} needs a package: {error}.")
-    except openai.OpenAIError:
-        failure = ChatUnavailable(f"The model {name} needs a key: set OPENAI_API_KEY in the environment.")
-    except ValueError as error:
+        package = (error.name or "").replace("_", "-")
+        failure = ChatUnavailable(f"The model {name} needs the package {package}: pip install {package}.")
+    except (openai.OpenAIError, ValueError) as error:
         first_line = str(error).split("\n", 1)[0]
         failure = ChatUnavailable(f"The model {name!r} of the profile {profile.name} cannot be set up: {first_line}")
     else:
         _freeze_loaded_objects()
-        address = httpx2.URL(base_url).netloc.decode() if base_url else name
-        key_variable = profile.key_variable or (
-            "the variable that SHOWHOW_MODEL_KEY_VARIABLE names" if base_url else ""
-        )
-        return LangChainModel(model, ModelEndpoint(name, address, _model_secrets(model), key_variable))
+        server = httpx2.URL(address).netloc.decode() if profile.base_url else name
+        key_variable = variable or "the variable that the profile names"
+        return LangChainModel(model, ModelEndpoint(name, server, _model_secrets(model), key_variable))
     raise failure
 
 
@@ -197,28 +201,65 @@ def _model_options(profile: ModelProfile) -> dict[str, Any]:
         options["max_tokens"] = profile.reply_limit
     if profile.reasoning_effort is not None:
         options["reasoning_effort"] = profile.reasoning_effort
-    if profile.api_key is not None:
-        options["api_key"] = SecretStr(profile.api_key)
+    # A package that gets no key would look for one in the environment.
+    options["api_key"] = SecretStr(profile.api_key or NO_KEY)
     return options
 
 
-def _build_native_model(profile: ModelProfile) -> BaseChatModel:
-    """The model of another provider, through the provider's own package."""
-    options, provider = _model_options(profile), profile.model.partition(":")[0]
-    if profile.base_url is not None:
-        options["base_url"] = profile.base_url
-    if provider == "ollama" and find_spec("langchain_ollama"):
-        # The package has other names for these options, and a local server needs no key.
-        seconds, limit = options.pop("timeout"), options.pop("max_tokens", None)
-        options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
-        effort, window = options.pop("reasoning_effort", None), profile.context_window
-        options |= {"client_kwargs": {"timeout": seconds}} | ({} if limit is None else {"num_predict": limit})
-        # Without a window Ollama loads the model with a small one, and silently drops the beginning of the prompt.
-        options |= ({} if window is None else {"num_ctx": window}) | ({} if effort is None else {"reasoning": effort})
-        return _ollama_class()(model=profile.model.partition(":")[2], **options)
-    # Says which package is missing.
-    model: BaseChatModel = init_chat_model(profile.model, **options)
-    return model
+def _client_options(profile: ModelProfile, address: str) -> dict[str, Any]:
+    """What the HTTP clients of all packages get: no proxy and no .netrc of the environment, no redirect, our guard."""
+    guard = make_request_guard(profile, address)
+    return {
+        "trust_env": False,
+        "follow_redirects": False,
+        "verify": ssl_context(),
+        "event_hooks": {"request": [guard]},
+    }
+
+
+def _build_anthropic_model(profile: ModelProfile, address: str) -> BaseChatModel:
+    options = {**_model_options(profile), "base_url": address, "anthropic_proxy": None}
+    return _anthropic_class()(model=_own_name(profile), http_client=make_http_client(profile, address), **options)
+
+
+@cache
+def _anthropic_class() -> Callable[..., BaseChatModel]:
+    """ChatAnthropic with an HTTP client of ours; its own follows redirects with the key."""
+    import anthropic  # noqa: PLC0415 - an extra
+    from langchain_anthropic import ChatAnthropic  # noqa: PLC0415 - an extra
+
+    class GuardedChatAnthropic(ChatAnthropic):
+        http_client: Any = None
+
+        @cached_property
+        def _client(self) -> anthropic.Client:
+            return anthropic.Client(**self._client_params, http_client=self.http_client)
+
+    return GuardedChatAnthropic
+
+
+def _build_google_model(profile: ModelProfile, address: str) -> BaseChatModel:
+    from langchain_google_genai import ChatGoogleGenerativeAI  # noqa: PLC0415 - an extra
+
+    options = {**_model_options(profile), "base_url": address, "client_args": _client_options(profile, address)}
+    return ChatGoogleGenerativeAI(model=_own_name(profile), vertexai=False, **options)
+
+
+def _build_ollama_model(profile: ModelProfile, address: str) -> BaseChatModel:
+    # The package has other names for these options.
+    options, client_options = _model_options(profile), _client_options(profile, address)
+    client_options["timeout"], limit = options.pop("timeout"), options.pop("max_tokens", None)
+    options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
+    effort, window = options.pop("reasoning_effort", None), profile.context_window
+    options |= {"client_kwargs": client_options} | ({} if limit is None else {"num_predict": limit})
+    # Without a window Ollama loads the model with a small one, and silently drops the beginning of the prompt.
+    options |= ({} if window is None else {"num_ctx": window}) | ({} if effort is None else {"reasoning": effort})
+    return _ollama_class()(model=_own_name(profile), base_url=address, **options)
+
+
+def _own_name(profile: ModelProfile) -> str:
+    """The model's name without its provider."""
+    return profile.model.partition(":")[2]
 
 
 @cache
@@ -238,31 +279,39 @@ def _ollama_class() -> Callable[..., BaseChatModel]:
     return ThinkingChatOllama
 
 
-def _build_openai_model(profile: ModelProfile) -> BaseChatModel:
-    """The model of OpenAI, or of the compatible server at `base_url`."""
+def _build_openai_model(profile: ModelProfile, address: str) -> BaseChatModel:
+    """The model of OpenAI, or of a server that speaks its API."""
     options = _model_options(profile)
     options["timeout"] = httpx2.Timeout(profile.seconds, connect=min(_CONNECT_SECONDS, profile.seconds))
     # LangChain would ask some models through the responses API, whose replies end in other ways.
-    options |= {"stream_usage": True, "use_responses_api": False, "http_client": http_client()}
+    options |= {"stream_usage": True, "use_responses_api": False, "base_url": address, "openai_proxy": None}
+    options["http_client"] = make_http_client(profile, address)
     extra_body = dict(profile.extra_body)
-    if profile.base_url is not None:
-        # Local servers need no key, but the package always sends one.
-        options.setdefault("api_key", SecretStr("none"))
-        options["base_url"] = profile.base_url
-        if "max_tokens" in options:
-            # LangChain would send max_completion_tokens, which other servers ignore.
-            extra_body["max_tokens"] = options.pop("max_tokens")
+    is_openai = profile.base_url is None and profile.model.startswith("openai:")
+    if "max_tokens" in options and not is_openai:
+        # LangChain would send max_completion_tokens, which other servers ignore.
+        extra_body["max_tokens"] = options.pop("max_tokens")
     if extra_body:
         options["extra_body"] = extra_body
-    model = CompatibleChatOpenAI(model=profile.model.removeprefix("openai:"), **options)
+    # A server at a base URL may have models with a colon in their names.
+    name = _own_name(profile) if profile.base_url is None else profile.model.removeprefix("openai:")
+    model = CompatibleChatOpenAI(model=name, **options)
     model.client = PassthroughCompletions(model.client)
     return model
+
+
+_NATIVE_MODELS: dict[str, Callable[[ModelProfile, str], BaseChatModel]] = {
+    "anthropic": _build_anthropic_model,
+    "google_genai": _build_google_model,
+    "ollama": _build_ollama_model,
+}
+"""The models of NATIVE_PROVIDERS, through their own packages, which are extras."""
 
 
 def _model_secrets(model: BaseChatModel) -> list[str]:
     """The API keys of the model, which are removed from error messages."""
     secrets = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
-    return [secret for secret in secrets if len(secret) > 4]
+    return [secret for secret in secrets if len(secret) > len(NO_KEY)]
 
 
 def _discard_text(text: str) -> None:

@@ -53,7 +53,7 @@ _KEY_DOMAINS = {
     "GEMINI_API_KEY": "googleapis.com",
 }
 """Keys that belong to a provider, and the domain that gets them."""
-_NOT_STORED = {"name", "api_key"}
+_NOT_STORED = {"name", "api_key", "key_refusal"}
 
 
 class ProfileError(ChatUnavailable):
