@@ -208,6 +208,9 @@ class TimedHttpProtocol(H11Protocol):
 
 
 if __name__ == "__main__":
+    from guard.environment import take_environment
+
+    take_environment()
     # Here, since the command line imports this module too, and Streamlit takes long to load.
     from streamlit.web import cli as streamlit_cli
 

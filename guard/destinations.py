@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address, ip_address
 from pathlib import Path
@@ -74,9 +74,7 @@ def parse_origin(address: str) -> Origin:
         raise InvalidOrigin("contains a user or a password")
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or port == 0:
         raise InvalidOrigin("is no address such as https://models.example/v1")
-    return Origin(
-        parts.scheme, _normalize_host(parts.hostname), None if port == _DEFAULT_PORTS[parts.scheme] else port
-    )
+    return Origin(parts.scheme, _normalize_host(parts.hostname), None if port == _DEFAULT_PORTS[parts.scheme] else port)
 
 
 def _normalize_host(host: str) -> str:
@@ -108,7 +106,7 @@ def _normalize_host(host: str) -> str:
 
 
 def normalize_address(address: str) -> str:
-    """The address with its origin in the spelling that is compared, so that what was checked is what is connected to."""
+    """The address with its origin as it is compared, so that what was checked is what is connected to."""
     origin = parse_origin(address)
     parts = urlsplit(address)
     return urlunsplit((origin.scheme, str(origin).partition("://")[2], parts.path, parts.query, parts.fragment))
@@ -146,8 +144,32 @@ class SecretTable:
         self._owners = owners or {}
         self._stated = frozenset(stated)
 
-    def find_refusal(self, variable: str, address: str, advice: str = "an administrator has to allow it") -> str | None:
-        """Why the variable is not sent to this address, in one sentence that ends with the advice; None if it is."""
+    def find_refusal(
+        self,
+        variable: str,
+        address: str,
+        advice: str = "an administrator has to allow it",
+        former: Collection[Grant] = (),
+    ) -> str | None:
+        """Why the variable is not sent to this address, in one sentence that ends with the advice; None if it is.
+
+        `former` has what was allowed outside of this table.
+        """
+        if unsafe := self.find_unsafe(variable, address):
+            return unsafe
+        origin = parse_origin(address)
+        try:
+            is_allowed = self.is_owner(variable, address) or Grant(variable, str(origin)) in {
+                *former,
+                *self.list_grants(),
+            }
+        except DestinationError as error:
+            return f"{variable} is not sent to {origin}: {error}"
+        return None if is_allowed else f"{variable} is not sent to {origin}, which is not allowed yet; {advice}."
+
+    @staticmethod
+    def find_unsafe(variable: str, address: str) -> str | None:
+        """Why nobody can allow the variable to go to this address, in one sentence; None if somebody can."""
         try:
             origin = parse_origin(address)
         except InvalidOrigin as error:
@@ -157,18 +179,16 @@ class SecretTable:
                 f"{variable} is not sent to {origin}, since http:// beyond this machine can be read on the way; use "
                 "https://."
             )
-        if self._allows(variable, origin):
-            return None
-        return f"{variable} is not sent to {origin}, which is not allowed yet; {advice}."
+        return None
 
-    def read(self, variable: str, address: str) -> str | None:
-        """The value of a variable for this address; None if it is not set or may not go there."""
-        return None if self.find_refusal(variable, address) else self.environ.get(variable)
-
-    def _allows(self, variable: str, origin: Origin) -> bool:
-        owner = self._owners.get(variable)
-        is_of_owner = owner is not None and f".{origin.host}".endswith(f".{owner}") and origin.port is None
-        return (is_of_owner and origin.scheme == "https") or Grant(variable, str(origin)) in self.list_grants()
+    def is_owner(self, variable: str, address: str) -> bool:
+        """Whether the variable's value was issued by the host of this address, which is connected to by https."""
+        try:
+            owner, origin = self._owners.get(variable), parse_origin(address)
+        except InvalidOrigin:
+            return False
+        is_host = owner is not None and f".{origin.host}".endswith(f".{owner}")
+        return is_host and origin.scheme == "https" and origin.port is None
 
     def list_grants(self) -> frozenset[Grant]:
         """What the settings state and administrators allowed; DestinationError if the file cannot be read."""

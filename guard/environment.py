@@ -110,9 +110,9 @@ def _overwrite_block() -> None:
 
 
 def open_held_variables(environ: Mapping[str, str]) -> tuple[dict[str, str], int]:
-    """What a child gets: its environment, and the inheritable descriptor of all other variables.
+    """What a child gets: its environment, and the descriptor of all other variables.
 
-    The caller closes the descriptor once the child has it; the child reads it with `take_environment`.
+    The caller lets the child inherit the descriptor, and closes its own; the child reads it with `take_environment`.
     """
     needed = {name: value for name, value in environ.items() if is_needed(name, value)}
     content = json.dumps({name: value for name, value in environ.items() if name not in needed}).encode()
@@ -126,5 +126,4 @@ def open_held_variables(environ: Mapping[str, str]) -> tuple[dict[str, str], int
         file.close()
     while content:
         content = content[os.write(descriptor, content) :]
-    os.set_inheritable(descriptor, True)
     return {**needed, HELD_DESCRIPTOR: str(descriptor)}, descriptor

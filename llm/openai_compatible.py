@@ -121,7 +121,10 @@ def make_http_client(profile: ModelProfile, address: str) -> httpx2.Client:
 
     It takes no proxy and no .netrc from the environment, and follows no redirect.
     """
-    hooks = {"request": [make_request_guard(profile, address)], "response": [_check_response]}
+    hooks: dict[str, list[Callable[..., Any]]] = {
+        "request": [make_request_guard(profile, address)],
+        "response": [_check_response],
+    }
     return httpx2.Client(transport=_transport(), trust_env=False, follow_redirects=False, event_hooks=hooks)
 
 

@@ -18,7 +18,19 @@ from types import ModuleType
 from typing import Never
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("db", "evaluation", "fewshot_library", "fiction", "guard", "llm", "reasoners", "runs", "tools", "worlds", "app/cli")
+ROOMS = (
+    "db",
+    "evaluation",
+    "fewshot_library",
+    "fiction",
+    "guard",
+    "llm",
+    "reasoners",
+    "runs",
+    "tools",
+    "worlds",
+    "app/cli",
+)
 """Folders of the modules; not the pages, which register components with the running Streamlit server."""
 
 
