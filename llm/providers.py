@@ -47,7 +47,7 @@ _PASSED_HEADERS = frozenset(
 )
 _PASSED_PREFIX = "x-stainless-"
 NO_KEY = "none"
-"""What packages get that insist on a key; the guard takes it out of the request."""
+"""What packages and servers get in place of a key."""
 
 
 def find_provider(profile: ModelProfile) -> Provider | None:
@@ -103,7 +103,6 @@ def make_request_guard(profile: ModelProfile, address: str) -> Callable[[Any], N
         for name in list(request.headers):
             if name not in _PASSED_HEADERS and not name.startswith(_PASSED_PREFIX):
                 del request.headers[name]
-        if profile.api_key:
-            request.headers[header] = f"{prefix}{profile.api_key}"
+        request.headers[header] = f"{prefix}{profile.api_key or NO_KEY}"
 
     return check_request
