@@ -327,6 +327,9 @@ class PacedWebSocketProtocol(WebSocketsSansIOProtocol):
 
 
 if __name__ == "__main__":
+    from guard.environment import take_environment
+
+    take_environment()
     # Here, since the command line imports this module too, and Streamlit takes long to load.
     from streamlit.web import cli as streamlit_cli
 

@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from typing import Literal
 
 from app.progress import ProgressEvent, parse_progress_event
+from guard.environment import open_held_variables, read_environment
 from worlds.folder import ScratchFolder, claim_abandoned_folders
 
 # A server that was started in the background ignores SIGINT, and its child processes would inherit that.
@@ -134,6 +135,7 @@ class JobRegistry:
             existing_job = self._jobs.get((kind, name))
             if existing_job is not None and existing_job.state == "running":
                 raise JobError(f"{name!r} is already running; wait for it, or stop it.")
+            environment, held = open_held_variables(read_environment())
             process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
                 [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -144,9 +146,10 @@ class JobRegistry:
                 errors="replace",
                 start_new_session=True,
                 # The job may outlive a killed server, and still needs the folder.
-                pass_fds=() if scratch is None else (scratch.descriptor,),
-                env={**os.environ, "PYTHONPATH": _MODULE_PATH, "PYTHONIOENCODING": "utf-8"},
+                pass_fds=(held,) if scratch is None else (held, scratch.descriptor),
+                env={**environment, "PYTHONPATH": _MODULE_PATH, "PYTHONIOENCODING": "utf-8"},
             )
+            os.close(held)
             job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
         Thread(target=job.read_progress, daemon=True).start()
         return job

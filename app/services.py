@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from app.jobs import JobRegistry
+from guard.environment import read_environment
 from runs.services import Services
 from settings import Settings
 
@@ -39,9 +40,10 @@ def use_services(value: Services) -> Iterator[None]:
 def _process_services() -> Services:
     # What this process writes, exports included, is readable by its owner only.
     os.umask(0o077)
-    settings = Settings.from_env(os.environ, Path.cwd() / ".env")
+    environ = read_environment()
+    settings = Settings.from_env(environ, Path.cwd() / ".env")
     _close_home(settings.home)
-    return Services(settings, os.environ)
+    return Services(settings, environ)
 
 
 def _close_home(home: Path) -> None:

@@ -5,13 +5,11 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import httpx
 import httpx2
 import openai
-from langchain.chat_models import init_chat_model
 from langchain_core.exceptions import LangChainException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -23,13 +21,13 @@ from llm.openai_compatible import (
     HEADER_LISTENER,
     BackgroundCall,
     CompatibleChatOpenAI,
-    PassthroughCompletions,
     StopSequenceFilter,
     align_logprobs,
-    http_client,
     truncate_at_stop,
 )
 from llm.provider_errors import ModelEndpoint, to_chat_error
+from llm.provider_models import build_model
+from llm.providers import NO_KEY, check_address, find_provider
 from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,
@@ -64,7 +62,6 @@ PROVIDER_ERRORS = (
 CACHE_MARKING_PROVIDER = "anthropic:"
 """The provider that caches prompts only up to marks; others cache every common prefix, or nothing."""
 _CACHE_MARK = {"type": "ephemeral"}
-_CONNECT_SECONDS = 10.0
 _MAX_REFUSAL_CHARACTERS = 240
 _THOUGHT_BLOCKS = ("thinking", "reasoning", "reasoning_content")
 _FINISH_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
@@ -161,108 +158,40 @@ def _freeze_loaded_objects() -> None:
 
 
 def load_model(profile: ModelProfile) -> LangChainModel:
-    """Load the model of a profile: from an OpenAI-compatible server if there is a base_url, else from its provider.
+    """Load the model of a profile, through the provider's own package or OpenAI's.
 
-    ChatUnavailable if its package or its key is missing, or no model has that name.
+    ChatUnavailable if its package or its key is missing, if its key or its prompts may not go to its address, or if
+    that is unknown.
     """
-    name, base_url = profile.model, profile.base_url
+    name = profile.model
+    if profile.key_refusal is not None:
+        raise ChatUnavailable(profile.key_refusal)
+    address = check_address(profile)
+    provider = find_provider(profile) if profile.base_url is None else None
+    variable = profile.key_variable or (provider.key_variables[0] if provider and provider.key_variables else None)
+    if variable is not None and not profile.api_key:
+        raise ChatUnavailable(f"The model {name} needs a key: set {variable} in the environment.")
     failure: ChatUnavailable
-    if profile.key_variable is not None and not profile.api_key:
-        raise ChatUnavailable(f"The model {name} needs a key: set {profile.key_variable} in the environment.")
     try:
-        model = _build_openai_model(profile) if profile.is_openai_compatible else _build_native_model(profile)
+        model = build_model(profile, address)
     except ImportError as error:
-        failure = ChatUnavailable(f"The model {name} needs a package: {error}.")
-    except openai.OpenAIError:
-        failure = ChatUnavailable(f"The model {name} needs a key: set OPENAI_API_KEY in the environment.")
-    except ValueError as error:
+        package = (error.name or "").replace("_", "-")
+        failure = ChatUnavailable(f"The model {name} needs the package {package}: pip install {package}.")
+    except (openai.OpenAIError, ValueError) as error:
         first_line = str(error).split("\n", 1)[0]
         failure = ChatUnavailable(f"The model {name!r} of the profile {profile.name} cannot be set up: {first_line}")
     else:
         _freeze_loaded_objects()
-        address = httpx2.URL(base_url).netloc.decode() if base_url else name
-        key_variable = profile.key_variable or (
-            "the variable that SHOWHOW_MODEL_KEY_VARIABLE names" if base_url else ""
-        )
-        return LangChainModel(model, ModelEndpoint(name, address, _model_secrets(model), key_variable))
+        server = httpx2.URL(address).netloc.decode() if profile.base_url else name
+        key_variable = variable or "the variable that the profile names"
+        return LangChainModel(model, ModelEndpoint(name, server, _model_secrets(model), key_variable))
     raise failure
-
-
-def _model_options(profile: ModelProfile) -> dict[str, Any]:
-    """The options of a model, under the names that LangChain's packages share."""
-    options: dict[str, Any] = {"timeout": profile.seconds, "max_retries": 0}
-    if profile.temperature is not None:
-        options["temperature"] = profile.temperature
-    if profile.reply_limit is not None:
-        options["max_tokens"] = profile.reply_limit
-    if profile.reasoning_effort is not None:
-        options["reasoning_effort"] = profile.reasoning_effort
-    if profile.api_key is not None:
-        options["api_key"] = SecretStr(profile.api_key)
-    return options
-
-
-def _build_native_model(profile: ModelProfile) -> BaseChatModel:
-    """The model of another provider, through the provider's own package."""
-    options, provider = _model_options(profile), profile.model.partition(":")[0]
-    if profile.base_url is not None:
-        options["base_url"] = profile.base_url
-    if provider == "ollama" and find_spec("langchain_ollama"):
-        # The package has other names for these options, and a local server needs no key.
-        seconds, limit = options.pop("timeout"), options.pop("max_tokens", None)
-        options = {name: value for name, value in options.items() if name not in ("max_retries", "api_key")}
-        effort, window = options.pop("reasoning_effort", None), profile.context_window
-        options |= {"client_kwargs": {"timeout": seconds}} | ({} if limit is None else {"num_predict": limit})
-        # Without a window Ollama loads the model with a small one, and silently drops the beginning of the prompt.
-        options |= ({} if window is None else {"num_ctx": window}) | ({} if effort is None else {"reasoning": effort})
-        return _ollama_class()(model=profile.model.partition(":")[2], **options)
-    # Says which package is missing.
-    model: BaseChatModel = init_chat_model(profile.model, **options)
-    return model
-
-
-@cache
-def _ollama_class() -> Callable[..., BaseChatModel]:
-    """ChatOllama that keeps the thoughts of models that think by default, and asks no other model to think."""
-    from langchain_ollama import ChatOllama  # noqa: PLC0415 - an extra
-
-    class ThinkingChatOllama(ChatOllama):
-        reasoning: bool | str | None = True
-
-        def _chat_params(
-            self, messages: list[BaseMessage], stop: list[str] | None = None, **kwargs: Any
-        ) -> dict[str, Any]:
-            effort = self.reasoning if isinstance(self.reasoning, str) else None
-            return {**super()._chat_params(messages, stop, **kwargs), "think": effort}
-
-    return ThinkingChatOllama
-
-
-def _build_openai_model(profile: ModelProfile) -> BaseChatModel:
-    """The model of OpenAI, or of the compatible server at `base_url`."""
-    options = _model_options(profile)
-    options["timeout"] = httpx2.Timeout(profile.seconds, connect=min(_CONNECT_SECONDS, profile.seconds))
-    # LangChain would ask some models through the responses API, whose replies end in other ways.
-    options |= {"stream_usage": True, "use_responses_api": False, "http_client": http_client()}
-    extra_body = dict(profile.extra_body)
-    if profile.base_url is not None:
-        # Local servers need no key, but the package always sends one.
-        options.setdefault("api_key", SecretStr("none"))
-        options["base_url"] = profile.base_url
-        if "max_tokens" in options:
-            # LangChain would send max_completion_tokens, which other servers ignore.
-            extra_body["max_tokens"] = options.pop("max_tokens")
-    if extra_body:
-        options["extra_body"] = extra_body
-    model = CompatibleChatOpenAI(model=profile.model.removeprefix("openai:"), **options)
-    model.client = PassthroughCompletions(model.client)
-    return model
 
 
 def _model_secrets(model: BaseChatModel) -> list[str]:
     """The API keys of the model, which are removed from error messages."""
     secrets = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
-    return [secret for secret in secrets if len(secret) > 4]
+    return [secret for secret in secrets if len(secret) > len(NO_KEY)]
 
 
 def _discard_text(text: str) -> None:

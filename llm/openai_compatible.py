@@ -7,6 +7,7 @@ request body, which is sent unchanged.
 
 import atexit
 import queue
+import ssl
 import threading
 import time
 import warnings
@@ -19,12 +20,14 @@ from itertools import accumulate
 from math import isfinite
 from typing import Any, Generic, TypeVar
 
+import certifi
 import httpx2
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
 from llm.errors import ChatInvalidReply, ChatTimeout
-from llm.types import TokenLogprob
+from llm.providers import make_request_guard
+from llm.types import ModelProfile, TokenLogprob
 
 # LangChain advises functions of its own where a model refuses a schema; the error says what was refused.
 warnings.filterwarnings("ignore", "(?s).*structured output", UserWarning, r"langchain_openai\.")
@@ -113,13 +116,33 @@ def align_logprobs(metadata: Any, text: str) -> tuple[TokenLogprob, ...] | None:
     return tuple(aligned)
 
 
+def make_http_client(profile: ModelProfile, address: str) -> httpx2.Client:
+    """The HTTP client of a profile, which sends its key to `address` only; all clients share their connections.
+
+    It takes no proxy and no .netrc from the environment, and follows no redirect.
+    """
+    hooks: dict[str, list[Callable[..., Any]]] = {
+        "request": [make_request_guard(profile, address)],
+        "response": [_check_response],
+    }
+    return httpx2.Client(transport=_transport(), trust_env=False, follow_redirects=False, event_hooks=hooks)
+
+
 @cache
-def http_client() -> httpx2.Client:
-    """The connection pool of this process for all OpenAI-compatible servers."""
+def _transport() -> httpx2.HTTPTransport:
+    """The connection pool of this process for all models."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    client = httpx2.Client(limits=limits, event_hooks={"response": [_check_response]})
-    atexit.register(client.close)
-    return client
+    transport = httpx2.HTTPTransport(verify=ssl_context(), limits=limits, trust_env=False)
+    atexit.register(transport.close)
+    return transport
+
+
+@cache
+def ssl_context() -> ssl.SSLContext:
+    """Certificates of the system (SSL_CERT_FILE may name a company's own authority) and those of browsers."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
 
 
 class _BoundedReplyStream(httpx2.SyncByteStream):

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit
 from filelock import FileLock, Timeout
 
 from llm.errors import ChatUnavailable
+from llm.providers import find_address_problem
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from llm.usage import TokenPrice
 
@@ -45,15 +45,8 @@ _RESERVED_FIELDS = {
 """Fields of a request's body that the client sends itself."""
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VARIABLE_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
-"""Names of keys of models. Who may edit profiles must not be able to send another secret of the server's."""
-_KEY_DOMAINS = {
-    "OPENAI_API_KEY": "openai.com",
-    "ANTHROPIC_API_KEY": "anthropic.com",
-    "GOOGLE_API_KEY": "googleapis.com",
-    "GEMINI_API_KEY": "googleapis.com",
-}
-"""Keys that belong to a provider, and the domain that gets them."""
-_NOT_STORED = {"name", "api_key"}
+"""Names of keys of models. Where each may go is a matter of guard/destinations.py."""
+_NOT_STORED = {"name", "api_key", "key_refusal"}
 
 
 class ProfileError(ChatUnavailable):
@@ -179,7 +172,7 @@ def profile_from_json(name: str, values: Mapping[str, Any]) -> ModelProfile:
     if "price" in given:
         given["price"] = TokenPrice(**given["price"])
     profile = ModelProfile(**given, name=name)
-    if problem_by_field := find_problems(profile):
+    if problem_by_field := _find_malformed(profile):
         raise ProfileError(_to_message(name, list(problem_by_field.values())))
     return profile
 
@@ -249,6 +242,21 @@ _TYPES = {
 
 def find_problems(profile: ModelProfile, secrets: tuple[str, ...] = ()) -> dict[str, str]:
     """One sentence for each field that cannot be used, by the field's name; `secrets` must not occur in any."""
+    problems = _find_malformed(profile)
+    if profile.base_url is not None and "base_url" not in problems:
+        # One that is stored already is refused when it is used, so that the other profiles of the file can be.
+        problems |= {"base_url": problem} if (problem := find_address_problem(profile.base_url)) else {}
+    stored = profile_to_json(profile)
+    for name in ("model", "base_url", "extra_body"):
+        text = json.dumps(stored.get(name, ""), ensure_ascii=False)
+        if any(secret in text for secret in secrets):
+            problems[name] = (
+                f"{_LABELS[name]} contains a key of the environment; remove it, since profiles are no secret."
+            )
+    return problems
+
+
+def _find_malformed(profile: ModelProfile) -> dict[str, str]:
     checks = {
         "name": _check_name(profile.name),
         "model": _check_model(profile),
@@ -257,13 +265,6 @@ def find_problems(profile: ModelProfile, secrets: tuple[str, ...] = ()) -> dict[
         "reply_limit": _check_reply_limit(profile),
         "extra_body": _check_extra_body(profile),
     }
-    stored = profile_to_json(profile)
-    for name in ("model", "base_url", "extra_body"):
-        text = json.dumps(stored.get(name, ""), ensure_ascii=False)
-        if any(secret in text for secret in secrets):
-            checks[name] = (
-                f"{_LABELS[name]} contains a key of the environment; remove it, since profiles are no secret."
-            )
     return {name: problem for name, problem in checks.items() if problem}
 
 
@@ -314,28 +315,7 @@ def _check_key_variable(profile: ModelProfile) -> str | None:
             "The environment variable of the key is no name of capital letters, digits and underscores that ends with "
             "_API_KEY; write a name such as OPENAI_API_KEY, never the key itself."
         )
-    domain, host = _KEY_DOMAINS.get(variable), _host_of(profile.base_url)
-    if domain and host and not f".{host}".endswith(f".{domain}") and not _is_loopback(host):
-        return (
-            f"{variable} is for {domain} and is not sent to {host}; give that server a variable of its own, such as "
-            "MY_SERVER_API_KEY."
-        )
     return None
-
-
-def _host_of(base_url: str | None) -> str | None:
-    """The host of an address in lower case; None if there is none, or the address is refused anyway."""
-    try:
-        return urlsplit(base_url or "").hostname
-    except ValueError:
-        return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_reply_limit(profile: ModelProfile) -> str | None:

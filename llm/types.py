@@ -19,7 +19,7 @@ NATIVE_PROVIDERS = ("anthropic", "google_genai", "ollama")
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """How one model is called: its name for LangChain's init_chat_model, or for the server at `base_url`, its limits.
+    """How one model is called: provider and name, or its name for the server at `base_url`, its limits.
 
     Stored and checked by llm/profiles.py, except for the key, which stays in the environment.
     """
@@ -27,7 +27,7 @@ class ModelProfile:
     model: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    """The key of the server; without it, packages of providers read their own keys from the environment."""
+    """The key of the server; without it, requests have none."""
     seconds: float = DEFAULT_TIMEOUT_SECONDS
     """The time limit of a reply in seconds; a client without a deadline retries no longer than this."""
     temperature: float | None = None
@@ -51,6 +51,8 @@ class ModelProfile:
     """The most requests under way at the same time; None for no limit."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the body of each request to an OpenAI-compatible server."""
+    key_refusal: str | None = None
+    """Why the key may not be sent to the server, in one sentence; nothing is asked then."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -65,9 +67,8 @@ class ModelProfile:
 
     @property
     def is_openai_compatible(self) -> bool:
-        """Whether requests go to OpenAI, or to a server at `base_url` that speaks its API."""
-        provider = self.model.partition(":")[0]
-        return provider == "openai" or (self.base_url is not None and provider not in NATIVE_PROVIDERS)
+        """Whether requests go to OpenAI, or to a server that speaks its API."""
+        return self.model.partition(":")[0] not in NATIVE_PROVIDERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,18 @@
 """The parts of the program, each built once from the settings, as one value for pages, verbs and workers."""
 
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
+from guard.destinations import DESTINATIONS_FILE_NAME, DestinationError, Grant, InvalidOrigin, SecretTable, parse_origin
+from guard.environment import list_secrets
 from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
+from llm.providers import KEY_OWNERS, find_address, find_provider
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
 from llm.usage import TokenPrice
 from runs.active_runs import ActiveRuns
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from tools.tool import ToolContext
 
 TOOLS_FILE_NAME = "tools.toml"
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-_MIN_SECRET_CHARACTERS = 8
-"""Shorter values, such as "none", are not secrets and may occur in any text."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Services:
 
     settings: Settings
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The source of API keys and of the environment of external tools; never stored or logged."""
+    """All variables of the process, also those that are no longer in its environment; never stored or logged."""
     active_runs: ActiveRuns = field(default_factory=ActiveRuns, init=False, repr=False, compare=False)
     """The background runs of this process."""
     _lock: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
@@ -113,19 +112,63 @@ class Services:
         return self.complete_profile(profiles[name or next(iter(profiles))])
 
     def complete_profile(self, profile: ModelProfile) -> ModelProfile:
-        """The profile with its limits and its key, as it is used."""
+        """The profile with its limits, and its key or why the key may not be sent to its server, as it is used."""
         profile = with_known_limits(profile)
-        # A key of OpenAI is sent to no other host unless the profile names its variable.
-        is_openai = (urlsplit(profile.base_url or "").hostname or "").endswith(".openai.com")
-        variable = profile.key_variable or ("OPENAI_API_KEY" if is_openai else None)
-        return replace(profile, key_variable=variable, api_key=self.environ.get(variable or ""))
+        variable, address = profile.key_variable or self._find_own_variable(profile), find_address(profile)
+        if variable is None or address is None:
+            return replace(profile, api_key=None)
+        advice = f"an administrator can allow it on the Settings page, or with `showhow models allow {profile.name}`"
+        refusal = self.secret_table.find_refusal(variable, address, advice)
+        key = None if refusal else self.environ.get(variable)
+        return replace(profile, key_variable=variable, api_key=key, key_refusal=refusal)
+
+    def _find_own_variable(self, profile: ModelProfile) -> str | None:
+        """The usual variable of the provider, if the requests go there; other servers get what their profile names."""
+        provider = find_provider(profile)
+        variables = provider.key_variables if provider else ()
+        if profile.base_url is not None:
+            variables = tuple(name for name in variables if self.secret_table.is_owner(name, profile.base_url))
+        return next((name for name in variables if self.environ.get(name)), variables[0] if variables else None)
+
+    def find_grant(self, profile: ModelProfile) -> Grant | None:
+        """What an administrator has to allow before this profile can be used; None if there is nothing to allow."""
+        completed, address = self.complete_profile(profile), find_address(profile)
+        variable = completed.key_variable
+        if completed.key_refusal is None or variable is None or address is None:
+            return None
+        is_unsafe = self.secret_table.find_unsafe(variable, address) is not None
+        return None if is_unsafe else Grant(variable, str(parse_origin(address)))
+
+    @cached_property
+    def secret_table(self) -> SecretTable:
+        """The secrets and their destinations; what the settings say about the default model is allowed."""
+        settings, stated = self.settings, []
+        if settings.model is not None and settings.model_key_variable is not None:
+            address = find_address(ModelProfile(settings.model, settings.model_base_url))
+            with suppress(InvalidOrigin):
+                stated += [Grant(settings.model_key_variable, str(parse_origin(address)))] if address else []
+        file = settings.home / DESTINATIONS_FILE_NAME
+        return SecretTable(self.environ, file, owners=KEY_OWNERS, stated=stated)
 
     @property
     def secrets(self) -> list[str]:
         """API keys and other secrets of the environment, which are removed from stored requests."""
-        keys = {profile.key_variable for profile in self.model_profiles().values()}
-        names = [name for name in self.environ if name in keys or _SECRET_NAME.search(name)]
-        return [value for name in names if len(value := self.environ[name]) >= _MIN_SECRET_CHARACTERS]
+        named = {profile.key_variable for profile in self.model_profiles().values() if profile.key_variable}
+        # A damaged table allows nothing, so that what only it names is not sent either.
+        with suppress(DestinationError):
+            named |= {grant.variable for grant in self.secret_table.list_grants()}
+        return list_secrets(self.environ, named | self._tool_variables())
+
+    def _tool_variables(self) -> set[str]:
+        """The variables that the file of external tools names."""
+        if not self.tools_path.is_file():
+            return set()
+        from tools.external.config import load_external_tools_config  # noqa: PLC0415
+
+        config = load_external_tools_config(self.tools_path)
+        entries = [*config.functions.values(), *config.servers.values()]
+        tokens = {server.token for server in config.servers.values() if server.token}
+        return tokens | {name for entry in entries for name in entry.environment}
 
     @cached_property
     def encoder(self) -> "SentenceEncoder":
@@ -175,7 +218,7 @@ class Services:
         with self._lock:
             cached = self._worlds.get(name)
             if cached is None or cached.metadata != metadata:
-                self._worlds[name] = open_world(self.settings.worlds_folder, name, self._access(), self.environ)
+                self._worlds[name] = open_world(self.settings.worlds_folder, name, self._access(), self.secret_table)
             world = self._worlds[name]
         if cached is not None and cached is not world and isinstance(cached.graph, EmbeddedGraph):
             # Its worker processes hold the replaced graph.

@@ -2,13 +2,14 @@
 
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from guard.destinations import SecretTable
 from worlds import terms
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText, EmbeddedWeb
@@ -58,12 +59,10 @@ _PAGES_QUERY = (
 _NAMES_QUERY = f"SELECT ?thing ?name WHERE {{ ?thing rdfs:label ?name }} LIMIT {_MAX_CANDIDATES}"
 
 
-def open_world(
-    worlds: Path, name: str, access: Access = _NO_CONTACT, environ: Mapping[str, str] | None = None
-) -> World:
+def open_world(worlds: Path, name: str, access: Access = _NO_CONTACT, secrets: SecretTable | None = None) -> World:
     """Open the world with this name, or one without sources for NO_WORLD; WorldNotFound lists the existing ones.
 
-    `access` applies to live worlds; `environ` contains the variables that their headers name.
+    `access` applies to live worlds; `secrets` has the variables that their headers name.
     """
     metadata = read_world_metadata(worlds, name)
     if name == NO_WORLD:
@@ -77,7 +76,7 @@ def open_world(
             folder,
             _parse_description(_read_world_file(folder / WORLD_FILE)[0], WORLD_FILE),
             access,
-            environ or {},
+            secrets or SecretTable({}),
             metadata,
         )
     text = EmbeddedText(folder / TEXT_FOLDER) if (folder / TEXT_FOLDER).is_dir() else None

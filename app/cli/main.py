@@ -14,6 +14,7 @@ import typer
 
 from app.cli.output import CommandError
 from app.progress import print_error, write_json_progress
+from guard.environment import take_environment
 
 USER_ERRORS = (
     "db.database:StoreError",
@@ -22,6 +23,7 @@ USER_ERRORS = (
     "llm.errors:ChatError",
     "tools.arguments:ToolError",
     "settings:SettingsError",
+    "guard.destinations:DestinationError",
     "evaluation.metrics.metric:MetricError",
     "evaluation.skill_sources:UnknownSkillSource",
 )
@@ -112,6 +114,9 @@ def user_error_types() -> tuple[type[Exception], ...]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with these arguments, or with those of this process; always ends with SystemExit."""
+    if arguments is None:
+        # The process is ours alone.
+        take_environment()
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
     # A context of its own, so that the options of one call do not reach the next.
     copy_context().run(_run, argument_list)

@@ -1,10 +1,11 @@
-"""`showhow models list | check`: lists the profiles of language models, and tests what their servers can do."""
+"""`showhow models list | check | allow`: profiles of language models, what their servers can do, and their keys."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
+from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import current_services
@@ -54,6 +55,25 @@ def check(
     failed = [report for report in reports if report.error]
     if failed:
         raise CommandError(f"{len(failed)} of {len(reports)} models do not answer; see above")
+
+
+@app.command()
+def allow(
+    name: Annotated[str, typer.Argument(help="The profile.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Allow it without a question.")] = False,
+) -> None:
+    """Allow the key of a profile to be sent to its server; the variable and the server are named, and asked once."""
+    services = current_services()
+    profile = services.model_profile(name)
+    grant = None if profile is None else services.find_grant(profile)
+    if profile is not None and grant is not None:
+        require_consent(services.secret_table, f"the profile {name}", [grant], yes=yes)
+        emit(grant, f"{grant} is allowed", as_json=False)
+    elif profile is not None and profile.key_refusal is not None:
+        raise CommandError(profile.key_refusal.rstrip("."))
+    else:
+        emit(None, f"the profile {name} needs nothing that is not allowed", as_json=False)
 
 
 def _profile_value(profile: ModelProfile) -> dict[str, Any]:

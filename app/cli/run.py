@@ -15,6 +15,7 @@ from app.cli.setup import prepare
 from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
 from app.services import current_services
+from guard.environment import open_held_variables, read_environment
 from runs.resume import end_interrupted_runs
 from runs.services import Services
 from worlds.build import remove_half_built_worlds
@@ -78,4 +79,9 @@ def run(
     # -P: a folder named like one of our packages in the working directory must not shadow it.
     command = [sys.executable, "-P", "-X", "faulthandler", "-m", "app.capacity", "run", str(SERVER_PATH)]
     command += [f"--server.address={address}", f"--server.port={port}"]
+    # The server has what only the memory of this process holds from a descriptor, and its environment shows none of it.
+    environment, held = open_held_variables(read_environment())
+    os.set_inheritable(held, True)  # noqa: FBT003 - the function takes no name
+    os.environ.clear()
+    os.environ.update(environment)
     os.execv(sys.executable, command)  # noqa: S606 - our own server

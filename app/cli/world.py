@@ -3,16 +3,16 @@
 The verbs of facts and questions are in world_questions.py.
 """
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.cli import world_questions
+from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import make_stage_printer, print_progress
 from app.services import current_services
@@ -25,9 +25,6 @@ from worlds.input_files import open_regular_file
 from worlds.live import list_presets, read_preset
 from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe, list_worlds, read_world_metadata
 from worlds.source import Cell, TextSource
-
-if TYPE_CHECKING:
-    from worlds.live.consent import SentVariable
 
 app = typer.Typer(no_args_is_help=True, help="Import, generate, add, list and query worlds.")
 
@@ -340,36 +337,23 @@ def add(  # noqa: PLR0913 - every option of the verb is one parameter
     if (file is None) == (not preset):
         raise CommandError("name a description with --file FILE, or a built-in one with --preset NAME")
     # The clients of live worlds take 0.4 s to import.
-    from worlds.live.consent import sent_variables, store_consent  # noqa: PLC0415
+    from worlds.live.consent import list_sent_variables, load_former_consent  # noqa: PLC0415
     from worlds.live.description import parse_live_config  # noqa: PLC0415
     from worlds.live.world import add_live_world  # noqa: PLC0415
 
-    settings = current_services().settings
+    services = current_services()
+    settings = services.settings
     text, origin = (read_preset(preset), preset) if file is None else (_read_description(file), str(file))
-    sent = sent_variables(parse_live_config(text, origin))
-    _require_consent(world_folder(settings.worlds_folder, name), sent, yes=yes)
+    sent = list_sent_variables(parse_live_config(text, origin))
+    former = load_former_consent(world_folder(settings.worlds_folder, name)) if sent else frozenset()
+    require_consent(services.secret_table, name, [grant for grant in sent if grant not in former], yes=yes)
     description = add_live_world(settings.worlds_folder, name, text, origin, replace=replace)
-    store_consent(world_folder(settings.worlds_folder, name), sent)
     hosts = ", ".join(description.metadata["hosts"])
     message = f"{name}: queries {hosts}; `showhow world check {name}` checks its sources"
     message += "".join(f"\nsends the environment variable {variable}" for variable in sent)
     if settings.contact is None:
         message += "\nset SHOWHOW_CONTACT to an e-mail address or a web page before the first call"
     emit({"name": name, **description.metadata}, message, as_json=as_json)
-
-
-def _require_consent(folder: Path, sent: "Sequence[SentVariable]", *, yes: bool) -> None:
-    """Ask once for what the world in this folder may not send yet; CommandError if it is not allowed."""
-    from worlds.live.consent import load_consent  # noqa: PLC0415 - as above
-
-    missing = [] if yes or not sent else [variable for variable in sent if variable not in load_consent(folder)]
-    if not missing:
-        return
-    question = f"{folder.name} would send the environment variable {' and '.join(map(str, missing))}"
-    if not sys.stdin.isatty():
-        raise CommandError(f"{question}; if you trust the server with it, add the world with --yes")
-    if not typer.confirm(f"{question} with every request. Allow this?", err=True):
-        raise CommandError(f"the world {folder.name} was not added")
 
 
 def _read_description(file: Path) -> str:

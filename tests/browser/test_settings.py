@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from llm.profiles import PROFILES_FILE_NAME, ProfileFile
 from tests.browser.asker import Asker
 from tests.browser.server import Showhow
+from tests.browser.session import Widget, open_session
 from tests.browser.visitor import Visitor
 from tests.servers.model import ModelServer, Reply, Request, Says
 
@@ -73,10 +74,25 @@ def add_profile(grace: Administrator, model: ModelServer) -> None:
     expect(page.get_by_label("Extra body (JSON)", exact=True)).to_have_value('{"top_k": }')
     grace.fill("Environment variable of the key", "LOCAL_API_KEY")
     grace.fill("Extra body (JSON)", '{"top_k": 20}')
+    allow_key(grace, model)
     grace.press("Control+Enter")
     row = page.get_by_role("region", name="Profiles of language models").locator("tbody tr")
     expect(row).to_contain_text("LOCAL_API_KEY is set")
     expect(row).to_contain_text("16,000 (assumed)")
+    grace.settle()
+
+
+def allow_key(grace: Administrator, model: ModelServer) -> None:
+    """Test the connection, which sends nothing before the box is ticked that names the variable and the server."""
+    page, origin = grace.page, model.url.removesuffix("/v1")
+    box = page.get_by_role("checkbox", name=f"Send LOCAL_API_KEY to {origin}")
+    expect(box).not_to_be_checked()
+    page.keyboard.press("Alt+V")
+    expect(page.get_by_text(f"LOCAL_API_KEY is not sent to {origin}, which is not allowed yet")).to_be_visible()
+    assert model.requests == []
+    # Streamlit hides the box itself behind its label.
+    page.locator(".st-key-profile_consent label").click()
+    expect(box).to_be_checked()
     grace.settle()
 
 
@@ -148,6 +164,18 @@ def test_only_administrators_can_change_profiles(page: Page, home: Showhow):
     expect(page.get_by_label("Base URL", exact=True)).to_be_disabled()
     for button in ("Add a profile", "Save", "Test connection", "Remove"):
         expect(page.get_by_role("button", name=button)).to_have_count(0)
+
+
+def test_a_forged_click_of_a_visitor_sends_no_key(home: Showhow, model: ModelServer):
+    """The widgets of an administrator's page, clicked in a session of somebody else."""
+    with open_session(home.url, "settings", {"you": "grace", "profile": "local"}) as session:
+        clicked = session.find("profile_test").id
+    sent = len(model.requests)
+    with open_session(home.url, "settings", {"you": "ida", "profile": "local"}) as session:
+        session.widgets[clicked] = Widget(clicked, "")
+        session.rerun(click="profile_test")
+        assert len(model.requests) == sent
+        assert b"Only administrators can change and test profiles." in session.received
 
 
 def test_a_file_that_cannot_be_used_is_one_sentence_on_every_page_that_reads_it(page: Page, home: Showhow):

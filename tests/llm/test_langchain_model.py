@@ -382,7 +382,7 @@ def test_a_reply_that_exceeds_the_size_limit_fails():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("mistralai:mistral-9", "pip install langchain-mistralai"),
+        ("mistralai:mistral-9", "needs a key: set MISTRAL_API_KEY"),
         ("nosuch", "cannot be set up"),
         ("openai:gpt-9", "needs a key: set OPENAI_API_KEY"),
     ],
@@ -400,8 +400,7 @@ def test_the_error_of_a_model_that_does_not_load_says_what_to_do(
 def test_a_key_in_the_environment_is_in_no_error(monkeypatch: pytest.MonkeyPatch, quick_patience: None):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ModelServer([Fails(401, f"Incorrect API key provided: {KEY}."), Fails(400, f"{KEY}?")]) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        chat = build_chat_client(ModelProfile("openai:scripted"))
+        chat = build_chat_client(ModelProfile("openai:scripted", server.url, KEY))
         for _ in range(2):
             with pytest.raises(ChatError) as failed:
                 chat.ask(ASKED)

@@ -110,20 +110,15 @@ def test_threads_that_save_at_once_lose_no_profile(profiles: ProfileFile):
         ({"key_variable": "sk-proj-1234"}, "key_variable", "never the key itself"),
         # Whoever edits profiles must not be able to send other secrets of the server's anywhere.
         ({"key_variable": "AWS_SECRET_ACCESS_KEY"}, "key_variable", "ends with _API_KEY"),
-        (
-            {"base_url": "https://api.openai.com.host/v1", "key_variable": "OPENAI_API_KEY"},
-            "key_variable",
-            "not sent to",
-        ),
-        ({"base_url": "https://evilopenai.com/v1", "key_variable": "OPENAI_API_KEY"}, "key_variable", "not sent to"),
-        ({"base_url": "https://api.openai.com/v1", "key_variable": "GEMINI_API_KEY"}, "key_variable", "not sent to"),
+        ({"base_url": "http://models.example/v1"}, "base_url", "over http:// beyond this machine"),
+        ({"base_url": "http://127.0.0.1.evil.example/v1"}, "base_url", "over http:// beyond this machine"),
         ({"reply_limit": 32_000}, "reply_limit", "must be smaller"),
         ({"extra_body": {"messages": []}}, "extra_body", "'messages', which Showhow sends itself"),
         ({"extra_body": {"a": float("nan")}}, "extra_body", "JSON cannot express"),
         ({"extra_body": {"a": "b" * 10_001}}, "extra_body", "write at most 10,000"),
         ({"model": "anthropic:claude-sonnet-4-5"}, "extra_body", "OpenAI-compatible servers only"),
         ({"extra_body": {"header": "planted-secret"}}, "extra_body", "contains a key of the environment"),
-        ({"base_url": "http://host/planted-secret"}, "base_url", "contains a key of the environment"),
+        ({"base_url": "https://host/planted-secret"}, "base_url", "contains a key of the environment"),
     ],
 )
 def test_what_cannot_be_used_is_named_in_one_sentence(changes: dict[str, Any], field: str, message: str):
@@ -134,18 +129,13 @@ def test_what_cannot_be_used_is_named_in_one_sentence(changes: dict[str, Any], f
     assert "sk-proj" not in problems[field]
 
 
-@pytest.mark.parametrize(
-    ("base_url", "variable"),
-    [
-        ("https://eu.api.openai.com/v1", "OPENAI_API_KEY"),
-        ("http://127.0.0.1:8000/v1", "OPENAI_API_KEY"),
-        ("http://localhost:8000/v1", "OPENAI_API_KEY"),
-        ("https://models.example/v1", "EXAMPLE_API_KEY"),
-        (None, "OPENAI_API_KEY"),
-    ],
-)
-def test_a_key_goes_to_its_own_provider_or_to_this_machine(base_url: str | None, variable: str):
-    assert find_problems(ModelProfile("openai:some", base_url, key_variable=variable, name="some")) == {}
+def test_a_stored_profile_over_http_leaves_the_others_usable(profiles: ProfileFile):
+    profiles.path.parent.mkdir()
+    stored = {"lan": {"model": "openai:a", "base_url": "http://10.0.0.7:8000/v1"}, "mini": {"model": "openai:b"}}
+    profiles.path.write_text(json.dumps({"profiles": stored}), encoding="utf-8")
+    assert list(profiles.load()) == ["lan", "mini"]
+    with pytest.raises(ProfileError, match="beyond this machine"):
+        profiles.save(replace(profiles.load()["lan"], name="other"))
 
 
 def test_a_profile_that_cannot_be_used_is_not_stored(profiles: ProfileFile):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from guard.destinations import Grant
 from runs.services import Services
 from settings import Settings
 from worlds.build import WorldContents, build_world
@@ -62,3 +63,23 @@ def test_two_services_share_nothing(tmp_path: Path):
     first.close()
     assert second.open_world("w").text.article("A").sentences == ("old",)
     second.close()
+
+
+def test_secrets_are_those_of_names_profiles_tools_and_addresses(tmp_path: Path):
+    (tmp_path / "tools.toml").write_text(
+        '[functions.count]\nplace = "mine:count"\nenvironment = ["COUNTER", "HOME"]\n'
+        '[servers.far]\nurl = "https://tools.example/mcp"\ntoken = "FAR"\n'
+    )
+    services = services_of(
+        tmp_path,
+        COUNTER="planted-counter",
+        FAR="planted-far",
+        HOME="/home/of-somebody",
+        SOME_API_KEY="planted-token",
+        ALLOWED="planted-allowed",
+        SHOWHOW_DATABASE_URL="postgresql://me:planted-password@127.0.0.1/x",
+        UNRELATED="of no interest",
+    )
+    services.secret_table.allow([Grant("ALLOWED", "https://a.example")])
+    planted = {f"planted-{name}" for name in ("counter", "far", "token", "allowed", "password")}
+    assert {*services.secrets} == planted

@@ -38,6 +38,7 @@ from mcp.types import AudioContent, CallToolResult, EmbeddedResource, JSONRPCMes
 from pydantic import ValidationError
 
 from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
+from guard.destinations import SecretTable
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
 from tools.limits import first_exception, summarize_exception
@@ -239,6 +240,7 @@ class BoundedClientFactory:
             timeout=timeout or httpx.Timeout(CONNECT_TIMEOUT_SECONDS, read=None),
             auth=auth,
             transport=_BoundedTransport(self.on_oversize),
+            trust_env=False,
         )
 
 
@@ -376,8 +378,12 @@ class McpSession:
         return ServerCommand((program, *self._config.args), variables, self._config.folder)
 
     def _headers(self) -> dict[str, str]:
-        token = self._config.token
-        return {"Authorization": f"Bearer {self._read_variable(token)}"} if token else {}
+        if (token := self._config.token) is None:
+            return {}
+        # The file that names the server and the variable is the operator's word that the one may go to the other.
+        if unsafe := SecretTable.find_unsafe(token, str(self._config.url)):
+            raise ToolError(unsafe.rstrip("."), ErrorKind.UNAVAILABLE)
+        return {"Authorization": f"Bearer {self._read_variable(token)}"}
 
     def _read_variable(self, name: str) -> str:
         if name not in self._environ:

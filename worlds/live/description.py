@@ -392,14 +392,6 @@ _MODEL_KEY_PATTERN = re.compile(
 )
 
 
-_CREDENTIAL_PATTERN = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|DATABASE_URL", re.IGNORECASE)
-
-
 def is_model_key(variable: str) -> bool:
     """Whether the variable belongs to Showhow or to a known provider of language models."""
     return _MODEL_KEY_PATTERN.fullmatch(variable) is not None
-
-
-def is_credential(variable: str) -> bool:
-    """Whether the value of such a variable is secret: a key, not an address or a name."""
-    return is_model_key(variable) and _CREDENTIAL_PATTERN.search(variable) is not None

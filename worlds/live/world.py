@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from guard.destinations import SecretTable
 from worlds.folder import WORLD_FILE, WorldError, WorldExists, new_world_folder
-from worlds.live.consent import load_consent, variables_sent_to
+from worlds.live.consent import load_former_consent, variables_sent_to
 from worlds.live.description import LiveWorldConfig, SparqlEndpoint, WebTable, parse_live_config
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.http.request import Access, get_host
@@ -63,17 +64,17 @@ def _is_live_world(world_file: Path) -> bool:
 class _SourceFactory:
     """Creates the HTTP clients of one world, which share its response cache and limits."""
 
-    def __init__(self, folder: Path, config: LiveWorldConfig, access: Access, environ: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, config: LiveWorldConfig, access: Access, secrets: SecretTable) -> None:
         self._folder = folder
         self.cache = ResponseCache(folder / RESPONSE_CACHE_FILE)
         self._limits = config.limits
         self._access = access
-        self._environ = environ
+        self._secrets = secrets
 
     def create_client(self, address: str, headers: Mapping[str, str]) -> RecordingHttpClient:
         """The HTTP client for one host, with the headers for that host only."""
         if headers and self._access.network_allowed:
-            self._check_consent(address, headers)
+            self._check_destinations(address, headers)
         policy = replace(
             self._limits,
             hosts=frozenset({get_host(address)}),
@@ -93,18 +94,16 @@ class _SourceFactory:
         )
         return RecordingHttpClient(policy, self.cache, self._access)
 
-    def _check_consent(self, address: str, headers: Mapping[str, str]) -> None:
-        allowed = load_consent(self._folder)
-        missing = [variable for variable in variables_sent_to(address, headers) if variable not in allowed]
-        if missing:
-            raise SourceUnavailable(
-                f"{self._folder / WORLD_FILE} sends the environment variable {' and '.join(map(str, missing))}, which "
-                f"is not allowed yet; allow it with `showhow world add {self._folder.name} --replace --file "
-                f"{self._folder / WORLD_FILE}`."
-            )
+    def _check_destinations(self, address: str, headers: Mapping[str, str]) -> None:
+        former = load_former_consent(self._folder)
+        advice = f"allow it with `showhow world add {self._folder.name} --replace --file {self._folder / WORLD_FILE}`"
+        for grant in variables_sent_to(address, headers):
+            refusal = self._secrets.find_refusal(grant.variable, address, advice, former)
+            if refusal is not None:
+                raise SourceUnavailable(refusal)
 
     def _header_value(self, header: str, variable: str) -> str:
-        value = self._environ.get(variable, "")
+        value = self._secrets.environ.get(variable, "")
         if self._access.network_allowed and not (value.isascii() and value.isprintable() and value):
             raise SourceUnavailable(
                 f"The header {header} takes its value from the environment variable {variable}, which is not set "
@@ -114,10 +113,10 @@ class _SourceFactory:
 
 
 def open_live_world(
-    folder: Path, config: LiveWorldConfig, access: Access, environ: Mapping[str, str], metadata: dict[str, object]
+    folder: Path, config: LiveWorldConfig, access: Access, secrets: SecretTable, metadata: dict[str, object]
 ) -> World:
     """The world in this folder; SourceUnavailable if a header's environment variable is missing or not allowed."""
-    factory = _SourceFactory(folder, config, access, environ)
+    factory = _SourceFactory(folder, config, access, secrets)
     site, endpoint = config.text, config.graph
     text = MediaWikiText(site.api, site.language, factory.create_client(site.api, site.headers)) if site else None
     graph = _open_graph(endpoint, text, factory) if endpoint else None

@@ -14,6 +14,7 @@ from app.widgets.table import TableCell, show_table
 from db.database import Conflict
 from db.models import User
 from db.users import ADMIN, register_user, require_role
+from guard.destinations import DestinationError, Grant
 from llm.connection_check import ConnectionReport, check_connection
 from llm.profiles import (
     DEFAULT_CONTEXT_WINDOW,
@@ -76,6 +77,8 @@ def _profile_row(services: Services, profile: ModelProfile) -> list[TableCell | 
 def _key_state(profile: ModelProfile) -> str:
     if profile.key_variable is None:
         return "none named"
+    if profile.key_refusal is not None:
+        return f"{profile.key_variable} is not allowed there"
     return f"{profile.key_variable} {'is set' if profile.api_key else 'is not set'}"
 
 
@@ -144,8 +147,25 @@ def show_form(services: Services, person: User, name: str) -> None:
     if (preset := _find_preset(profile.base_url, profile.model)) is not None:
         st.caption(f":material/info: {escape_markdown(preset.notes)}")
     if ADMIN in person.roles:
-        _show_buttons(services, person, profile, problems)
+        grant = None if problems else services.find_grant(profile)
+        is_allowed = grant is None or _ask_consent(grant)
+        _show_buttons(services, person, profile, problems, grant if is_allowed else None)
     _show_report(profile)
+
+
+def _ask_consent(grant: Grant) -> bool:
+    """Ask whether the key may go to the server of the profile; returns whether the box is ticked."""
+    with st.container(border=True, gap="small", key="profile_consent"):
+        is_allowed = st.checkbox(
+            f"Send **{grant.variable}** to **{escape_markdown(grant.destination)}**",
+            # Another variable or server is another question, whose box is empty.
+            key=f"profile_consent_{grant}",
+        )
+        st.caption(
+            f"{grant.variable} was not sent there before. Tick the box if that server may have its value; the choice "
+            "is recorded when you save or test the profile."
+        )
+    return is_allowed
 
 
 def _find_preset(base_url: str | None, model: str) -> Preset | None:
@@ -261,7 +281,14 @@ def read_form() -> tuple[ModelProfile, dict[str, str]]:
     return profile, find_problems(profile, tuple(current_services().secrets)) | problems
 
 
-def _show_buttons(services: Services, person: User, profile: ModelProfile, problems: Mapping[str, str]) -> None:
+def _show_buttons(
+    services: Services,
+    person: User,
+    profile: ModelProfile,
+    problems: Mapping[str, str],
+    allowed: Grant | None,
+) -> None:
+    """Draw the buttons; `allowed` is recorded by those that save or test the profile."""
     original: ModelProfile | None = st.session_state[_ORIGINAL]
     is_default = original is not None and original.name == DEFAULT_PROFILE_NAME
     if is_default:
@@ -291,9 +318,9 @@ def _show_buttons(services: Services, person: User, profile: ModelProfile, probl
         for problem in problems.values():
             st.error(escape_markdown(problem))
     elif is_saved:
-        _save_profile(services, person, profile)
+        _save_profile(services, person, profile, allowed)
     elif is_tested:
-        _test_profile(services, person, original if is_default and original is not None else profile)
+        _test_profile(services, person, original if is_default and original is not None else profile, allowed)
 
 
 def _require_administrator(services: Services, person: User) -> None:
@@ -301,11 +328,12 @@ def _require_administrator(services: Services, person: User) -> None:
         require_role(session, register_user(session, person.name).id, ADMIN)
 
 
-def _save_profile(services: Services, person: User, profile: ModelProfile) -> None:
+def _save_profile(services: Services, person: User, profile: ModelProfile, allowed: Grant | None) -> None:
     try:
         _require_administrator(services, person)
+        _record_consent(services, allowed)
         services.profile_file.save(profile, replaces=st.session_state[_ORIGINAL])
-    except (Conflict, ProfileError) as error:
+    except (Conflict, ProfileError, DestinationError) as error:
         st.error(escape_markdown(str(error)))
         return
     st.session_state[_NOTICE] = f"The profile {profile.name} is saved."
@@ -325,10 +353,16 @@ def _remove_profile(services: Services, person: User, profile: ModelProfile) -> 
     st.session_state[_NOTICE] = f"The profile {profile.name} is removed."
 
 
-def _test_profile(services: Services, person: User, profile: ModelProfile) -> None:
+def _record_consent(services: Services, allowed: Grant | None) -> None:
+    if allowed is not None:
+        services.secret_table.allow([allowed])
+
+
+def _test_profile(services: Services, person: User, profile: ModelProfile, allowed: Grant | None) -> None:
     try:
         _require_administrator(services, person)
-    except Conflict as error:
+        _record_consent(services, allowed)
+    except (Conflict, DestinationError) as error:
         st.error(escape_markdown(str(error)))
         return
     with st.spinner(f"Asking {profile.model} …", show_time=True):

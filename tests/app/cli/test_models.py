@@ -43,6 +43,10 @@ def save(home: Path, profile: ModelProfile, replaces: ModelProfile | None = None
     return profile
 
 
+def allow(home: Path, name: str) -> None:
+    assert run(home, "models", "allow", name, "--yes")[0] == 0
+
+
 def answer(request: Request) -> Says:
     if not request.tools:
         return Says("Answer: Gullhaven")
@@ -77,6 +81,7 @@ def test_profiles_are_listed_with_the_limits_that_are_used(tmp_path: Path):
 def test_a_check_prints_what_the_server_can_do_and_fails_where_one_does_not_answer(tmp_path: Path):
     with ModelServer(lambda _: BOTH, key=KEY) as server:
         profile = save(tmp_path, ModelProfile("openai:own", server.url, key_variable="LOCAL_API_KEY", name="local"))
+        allow(tmp_path, "local")
         status, stdout, _ = run(tmp_path, "models", "check", "local", "--json", LOCAL_API_KEY=KEY)
         (report,) = json.loads(stdout)
         assert status == 0
@@ -84,6 +89,7 @@ def test_a_check_prints_what_the_server_can_do_and_fails_where_one_does_not_answ
             name: report[name] for name in ("tools", "parallel_calls", "schema", "streaming", "usage")
         } == dict.fromkeys(("tools", "parallel_calls", "schema", "streaming", "usage"), True)
         save(tmp_path, replace(profile, base_url="http://127.0.0.1:9/v1", name="gone"))
+        allow(tmp_path, "gone")
         status, stdout, stderr = run(tmp_path, "models", "check", LOCAL_API_KEY=KEY)
     assert status == 1
     assert "    Tools: yes\n" in stdout
@@ -110,6 +116,7 @@ def test_ask_uses_the_profile_and_its_trace_and_exports_name_it(home: Path):
             extra_body={"top_k": 20},
         )
         save(home, profile)
+        allow(home, "local")
         words = ("ask", "Where was Ada Reed born?", "--world", "harbour", "--profile", "local", "--json")
         # The environment names another model, which is not asked.
         status, stdout, _ = run(
@@ -226,3 +233,36 @@ def test_a_broken_file_of_profiles_is_one_sentence(home: Path):
     ):
         status, _, stderr = run(home, *words)
         assert (status, "models.json is no JSON" in stderr.splitlines()[-1]) == (1, True)
+
+
+def test_a_key_goes_to_a_server_once_it_was_allowed_and_not_to_another(tmp_path: Path):
+    with ModelServer(lambda _: BOTH, key=KEY) as server, ModelServer(lambda _: BOTH) as other:
+        profile = save(tmp_path, ModelProfile("openai:own", server.url, key_variable="LOCAL_API_KEY", name="local"))
+        environ = {"LOCAL_API_KEY": KEY}
+        status, stdout, _ = run(tmp_path, "models", "check", "local", **environ)
+        origin = server.url.removesuffix("/v1")
+        assert (status, server.requests) == (1, [])
+        assert f"LOCAL_API_KEY is not sent to {origin}, which is not allowed yet" in stdout
+        assert "`showhow models allow local`" in stdout
+        status, _, stderr = run(tmp_path, "models", "allow", "local", **environ)
+        assert (status, server.requests) == (1, [])
+        assert f"the profile local would send the environment variable LOCAL_API_KEY to {origin}" in stderr
+        assert "--yes" in stderr
+        assert f"LOCAL_API_KEY to {origin} is allowed" in run(tmp_path, "models", "allow", "local", "--yes")[1]
+        assert "needs nothing" in run(tmp_path, "models", "allow", "local")[1]
+        assert run(tmp_path, "models", "check", "local", **environ)[0] == 0
+        # Another server is another question.
+        save(tmp_path, replace(profile, base_url=other.url), profile)
+        assert run(tmp_path, "models", "check", "local", **environ)[0] == 1
+        assert other.requests == []
+
+
+def test_nobody_can_allow_a_key_to_go_over_http_beyond_this_machine(tmp_path: Path):
+    (tmp_path / "models.json").write_text(
+        json.dumps(
+            {"profiles": {"lan": {"model": "openai:a", "base_url": "http://10.0.0.7/v1", "key_variable": "A_API_KEY"}}}
+        )
+    )
+    status, _, stderr = run(tmp_path, "models", "allow", "lan", "--yes")
+    assert (status, "A_API_KEY is not sent to http://10.0.0.7, since http://" in stderr) == (1, True)
+    assert not (tmp_path / "destinations.json").exists()

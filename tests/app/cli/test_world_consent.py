@@ -1,5 +1,6 @@
 """A live world sends an environment variable only to the server that the operator allowed."""
 
+import json
 import os
 import pty
 import subprocess
@@ -123,3 +124,22 @@ def test_on_a_terminal_it_asks_once(tmp_path: Path, server: FaultyServer, reply:
     assert f"GRAPH_TOKEN to {server.url} with every request. Allow this?" in stderr
     assert ("sends the environment variable" in stdout) == (status == 0)
     assert (tmp_path / "worlds" / "w").exists() == (status == 0)
+
+
+def test_the_consent_of_a_former_version_counts(tmp_path: Path, server: FaultyServer):
+    folder = tmp_path / "worlds" / "w"
+    folder.mkdir(parents=True)
+    (folder / "world.toml").write_text(describe(tmp_path, server).read_text())
+    (folder / "consent.json").write_text(json.dumps([{"variable": "GRAPH_TOKEN", "server": server.url}]))
+    assert query(tmp_path, "a").stdout == "x\na quay\n"
+    assert [request.headers["x-api-key"] for request in server.asked] == [TOKEN]
+    assert showhow(tmp_path, "world", "add", "w", "--replace", "--file", tmp_path / "w.toml").returncode == 0
+
+
+def test_nobody_can_allow_a_variable_to_go_over_http_beyond_this_machine(tmp_path: Path, server: FaultyServer):
+    file = describe(tmp_path, server)
+    file.write_text(file.read_text().replace(server.url, "http://graph.example"))
+    refused = showhow(tmp_path, "world", "add", "w", "--file", file, "--yes")
+    assert refused.returncode == 1
+    assert "GRAPH_TOKEN is not sent to http://graph.example, since http:// beyond this machine" in refused.stderr
+    assert not (tmp_path / "worlds" / "w").exists()

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from guard.destinations import SecretTable
 from worlds.folder import WorldError, WorldExists
 from worlds.live import list_presets, read_preset
-from worlds.live.consent import sent_variables, store_consent
+from worlds.live.consent import list_sent_variables
 from worlds.live.description import (
     TABLES,
     InvalidLiveConfig,
@@ -70,9 +71,9 @@ def test_the_example_has_every_field_and_all_of_them_are_read():
 @pytest.mark.parametrize("name", list_presets())
 def test_every_preset_can_be_added_and_opened(name, tmp_path):
     config = add_live_world(tmp_path, "w", read_preset(name), name)
-    store_consent(tmp_path / "w", sent_variables(config))
     keys = {"OUR_WIKI_TOKEN": "a", "OUR_GRAPH_KEY": "b", "OUR_SEARCH_KEY": "c"}
-    world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), keys)
+    secrets = SecretTable(keys, stated=list_sent_variables(config))
+    world = open_world(tmp_path, "w", Access(contact="tests@showhow.example"), secrets)
     assert world.text is not None
     assert world.graph is not None
     assert (world.web is not None) == (config.web is not None)
@@ -184,15 +185,15 @@ def test_an_error_in_a_stored_description_names_its_file(tmp_path):
 
 def test_a_header_value_comes_from_the_environment_and_is_never_stored_or_logged(tmp_path, caplog):
     with_key = SMALL + 'headers = { Authorization = "GRAPH_KEY" }'
-    store_consent(tmp_path / "w", sent_variables(add_live_world(tmp_path, "w", with_key, "w")))
+    sent = list_sent_variables(add_live_world(tmp_path, "w", with_key, "w"))
     live = Access(contact="tests@showhow.example")
     for environ in ({}, {"GRAPH_KEY": ""}, {"GRAPH_KEY": "planted\nkey"}):
         with pytest.raises(SourceUnavailable, match="GRAPH_KEY") as missing:
-            open_world(tmp_path, "w", live, environ)
+            open_world(tmp_path, "w", live, SecretTable(environ, stated=sent))
         assert "planted" not in str(missing.value)
     # Offline, recorded responses need no key.
     assert open_world(tmp_path, "w", Access(offline=True)).graph is not None
-    world = open_world(tmp_path, "w", live, {"GRAPH_KEY": "planted-key-271"})
+    world = open_world(tmp_path, "w", live, SecretTable({"GRAPH_KEY": "planted-key-271"}, stated=sent))
     with pytest.raises(SourceUnavailable):
         world.graph.query("ASK {}")
     texts = [repr(world), repr(vars(world.graph)), str(read_world_metadata(tmp_path, "w")), caplog.text]

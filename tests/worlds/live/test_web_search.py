@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard.destinations import SecretTable
 from tests.servers.faulty_server import (
     Handler,
     Responder,
@@ -24,7 +25,7 @@ from tests.servers.faulty_server import (
     trickles,
 )
 from tests.servers.web import HARBOUR_PAGES, OTHER_SHAPE, SEARCH_KEY, HarbourWeb, html, run_web
-from worlds.live.consent import sent_variables, store_consent
+from worlds.live.consent import list_sent_variables
 from worlds.live.http.request import Access
 from worlds.live.web_search import normalize_address
 from worlds.live.world import add_live_world
@@ -47,8 +48,8 @@ def open_web(tmp_path: Path, web: HarbourWeb) -> Callable[..., WebSource]:
 
     def add_and_open(toml: str = "", access: Access = ONLINE, **environ: str) -> WebSource:
         config = add_live_world(tmp_path, "w", toml or web.describe(), "w.toml", replace=True)
-        store_consent(tmp_path / "w", sent_variables(config))
-        source = open_world(tmp_path, "w", access, environ).web
+        secrets = SecretTable(environ, stated=list_sent_variables(config))
+        source = open_world(tmp_path, "w", access, secrets).web
         assert source is not None
         return source
 

@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from guard.confinement import ConfinedLaunch
+from guard.environment import list_secrets
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolRegistration, adapt_tool
 from tools.external.config import DEFAULT_DISK_MEGABYTES, FunctionConfig
@@ -46,7 +47,6 @@ from tools.external.output import (
 from tools.external.schema import ToolDescription
 from tools.limits import MAX_ERROR_CHARACTERS
 from tools.tool import Tool
-from worlds.live.description import is_credential
 from worlds.source import ErrorKind
 
 DEFAULT_VARIABLES = ("LOGNAME", "PATH", "SHELL", "TERM", "USER")
@@ -88,7 +88,7 @@ class FunctionHost:
         self._environment = {
             name: environ[name] for name in (*DEFAULT_VARIABLES, *variables) if environ.get(name) is not None
         }
-        keys = [environ[name] for name in environ if name in variables or is_credential(name)]
+        keys = [*list_secrets(environ), *(environ[name] for name in variables if name in environ)]
         self.secrets = written_forms(key for key in keys if len(key) >= MIN_SECRET_LENGTH)
         """The written forms of values that no text of a function may contain."""
         self._control: socket.socket | None = None

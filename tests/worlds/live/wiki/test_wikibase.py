@@ -12,6 +12,7 @@ import pytest
 import rdflib
 from rdflib.namespace import RDFS
 
+from guard.destinations import SecretTable
 from tests.servers import oxigraph
 from tests.servers.sparql import SparqlServer
 from tests.servers.wikibase import Wiki, serving
@@ -64,7 +65,7 @@ def _open(server: SparqlServer, wiki: Wiki, folder: Path, fields: str = "") -> G
         {fields}
         """
     )
-    return open_live_world(folder, described, Access(contact="tests@showhow.example"), {}, {}).graph
+    return open_live_world(folder, described, Access(contact="tests@showhow.example"), SecretTable({}), {}).graph
 
 
 def test_entities_of_the_wiki_are_in_the_requested_order(graph, wiki):
@@ -274,9 +275,9 @@ def test_labels_in_another_language_are_those_of_that_language(server, wiki, tmp
         folder = tmp_path / labels[:3]
         folder.mkdir()
         access = Access(contact="tests@showhow.example")
-        entities = open_live_world(folder, replace(described, graph=endpoint), access, {}, {}).graph.entities(
-            ["Q1", "Q2", "Q6"]
-        )
+        entities = open_live_world(
+            folder, replace(described, graph=endpoint), access, SecretTable({}), {}
+        ).graph.entities(["Q1", "Q2", "Q6"])
         assert [(e.label, e.title) for e in entities] == [
             ("Mara Feder", "Mara Feder"),
             ("Tom Quill", None),
