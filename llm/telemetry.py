@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from guard.destinations import SecretTable
 from llm.errors import ChatUnavailable
 from llm.types import NATIVE_PROVIDERS, ChatReply, ChatRequest, Message, ModelToolCall
 from llm.usage import Usage
@@ -179,27 +180,47 @@ class Telemetry:
                 raise
 
 
-def start_telemetry(*, with_content: bool, secrets: Collection[str]) -> Telemetry:
+def start_telemetry(
+    *, with_content: bool, secrets: Collection[str], environ: Mapping[str, str] | None = None
+) -> Telemetry:
     """Start the exporter of spans; they are sent in batches, the last one when the process ends.
 
-    ChatUnavailable if the packages of the extra `telemetry` are missing.
+    `environ` has the variables with headers, which hold keys. ChatUnavailable if the packages of the extra `telemetry`
+    are missing, or if headers or texts would go over http:// beyond this machine.
     """
     try:
+        import requests  # noqa: PLC0415 - of the exporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+        from opentelemetry.util.re import parse_env_headers  # noqa: PLC0415
     except ImportError as error:
         raise ChatUnavailable(
             f"SHOWHOW_TELEMETRY needs a package ({error}); install showhow[telemetry], or set it to off."
         ) from error
+    variables = environ or {}
+    written = variables.get("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or variables.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+    if written or with_content:
+        _require_private(variables)
+    # No proxy and no .netrc of the environment, and no redirect that takes the headers elsewhere.
+    session = requests.Session()
+    session.trust_env, session.max_redirects = False, 0
+    exporter = OTLPSpanExporter(headers=parse_env_headers(written, liberal=True), session=session)
     resource = Resource.create()
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         # Neither OTEL_SERVICE_NAME nor OTEL_RESOURCE_ATTRIBUTES names the service.
         resource = resource.merge(Resource({SERVICE_NAME: "showhow"}))
     provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     return Telemetry(provider, with_content=with_content, secrets=secrets)
+
+
+def _require_private(variables: Mapping[str, str]) -> None:
+    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    address = next((variables[name] for name in names if variables.get(name)), None)
+    if address is not None and (unsafe := SecretTable.find_unsafe("OTEL_EXPORTER_OTLP_HEADERS", address)):
+        raise ChatUnavailable(f"Telemetry is not sent: {unsafe}")
 
 
 def _split_model(model: str, *, has_address: bool) -> tuple[str, str]:

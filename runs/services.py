@@ -210,7 +210,8 @@ class Services:
             return None
         from llm.telemetry import start_telemetry  # noqa: PLC0415
 
-        return start_telemetry(with_content=self.settings.telemetry == "content", secrets=self.secrets)
+        with_content = self.settings.telemetry == "content"
+        return start_telemetry(with_content=with_content, secrets=self.secrets, environ=self.environ)
 
     def open_world(self, name: str) -> World:
         """Return the world of this name, opened once and reopened after a rebuild."""
