@@ -100,7 +100,8 @@ def refuse_seat(visitor: Visitor, *, is_page: bool) -> str | None:
     free_seats = max(0, free - reserve) // DESCRIPTORS_OF_A_SEAT
     # The page may be one that is loaded again: its seat is free as soon as it comes.
     own_seats = visitor.own.seats - 1 if is_page else visitor.own.seats
-    if (visitor.has_cookie or not is_page) and own_seats >= max(MIN_SEATS, free_seats + 1):
+    gets_cookie = is_page and visitor.may_get_cookie
+    if not gets_cookie and own_seats >= max(MIN_SEATS, free_seats + 1):
         return VISITOR_FULL
     # Who was served a page is in; its connection is refused only if others took the seat meanwhile.
     share = ADDRESS_SHARE * free_seats if is_page else (ADDRESS_SHARE + 1) * free_seats
@@ -119,7 +120,7 @@ class CapacityMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, unless it is a new visitor's and the server is full."""
         if scope["type"] == "lifespan":
-            for name in ("asyncio", "uvicorn.error"):
+            for name in ("app.server", "app.widgets.component_values", "asyncio", "uvicorn.error"):
                 logging.getLogger(name).addFilter(LogLimit())
             await self._app(scope, receive, send)
             return
@@ -148,7 +149,7 @@ class CapacityMiddleware:
         await refusal(scope, receive, send)
 
     def _set_cookie(self, visitor: Visitor, send: Send) -> Send:
-        cookie = None if visitor.has_cookie else self._visitors.issue_cookie(visitor)
+        cookie = self._visitors.issue_cookie(visitor)
 
         async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start" and cookie is not None:

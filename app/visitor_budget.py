@@ -6,6 +6,7 @@ be waited for is refused in one sentence: more bytes in widgets or uploads than 
 """
 
 import asyncio
+import json
 from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -14,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnected
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
 from app.run_queue import RunQueue, Seat, current_seat
 from app.streamlit_sessions import (
@@ -30,6 +32,8 @@ UPLOAD_PATH = "/_stcore/upload_file/"
 HEALTH_PATH = "/healthz"
 MAX_MESSAGE_BYTES = 6 * MEGABYTE
 """The widgets of one page; a step may have 4 MiB of text."""
+MAX_VALUE_CHARACTERS = 500_000
+"""Of a component's value: a text that was chosen in a notebook is the longest."""
 MAX_WIDGETS = 2_000
 MAX_KNOWN_HASHES = 20_000
 MAX_FILE_NAMES = 20
@@ -142,6 +146,7 @@ class BudgetMiddleware:
             seat.visitor.hold_widgets(len(content) - seat.widget_bytes)
             seat.widget_bytes = len(content)
             if not seat.visitor.holds_too_many_widgets:
+                _remove_broken_values(state.widget_states)
                 return message
             self._drop_widgets(seat)
         show_at_next_run(seat, WIDGETS_TOO_LARGE)
@@ -242,3 +247,27 @@ class BudgetMiddleware:
 
     def _sessions_of(self, account: Account) -> Iterable[str]:
         return [id_ for id_, seat in self._seats.items() if account in seat.visitor.accounts]
+
+
+def _remove_broken_values(states: WidgetStates) -> None:
+    """Remove values of components that are not JSON, or too deep or too long to be a value of ours."""
+    accepted = [state for state in states.widgets if _is_sound(state)]
+    if len(accepted) < len(states.widgets):
+        accepted = [WidgetState.FromString(state.SerializeToString()) for state in accepted]
+        states.ClearField("widgets")
+        states.widgets.extend(accepted)
+
+
+def _is_sound(state: WidgetState) -> bool:
+    kind = state.WhichOneof("value")
+    if kind not in ("json_value", "json_trigger_value"):
+        return True
+    text = getattr(state, kind)
+    if len(text) > MAX_VALUE_CHARACTERS:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        # A component that sends nothing sends the empty text.
+        return not text
+    return True

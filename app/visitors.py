@@ -146,6 +146,11 @@ class Visitor:
         """Its own account and that of its address."""
         return self.own, self.address
 
+    @property
+    def may_get_cookie(self) -> bool:
+        """Whether it has no cookie and its next page may give it one."""
+        return not self.has_cookie and self.address.cookies is not None and self.address.cookies.left() >= 1
+
     def take_message(self, length: int) -> float:
         """Count a message; returns the seconds to wait before it is handled."""
         waits = (
@@ -210,7 +215,7 @@ class Visitors:
     def issue_cookie(self, visitor: Visitor) -> str | None:
         """The cookie of a new visitor; None while too many were issued to its address."""
         bucket = visitor.address.cookies
-        if bucket is None or bucket.left() < 1:
+        if bucket is None or not visitor.may_get_cookie:
             return None
         bucket.take(1)
         number = secrets.token_hex(16)

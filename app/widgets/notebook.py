@@ -14,6 +14,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.cli.traces import format_trace_json, format_trace_markdown
+from app.widgets.component_values import ANY_NUMBER, ValueForm, read_action
 from app.widgets.method_forms import build_method_form
 from app.widgets.observation import MAX_ITEMS, MAX_ITEMS_ON_REQUEST, build_observation_view
 from app.widgets.page_layout import read_asset
@@ -96,6 +97,16 @@ NotebookAction = dict[str, Any]
 STEPS_PER_PAGE = 50
 MAX_RESULT_LENGTH = 160
 """Characters of a result in the outline."""
+_STEP: ValueForm = {"trace": str, "step": ANY_NUMBER}
+ACTION_FORMS: Mapping[str, ValueForm] = {
+    "page": {"trace": str, "page": ANY_NUMBER},
+    "search": {"trace": str, "text": str},
+    "copy": {"trace": str, "format": str, "nonce": float},
+    "rate": {**_STEP, "rating": range(6)},
+    "pick": {**_STEP, "value": str, "value_kind": str, "label?": str, "tool?": str},
+    **dict.fromkeys(("show", "complete", "note", "edit", "again", "fix", "change", "rerun", "fork"), _STEP),
+}
+"""The actions that notebook.js sends."""
 COPY_FORMATS = {"JSON": format_trace_json, "Markdown": format_trace_markdown}
 RATING_SCALE = ("useless", "poor", "fair", "good", "just what was needed")
 EMPTY_HINT = (
@@ -122,17 +133,17 @@ class NotebookPosition:
     def apply(self, action: NotebookAction, steps: Sequence[Step]) -> bool:
         """Follow an action that changes what is looked at; False for any other action."""
         if action["kind"] == "page":
-            self.page, self.step = int(action["page"]), None
+            self.page, self.step = action["page"], None
         elif action["kind"] == "show":
-            self.step, self.requests = int(action["step"]), self.requests + 1
+            self.step, self.requests = action["step"], self.requests + 1
             self.page = page_of_step(steps, self.step)
         elif action["kind"] == "search":
-            matches = [step.position for step in steps if _contains(step, str(action["text"]))]
+            matches = [step.position for step in steps if _contains(step, action["text"])]
             later = [position for position in matches if position > (self.step or 0)]
             if matches:
                 self.apply({"kind": "show", "step": (later or matches)[0]}, steps)
         elif action["kind"] == "complete":
-            self.complete.add(int(action["step"]))
+            self.complete.add(action["step"])
         else:
             return False
         return True
@@ -223,18 +234,17 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
     looked_at: NotebookPosition = st.session_state.setdefault(f"{key}_position", NotebookPosition())
 
     def deliver() -> None:
-        action = st.session_state[key].act
+        action = read_action(key, "act", ACTION_FORMS)
         # A slow browser may still send an action on the trace that it showed before.
-        if not action or action["trace"] != record.trace.id.hex or looked_at.apply(action, record.steps):
+        if action is None or action["trace"] != record.trace.id.hex or looked_at.apply(action, record.steps):
             return
         if action["kind"] == "copy":
-            st.session_state[f"{key}_copied"] = {
-                "nonce": str(action["nonce"]),
-                "text": COPY_FORMATS[str(action["format"])](record),
-            }
+            write = COPY_FORMATS.get(action["format"])
+            if write is not None:
+                st.session_state[f"{key}_copied"] = {"nonce": str(action["nonce"]), "text": write(record)}
             return
         if action["kind"] == "note":
-            st.session_state[NOTED_STEP] = int(action["step"])
+            st.session_state[NOTED_STEP] = action["step"]
             return
         if on_act is not None:
             on_act(action)

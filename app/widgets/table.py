@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.widgets.component_values import read_target
 from app.widgets.page_layout import read_asset
 
 
@@ -40,8 +41,9 @@ def show_table(
     """Draw the table; `label` describes it to a screen reader, `go` is called with the target of a clicked cell."""
 
     def deliver() -> None:
-        if go is not None and (event := st.session_state[key].go):
-            go(str(event["to"]))
+        targets = {entry.go for row in rows for entry in row if entry and entry.go}
+        if go is not None and (target := read_target(key, "go", targets)) is not None:
+            go(target)
 
     mount = st.components.v2.component(
         "showhow_table", html='<div class="sheet"></div>', css=read_asset("table.css"), js=read_asset("table.js")

@@ -1,8 +1,9 @@
 """Sessions of the Streamlit server over its WebSocket, as a browser opens them, without drawing anything."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 from urllib.parse import urlencode
 
@@ -43,11 +44,17 @@ class BrowserSession:
         self.received = b""
 
     def rerun(
-        self, typed: Mapping[str, str] | None = None, click: str | None = None, *, whole_page: bool = False
+        self,
+        typed: Mapping[str, str] | None = None,
+        click: str | None = None,
+        *,
+        whole_page: bool = False,
+        states: Iterable[WidgetState] = (),
     ) -> Self:
         """Send typed texts and a click, by the ends of widget keys, and read until the script has finished.
 
         A click runs the fragment of its button, or the `whole_page`, as where the server joins it with another request.
+        `states` are sent once, as they are.
         """
         message = BackMsg()
         state = message.rerun_script
@@ -59,6 +66,7 @@ class BrowserSession:
             self._states[widget.id] = WidgetState(id=widget.id, string_value=text)
         present = {widget.id for widget in self.widgets.values()}
         state.widget_states.widgets.extend(kept for id_, kept in self._states.items() if id_ in present)
+        state.widget_states.widgets.extend(states)
         if click is not None:
             button = self.find(click)
             state.widget_states.widgets.append(WidgetState(id=button.id, trigger_value=True))
@@ -139,7 +147,13 @@ class BrowserSession:
 
 @contextmanager
 def open_session(
-    url: str, page: str, parameters: Mapping[str, str], *, cookie: str = "", seconds: float = 60
+    url: str,
+    page: str,
+    parameters: Mapping[str, str],
+    *,
+    cookie: str = "",
+    headers: Mapping[str, str] = MappingProxyType({}),
+    seconds: float = 60,
 ) -> Iterator[BrowserSession]:
     """Open a page ("" is the first one) and yield it once drawn; raises SessionError."""
     try:
@@ -148,7 +162,7 @@ def open_session(
             open_timeout=seconds,
             max_size=MESSAGE_LIMIT_BYTES,
             subprotocols=[Subprotocol("streamlit")],
-            additional_headers={"Cookie": cookie} if cookie else {},
+            additional_headers={**headers, **({"Cookie": cookie} if cookie else {})},
         )
     except (OSError, TimeoutError, InvalidHandshake, ConnectionClosed) as error:
         raise SessionError(f"no session: {type(error).__name__}: {error}") from error

@@ -304,17 +304,18 @@ class AnnotationRecorder:
             return
         handlers: dict[str, Callable[[], None]] = {
             "pick": lambda: self._insert_picked_value(composer, step, action),
-            "rate": lambda: self._rate_step(step, int(action["rating"]) or None),
+            "rate": lambda: self._rate_step(step, action["rating"] or None),
             "again": lambda: self._rerun_step(step),
             "edit": lambda: st.session_state.update(edit_step=step.position),
             "fork": lambda: st.session_state.update(open_trace=self.fork(step.position)),
         }
-        handlers[action["kind"]]()
+        if (handle := handlers.get(action["kind"])) is not None:
+            handle()
 
     def _insert_picked_value(self, composer: StepComposer, step: Step, action: dict[str, Any]) -> None:
-        if action.get("tool"):
-            st.session_state[composer.key("tool")] = str(action["tool"])
-        picked = PickedValue(str(action["value"]), str(action["value_kind"]), str(action.get("label") or ""))
+        if action.get("tool") in [tool.name for tool in composer.tools]:
+            st.session_state[composer.key("tool")] = action["tool"]
+        picked = PickedValue(action["value"], action["value_kind"], action.get("label", ""))
         refusal = insert_value(composer, picked, step.tool)
         if refusal:
             st.session_state["notice"] = refusal

@@ -141,9 +141,9 @@ def show_run_actions(services: Services, record: TraceRecord, person: User) -> N
 
 def handle_run_action(services: Services, record: TraceRecord, person: User, action: dict[str, Any]) -> None:
     """Carry out an action of the notebook (rate, rerun, fix)."""
-    position = int(action["step"])
+    position = action["step"]
     if action["kind"] == "rate":
-        _rate_step(services.database, record, position, int(action["rating"]) or None, person)
+        _rate_step(services.database, record, position, action["rating"] or None, person)
     elif action["kind"] == "rerun":
         rerun(services, record, position - 1, person)
     elif action["kind"] == "fix":

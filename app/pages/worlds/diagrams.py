@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import streamlit as st
 
+from app.widgets.component_values import read_target
 from app.widgets.page_layout import read_asset
 from fiction.family import Family, Relative
 from tools.run_query import format_value
@@ -49,8 +50,8 @@ def draw_diagram(
     """Draw the diagram; `label` describes it to a screen reader, `go` is called with the target of a clicked box."""
 
     def deliver() -> None:
-        if event := st.session_state[key].go:
-            go(str(event["to"]))
+        if (target := read_target(key, "go", {box.go for box in boxes if box.go})) is not None:
+            go(target)
 
     mount = st.components.v2.component(
         "showhow_drawing",
