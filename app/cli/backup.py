@@ -90,7 +90,6 @@ def restore(
     _check_database_file(file, manifest)
     with ExitStack() as copies:
         for world in missing:
-            print_progress(f"copying the world {world.name} ...")
             target = copies.enter_context(create_world_folder(settings.worlds_folder, world.name, replace=True))
             if copy_brought_world(folder / WORLDS_FOLDER / world.folder, target) != world.digest:
                 raise CommandError(
