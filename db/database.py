@@ -260,6 +260,9 @@ def translate_errors() -> Iterator[None]:
         if store_error is None:
             raise
         raise store_error from error
+    except UnicodeDecodeError as error:
+        # A damaged file, even in the names that its message has.
+        raise StoreUnavailable(f"the database is damaged ({error}); stop Showhow and run `showhow db check`") from error
 
 
 def _translate_error(error: SQLAlchemyError) -> StoreError | None:

@@ -25,13 +25,7 @@ from db.schema import MIGRATIONS_TABLE, require_known_revision
 
 _NAME = rb'(?:[A-Za-z_][A-Za-z0-9_$]*|"[A-Za-z0-9_$]+")'
 _COPY = re.compile(
-    rb"COPY (?:(?:\w|[^\x00-\x7f])+|\"[^\"\n]+\")\.("
-    + _NAME
-    + rb") \(("
-    + _NAME
-    + rb"(?:, "
-    + _NAME
-    + rb")*)\) FROM stdin;\n"
+    rb"COPY (" + _NAME + rb")\.(" + _NAME + rb") \((" + _NAME + rb"(?:, " + _NAME + rb")*)\) FROM stdin;\n"
 )
 _ENCODING = re.compile(rb"SET client_encoding = '([A-Za-z0-9_]{1,30})';\n")
 _LISTED = re.compile(r"\d+; \d+ \d+ ([A-Z][A-Z ]*[A-Z]) (.*)")
@@ -60,6 +54,7 @@ class PostgresqlDump:
         self.path = path
         self._size = path.stat().st_size
         self.findings = self._list_left_out()
+        self._schema: str | None = None
         rows = self._read_revisions()
         if len(rows) != 1 or not re.fullmatch(rb"\w{1,32}\n", rows[0]):
             raise StoreError(f"{path} is no database of Showhow; name a file that `showhow db backup` made")
@@ -110,8 +105,9 @@ class PostgresqlDump:
     @contextmanager
     def _table_rows(self, table: str) -> Iterator[tuple[list[str], str, Iterator[bytes]]]:
         """The columns of a table, the encoding, and its rows as lines of PostgreSQL's text format."""
+        schema = [f"--schema={self._schema}"] if self._schema else []
         command, environment = client_command(
-            "pg_restore", ["--data-only", f"--table={table}", "--file=-", str(self.path)]
+            "pg_restore", ["--data-only", *schema, f"--table={table}", "--file=-", str(self.path)]
         )
         with (
             TemporaryFile() as errors,
@@ -154,8 +150,10 @@ class PostgresqlDump:
             if match := _ENCODING.fullmatch(line):
                 encoding = match[1].decode()
             match = _COPY.fullmatch(line)
-            if match and _plain(match[1]) == table:
-                return [_plain(column) for column in match[2].split(b", ")], encoding
+            if match and _plain(match[2]) == table and self._schema in (None, _plain(match[1])):
+                # The revision is read first; the other tables are those beside it.
+                self._schema = _plain(match[1])
+                return [_plain(column) for column in match[3].split(b", ")], encoding
         return [], encoding
 
     def _read_rows(self, table: str, lines: Iterator[bytes]) -> Iterator[bytes]:

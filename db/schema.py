@@ -1,7 +1,7 @@
 """The schema of the database: upgrade and downgrade by migrations, and the checks of a database."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -134,23 +134,32 @@ def expected_sqlite(revision: str | None) -> Schema:
     return schema if revision else {key: schema[key]}
 
 
-def _compare_schema(database: Database, revision: str) -> Iterator[str]:
-    """Describe each difference of the schema from the one that the migrations make."""
+def _compare_schema(database: Database, revision: str) -> list[str]:
+    """Describe the differences of the schema from the one that the migrations make."""
     with translate_errors(), database.engine.connect() as connection:
         found = _read_schema(connection)
         if database.is_sqlite:
             expected = expected_sqlite(revision)
+        # First what acts of itself: it would act on the comparison, too.
+        elif foreign := list_foreign(active_objects(found), {}):
+            return [_describe_foreign(foreign)]
+        elif not connection.scalar(text("SELECT has_database_privilege(current_database(), 'CREATE')")):
+            return []
         else:
             # In a schema of its own, which is undone with the transaction.
             connection.execute(text("CREATE SCHEMA showhow_expected"))
             connection.execute(text("SET LOCAL search_path = showhow_expected"))
             apply_migrations(connection, revision)
             expected = _read_schema(connection)
-        connection.rollback()
-    if foreign := list_foreign(found, expected):
-        yield f"the database has what Showhow did not make: {'; '.join(foreign)}; {REMEDY}"
+            connection.rollback()
+    differences = [_describe_foreign(foreign)] if (foreign := list_foreign(found, expected)) else []
     if missing := list_missing(found, expected):
-        yield f"the database lacks {'; '.join(missing)}; restore a backup"
+        differences.append(f"the database lacks {'; '.join(missing)}; restore a backup")
+    return differences
+
+
+def _describe_foreign(foreign: Sequence[str]) -> str:
+    return f"the database has what Showhow did not make: {'; '.join(foreign)}; {REMEDY}"
 
 
 def downgrade(database: Database, to: str) -> None:
@@ -184,7 +193,7 @@ def _find_damage(database: Database) -> list[str]:
     if database.is_sqlite and (damage := _find_sqlite_damage(Path(database.url.database or ""))):
         return [damage]
     revision = current_revision(database)
-    return [*_compare_schema(database, revision)] if revision and is_known_revision(revision) else []
+    return _compare_schema(database, revision) if revision and is_known_revision(revision) else []
 
 
 def check_rules(database: Database) -> list[str]:
@@ -240,7 +249,7 @@ def _read_damage(path: Path, *, without_wal: bool = False) -> str | None:
     try:
         with closing(open_readonly(path, without_wal=without_wal)) as connection:
             result = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeError) as error:
         return str(error)
     return None if result == "ok" else result.replace("\n", " ")
 

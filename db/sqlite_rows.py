@@ -116,5 +116,5 @@ def _bound(connection: sqlite3.Connection, path: Path) -> None:
 def _reading(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, CommandError) as error:
+    except (sqlite3.Error, UnicodeError, CommandError) as error:
         raise StoreUnavailable(f"{path} is damaged or cannot be read ({error}); restore another backup") from error

@@ -37,8 +37,11 @@ def _check_table(database: Database, kind: type[Base]) -> Iterator[str]:
         cast(table.c[name], Text) if isinstance(table.c[name].type, ExactJson) else table.c[name] for name in names
     ]
     try:
-        with database.engine.connect() as connection:
-            for row in connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(*columns)):
+        with (
+            database.engine.connect() as connection,
+            connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(*columns)) as rows,
+        ):
+            for row in rows:
                 for check, value in zip(checks, row, strict=True):
                     check(value)
     except (ValueError, TypeError, OverflowError, RecursionError, DBAPIError) as error:

@@ -6,6 +6,7 @@ A named pipe waits for a writer, /dev/zero never ends, and a link in a folder ca
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +26,7 @@ class NotRegularFile(OSError):
     """The path is no regular file; `strerror` says what it is."""
 
 
-def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
+def open_regular(path: Path, *, follow_links: bool = True) -> BufferedReader:
     """Open a regular file for reading, without waiting; NotRegularFile says what else the path is.
 
     A link is followed to what the user named; within a folder that was brought in, `follow_links` is False.

@@ -126,7 +126,7 @@ def _read_file_version(file: Path, _version: tuple[int, int, int]) -> tuple[str,
     try:
         toml = file.read_text(encoding="utf-8")
         return toml, tomllib.loads(toml)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
 
 

@@ -62,8 +62,8 @@ VERBS = {
     "users": Verb("app.cli.users:app", "List people and change their roles."),
     "licences": Verb("app.cli.licences:licences", "List the licences of the installed packages."),
     "db": Verb("app.cli.db:app", "Upgrade, check, back up and restore the database."),
-    "backup": Verb("app.cli.db:backup", "Copy the database and the worlds into a folder."),
-    "restore": Verb("app.cli.db:restore", "Restore the database and the worlds of a backup."),
+    "backup": Verb("app.cli.backup:backup", "Copy the database and the worlds into a folder."),
+    "restore": Verb("app.cli.backup:restore", "Restore the database and the worlds of a backup."),
 }
 
 JsonProgressOption = Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from app.capacity import raise_descriptor_limit
+from app.cli.backup import report_interrupted_restore
 from app.cli.output import CommandError
 from app.cli.setup import prepare
 from app.jobs import remove_abandoned_uploads
@@ -26,6 +27,7 @@ SERVER_PATH = Path(__file__).resolve().parents[1] / "server.py"
 def clear_leftovers(services: Services) -> list[str]:
     """End and remove what killed processes left unfinished, and return a sentence about each; living ones go on."""
     return [
+        *_clear_folder(report_interrupted_restore, services.settings.home),
         *_clear_folder(remove_half_built_worlds, services.settings.worlds_folder),
         *_clear_folder(remove_abandoned_uploads, services.settings.uploads_folder),
         *end_interrupted_runs(services),
