@@ -85,6 +85,11 @@ class Settings:
         return self.home / "uploads"
 
     @property
+    def imports_folder(self) -> Path:
+        """The folder of imports that are being written, each with a copy of its file."""
+        return self.home / "imports"
+
+    @property
     def worlds_folder(self) -> Path:
         """The folder that holds one folder a world."""
         return self.home / "worlds"

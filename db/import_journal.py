@@ -33,10 +33,11 @@ class ImportJournal:
 
     def note(self, row: Base) -> None:
         """Note a row that this transaction inserts."""
-        kind = type(row)
-        if kind.__name__ in _KINDS:
-            version = row.version if isinstance(row, Trace) else 0
-            self._pending.append(json.dumps([kind.__name__, str(row.id), version]) + "\n")  # type: ignore[attr-defined]
+        self.note_key(type(row), row.id, row.version if isinstance(row, Trace) else 0)  # type: ignore[attr-defined]
+
+    def note_key(self, kind: type[Base], key: UUID, version: int = 0) -> None:
+        """Note the key of a row that this transaction inserts, with its version if it is a trace."""
+        self._pending.append(json.dumps([kind.__name__, str(key), version]) + "\n")
 
     def save(self) -> None:
         """Write the noted rows to the file; call it right before the commit."""

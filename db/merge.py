@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from db.database import Conflict, Database
 from db.models import Edit, Judgement, Project, Question, Run, Step, Trace, User
-from db.projects import update_completed_count
+from db.projects import COMPLETED_STATUSES, update_completed_counts
 from db.question_index import QuestionIndex
 from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
@@ -46,6 +46,8 @@ class TraceMerger:
         self._answered: set[UUID] = set()
         self._current: set[UUID] = set()
         """The projects whose questions were read in this transaction: others may have added some before."""
+        self._names: dict[tuple[type[Base], str], UUID] = {}
+        """The projects and people by name that were looked up in this transaction."""
 
     def prepare(self, session: Session, records: Iterable[TraceRecord]) -> None:
         """Read what merging these records needs, so that their transaction is short."""
@@ -58,28 +60,27 @@ class TraceMerger:
         """Merge one trace as `merge_trace` does; `end_batch` has to follow in the same transaction."""
         if has_trace(session, record.trace.id):
             return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
-        project_id = session.scalar(select(Project.id).where(Project.name == record.project.name))
-        if project_id is None:
-            project_id = self._insert(session, record.project)
+        project_id = self._merge_project(session, record.project)
         question_id = self._merge_question(session, record.question, project_id)
         if record.run is not None and session.get(Run, record.run.id) is None:
             self._insert(session, record.run)
-        people = {key: self._merge_user(session, key, name) for key, name in record.people.items()}
+        people = {key: self._find_or_merge_user(session, key, name) for key, name in record.people.items()}
         self._insert(session, record.trace, question_id=question_id, author_id=people.get(record.trace.author_id))  # type: ignore[arg-type]
         insert_rows(session, Step, [field_values(step) for step in _parents_first([*record.steps, *record.removed])])
         edits = [field_values(edit) | {"editor_id": people.get(edit.editor_id)} for edit in record.edits]  # type: ignore[arg-type]
         insert_rows(session, Edit, edits)
         judgements = [field_values(row) | {"judge_id": people.get(row.judge_id)} for row in record.judgements]  # type: ignore[arg-type]
         insert_rows(session, Judgement, judgements)
-        self._answered.add(question_id)
+        if record.trace.status in COMPLETED_STATUSES and record.trace.author_id is not None:
+            self._answered.add(question_id)
         return "added"
 
     def end_batch(self, session: Session) -> None:
         """Count the completed traces of the questions that got new ones."""
-        for question_id in self._answered:
-            update_completed_count(session, question_id)
+        update_completed_counts(session, self._answered)
         self._answered.clear()
         self._current.clear()
+        self._names.clear()
 
     def _index(self, project_id: UUID) -> QuestionIndex:
         return self._questions.setdefault(project_id, QuestionIndex(project_id))
@@ -94,12 +95,23 @@ class TraceMerger:
         existing = index.find_text(question.full_text)
         if existing is not None:
             return existing
-        occupied = session.scalar(
+        occupied = question.position <= index.last_position and session.scalar(
             select(Question.id).where(Question.project_id == project_id, Question.position == question.position)
         )
         position = index.last_position + 1 if occupied else question.position
         index.add(question.id, position, question.source_id, question.full_text, question.gold_answers)
         return self._insert(session, question, project_id=project_id, position=position, completed=0)
+
+    def _merge_project(self, session: Session, project: Project) -> UUID:
+        if (Project, project.name) not in self._names:
+            stored = session.scalar(select(Project.id).where(Project.name == project.name))
+            self._names[Project, project.name] = self._insert(session, project) if stored is None else stored
+        return self._names[Project, project.name]
+
+    def _find_or_merge_user(self, session: Session, key: UUID, name: str) -> UUID:
+        if (User, name) not in self._names:
+            self._names[User, name] = self._merge_user(session, key, name)
+        return self._names[User, name]
 
     def _merge_user(self, session: Session, key: UUID, name: str) -> UUID:
         """Return the id of the user with this name here; a new user gets the id of the other database if it is free.

@@ -26,6 +26,7 @@ USER_ERRORS = (
     "guard.destinations:DestinationError",
     "evaluation.metrics.metric:MetricError",
     "evaluation.skill_sources:UnknownSkillSource",
+    "guard.input_bounds:InputBoundExceeded",
 )
 """The errors whose message is written for the user, as `module:class`; classes would make `--help` load every room."""
 

@@ -7,7 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+UnboundedOption = Annotated[
+    bool, typer.Option("--unbounded", help="Read a trusted file whatever its size, its expansion and its memory.")
+]
 
 
 class CommandError(Exception):

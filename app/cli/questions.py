@@ -6,13 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.output import CommandError, emit
+from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
+from app.imports import QuestionImportPlan, finish_interrupted_imports, import_questions
+from app.progress import print_progress
 from app.services import current_services
 from db import projects
 from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
-from evaluation.datasets.reader import AUTO, QuestionReader, QuestionSurvey
-from evaluation.datasets.record import QuestionRecord
+from evaluation.datasets.reader import AUTO, QuestionSurvey
 from evaluation.value_format import format_count
+from guard.input_bounds import bounded_work
 from worlds.input_files import open_regular_file
 from worlds.open import read_world_metadata
 
@@ -41,6 +43,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     without_gold: Annotated[
         bool, typer.Option("--without-gold", help="Import a file although none of its questions has a gold answer.")
     ] = False,
+    unbounded: UnboundedOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Add the questions of a file to a project; existing ones stay as they are.
@@ -48,25 +51,33 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     Records that cannot be read are counted by reason, and the others are imported.
     """
     services = current_services()
-    reader = open_question_file(file, form, language)
+    for sentence in finish_interrupted_imports(services):
+        print_progress(sentence)
+    plan = QuestionImportPlan(
+        project, world, form, language, split, only or (), _read_guidelines(guidelines) if guidelines else None
+    )
+    with bounded_work(file, unbounded=unbounded), fail_on_interrupt("The import was stopped; nothing was imported."):
+        survey = _survey(file, plan, without_gold=without_gold)
+        if world is not None:
+            read_world_metadata(services.settings.worlds_folder, world)
+        counts = import_questions(services, file, plan, survey.questions)
+    figures = {"added": counts.added, "already": counts.existing, "differing": counts.differing}
+    lines = (f"{project}: {counts}", *_survey_lines(survey))
+    emit({"project": project, **figures, **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
+
+
+def _survey(file: Path, plan: QuestionImportPlan, *, without_gold: bool) -> QuestionSurvey:
+    """What the file holds; CommandError if nothing of it is to be imported."""
+    reader = open_question_file(file, plan.form, plan.language)
     survey = reader.survey()
     if survey.problem is not None and not without_gold:
         raise CommandError(
             f"{file}: {survey.problem}; nothing was imported. Import it with --without-gold to have its questions "
             "annotated, or name another format"
         )
-    records = _select_records(reader, split, only)
-    if world is not None:
-        read_world_metadata(services.settings.worlds_folder, world)
-    text = _read_guidelines(guidelines) if guidelines else None
-    with services.database.begin() as session:
-        stored = projects.get_or_create_project(session, project, world=world)
-        if text is not None:
-            stored.guidelines = text
-        counts = projects.add_questions(session, stored.id, records)
-    figures = {"added": counts.added, "already": counts.existing, "differing": counts.differing}
-    lines = (f"{project}: {counts}", *_survey_lines(survey))
-    emit({"project": project, **figures, **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
+    if plan.only and (missing := set(plan.only) - {record.source_id for record in reader.iter_records()}):
+        raise CommandError(f"the file has no question {', '.join(sorted(missing))}")
+    return survey
 
 
 def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:
@@ -89,15 +100,6 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
         yield (
             f"{format_count(unread.count, 'record')} not read: {unread.first.reason} (first in {unread.first.place})"
         )
-
-
-def _select_records(reader: QuestionReader, split: str | None, only: list[str] | None) -> Iterator[QuestionRecord]:
-    """The records with these ids, or all of them, in this split, or in their own."""
-    if not only:
-        return reader.iter_records(split)
-    if missing := set(only) - {record.source_id for record in reader.iter_records()}:
-        raise CommandError(f"the file has no question {', '.join(sorted(missing))}")
-    return (record for record in reader.iter_records(split) if record.source_id in only)
 
 
 def _read_guidelines(guidelines: Path) -> str:

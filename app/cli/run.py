@@ -13,6 +13,7 @@ from app.capacity import raise_descriptor_limit
 from app.cli.backup import report_interrupted_restore
 from app.cli.output import CommandError
 from app.cli.setup import prepare
+from app.imports import finish_interrupted_imports
 from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
 from app.services import current_services
@@ -31,6 +32,7 @@ def clear_leftovers(services: Services) -> list[str]:
         *_clear_folder(remove_half_built_worlds, services.settings.worlds_folder),
         *_clear_folder(remove_abandoned_uploads, services.settings.uploads_folder),
         *end_interrupted_runs(services),
+        *finish_interrupted_imports(services),
     ]
 
 

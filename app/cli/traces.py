@@ -1,38 +1,35 @@
 """`showhow traces import | export | list | show | replay`."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
+from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
+from app.imports import finish_interrupted_imports, import_traces
 from app.progress import print_count, print_progress
 from app.services import current_services
 from db.database import RowNotFound, StoreError
 from db.libraries import DemonstrationFilter
-from db.merge import MergeOutcome, merge_trace
 from db.projects import find_project
 from db.serialization import to_json_fields
 from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import iterate_traces, list_trace_summaries, load_trace
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
-from fewshot_library.formats import find_writer, read_traces, readable_formats, writable_formats
+from fewshot_library.formats import find_writer, readable_formats, writable_formats
 from fewshot_library.formats.format import (
     ExportLosses,
     FormatError,
-    ReadResult,
-    RecordRemark,
-    RefusedRecord,
     TraceExport,
 )
 from fewshot_library.formats.showhow import record_to_json
+from guard.input_bounds import bounded_work
 from tools.registry import ToolRegistry
 from tools.tool import Tool
 
@@ -115,72 +112,22 @@ def import_file(
     file: Annotated[Path, typer.Argument(help="The file to read.")],
     *,
     format_name: ReadFormatOption = "auto",
+    unbounded: UnboundedOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
+    services = current_services()
+    for sentence in finish_interrupted_imports(services):
+        print_progress(sentence)
     try:
-        with current_services().database.begin() as session:
-            report = import_traces(partial(merge_trace, session), file, format_name)
+        with (
+            bounded_work(file, unbounded=unbounded),
+            fail_on_interrupt("The import was stopped; nothing was imported."),
+        ):
+            report = import_traces(services, file, format_name)
     except (FormatError, StoreError) as error:
         raise CommandError(f"{error}; no trace was imported") from error
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
-
-
-@dataclass(slots=True)
-class TraceImportReport:
-    """The outcome of each record of an imported file."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    differing: list[str] = field(default_factory=list)
-    refused: list[RefusedRecord] = field(default_factory=list)
-    remarks: list[RecordRemark] = field(default_factory=list)
-
-    @property
-    def read_count(self) -> int:
-        """The number of records that were read completely."""
-        return self.outcomes.total() + len(self.refused)
-
-    def add(self, record: ReadResult, merge: Callable[[TraceRecord], MergeOutcome]) -> None:
-        """Merge a trace into the store and count its outcome; collect what the reader refused or remarked."""
-        if isinstance(record, RefusedRecord):
-            self.refused.append(record)
-        elif isinstance(record, RecordRemark):
-            self.remarks.append(record)
-        else:
-            outcome = merge(record)
-            self.outcomes[outcome] += 1
-            if outcome == "differs":
-                self.differing.append(str(record.trace.id))
-
-    def value(self) -> dict[str, Any]:
-        """The report for programs."""
-        return {
-            **{name: self.outcomes[name] for name in get_args(MergeOutcome)},
-            "refused": [asdict(refusal) for refusal in self.refused],
-            "differing": self.differing,
-            "remarks": [asdict(remark) for remark in self.remarks],
-        }
-
-    def lines(self) -> Iterator[str]:
-        """The report for people, as lines."""
-        existing = f"{self.outcomes['same']} already stored, {self.outcomes['differs']} differ"
-        yield f"{self.outcomes['added']} added, {existing}, {len(self.refused)} refused"
-        yield from (f"differs from the stored trace, which was kept: {trace_id}" for trace_id in self.differing)
-        yield from (f"refused: {refusal.place}: {refusal.reason}" for refusal in self.refused)
-        yield from (f"note: {remark.place}: {remark.text}" for remark in self.remarks)
-
-
-def import_traces(
-    merge: Callable[[TraceRecord], MergeOutcome], file: Path, format_name: str = "auto"
-) -> TraceImportReport:
-    """Merge each trace of the file; FormatError and StoreError name the record that cannot be stored."""
-    report = TraceImportReport()
-    for record in read_traces(file, format_name):
-        try:
-            report.add(record, merge)
-        except StoreError as error:
-            raise StoreError(f"{file}, record {report.read_count + 1}: {error}") from error
-    return report
 
 
 @app.command("export")

@@ -9,7 +9,6 @@ names of one. CRAG: `answer` with `alternative_answers` or `alt_ans` as they are
 that a correct answer names), `difficulty`, `prolog`, `template`, `type`.
 """
 
-import json
 import re
 from typing import Any
 
@@ -77,7 +76,7 @@ def _parse_alternatives(value: Any) -> list[str]:
     if isinstance(value, str):
         try:
             value = load_json(value)
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             raise UnreadableRecord("the alternative answers are not a list") from error
     if not isinstance(value, list):
         raise UnreadableRecord(f"the alternative answers are {describe_type(value)}, not a list")

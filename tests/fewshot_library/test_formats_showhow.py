@@ -145,7 +145,9 @@ BROKEN = {
     ),
     "not between 1 and 5": lambda told: json.dumps({**told, "steps": [{**told["steps"][0], "rating": 6}]}),
     "too large": lambda told: json.dumps({**told, "trace": {**told["trace"], "version": 10**30}}),
-    "not a finite number": lambda told: json.dumps({**told, "trace": {**told["trace"], "wall_seconds": float("inf")}}),
+    "Infinity is not a JSON number": lambda told: json.dumps(
+        {**told, "trace": {**told["trace"], "wall_seconds": float("inf")}}
+    ),
     "an argument's origin has": lambda told: json.dumps(
         {**told, "steps": [{**told["steps"][0], "origins": {"a": {}}}]}
     ),
