@@ -17,8 +17,6 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCMessage
-from pydantic import ValidationError
 
 from guard.confinement import ConfinedLaunch, Confinement
 from tools.arguments import ToolError
@@ -82,14 +80,8 @@ class ServerProcess:
                     ) from None
                 if not line:
                     return
-                self._bounds.count(len(line))
-                if line.isspace():
-                    continue
-                try:
-                    message = JSONRPCMessage.model_validate_json(line)
-                except ValidationError:
-                    continue
-                await sender.send(SessionMessage(message))
+                if (message := self._bounds.parse(line)) is not None:
+                    await sender.send(message)
 
     async def write_messages(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write messages to its standard input until the stream ends."""

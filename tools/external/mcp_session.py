@@ -36,7 +36,7 @@ from tools.external.mcp_process import (
     ServerProcess,
     run_server_process,
 )
-from tools.external.message_bounds import MAX_MESSAGE_BYTES, MessageBounds
+from tools.external.message_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, MessageBounds, count_marks
 from tools.limits import first_exception, summarize_exception
 from worlds.source import ErrorKind
 
@@ -67,10 +67,11 @@ class _BoundedStream(httpx.AsyncByteStream):
         self._stream, self._notify = stream, notify
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        remaining_bytes = MAX_MESSAGE_BYTES
+        remaining_bytes, remaining_marks = MAX_MESSAGE_BYTES, MAX_MARKS
         async for chunk in self._stream:
             remaining_bytes -= len(chunk)
-            if remaining_bytes < 0:
+            remaining_marks -= count_marks(chunk)
+            if remaining_bytes < 0 or remaining_marks < 0:
                 # The session must be notified, because MCP's client would reopen a stream that ends.
                 self._notify()
                 return
@@ -269,7 +270,6 @@ class McpSession:
             async with send:
                 async for message in incoming:
                     try:
-                        self._bounds.count()
                         if isinstance(message, SessionMessage):
                             self._bounds.check(message)
                     except ToolError as error:

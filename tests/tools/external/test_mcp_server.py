@@ -60,9 +60,8 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def weather_processes(nowhere: ToolContext, registry: ToolRegistry) -> set[int]:
-    """The process of the server, which sees itself as number 2 of its namespace."""
-    observed(registry, "process", nowhere)
+def weather_processes() -> set[int]:
+    """The processes of started servers; each sees itself as number 2 of its namespace."""
     processes = descendants(os.getpid())
     return {process for process in processes if b"weather.py\0stdio" in Path(f"/proc/{process}/cmdline").read_bytes()}
 
@@ -140,27 +139,31 @@ def test_a_long_answer_is_truncated_and_an_oversized_one_refused(anywhere: ToolR
 def test_a_server_that_dies_is_reported_with_its_last_output_and_restarted(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
-    before = weather_processes(nowhere, weather)
+    observed(weather, "say", nowhere, text="x")
+    before = weather_processes()
     assert "the storm took the mast" in failed(weather, "die", nowhere)
     problem = weather.problem("weather_say")
     assert problem is not None
     assert "it is started again at the next call" in problem
     assert weather.find("weather_say") is not None
-    assert weather_processes(nowhere, weather).isdisjoint(before)
+    observed(weather, "say", nowhere, text="x")
+    assert weather_processes().isdisjoint(before)
     assert weather.problem("weather_say") is None
 
 
 def test_a_server_killed_between_two_calls_is_restarted_for_the_next(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
-    (before,) = weather_processes(nowhere, weather)
+    observed(weather, "say", nowhere, text="x")
+    (before,) = weather_processes()
     os.kill(before, signal.SIGKILL)
     assert gone(before)
     # A call that was sent when the server died may have been executed, and is never repeated.
     deadline = time.monotonic() + 30
     while weather.problem("weather_process") is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert before not in weather_processes(nowhere, weather)
+    observed(weather, "say", nowhere, text="x")
+    assert before not in weather_processes()
 
 
 def test_a_restarted_remote_server_costs_no_call_and_a_missing_one_is_reported(
@@ -187,13 +190,15 @@ def test_a_restarted_remote_server_costs_no_call_and_a_missing_one_is_reported(
 
 
 def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(nowhere: ToolContext) -> None:
+    others = weather_processes()
     registry = registry_of(weather=weather_by_command(seconds=4))
     for _ in range(20):
         if registry.find("weather_process") is not None:
             break
         # A busy machine may need longer to start it.
         registry.reload_failed()
-    before = weather_processes(nowhere, registry)
+    before = weather_processes() - others
+    assert before
     assert "did not answer within its limit of 4 s" in failed(registry, "wait", nowhere, seconds=600)
     assert all(map(gone, before))
     registry.close()
