@@ -13,6 +13,11 @@ DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 DEFAULT_LIBRARY = "default"
 """What questions are answered with where no library is named."""
 DEFAULT_MODEL_SECONDS = 120.0
+_OWN_FILES = (
+    *("showhow.db*", "models.json", "destinations.json", "drift.json", "model_limits.sqlite*", "*.lock", ".*"),
+    *("backups", "libraries", "model_slots", "runs", "tool-homes", "uploads", "worlds"),
+)
+"""What Showhow keeps in its home."""
 
 
 class SettingsError(Exception):
@@ -93,6 +98,22 @@ class Settings:
     def worlds_folder(self) -> Path:
         """The folder that holds one folder a world."""
         return self.home / "worlds"
+
+    @property
+    def tool_homes_folder(self) -> Path:
+        """The folder that holds a home for each tool of others."""
+        return self.home / "tool-homes"
+
+    def list_private_paths(self) -> list[Path]:
+        """What stays closed to tools of others: what Showhow keeps in its home, its database, and `.env`.
+
+        Other files beside tools.toml are the operator's, for tools to read.
+        """
+        own = [path for pattern in _OWN_FILES for path in self.home.glob(pattern)]
+        database = Path(self.database_url.removeprefix("sqlite:///"))
+        own += database.parent.glob(f"{database.name}*") if self.database_url.startswith("sqlite:///") else []
+        folders = [self.home, Path.cwd(), *([self.tools_file.parent] if self.tools_file else [])]
+        return [*own, *(folder / ".env" for folder in folders)]
 
 
 def _parse_path(written: str | None) -> Path | None:

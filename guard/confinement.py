@@ -1,8 +1,8 @@
 """Confines programs of others: what they may open, what they may use together, and that nothing of them is left.
 
 A confined program is started by a warden (guard/warden.py). It reads the system's programs and libraries, its own
-installation and the named folders; it writes in a home of its own and in folders that the operator named. It may use the
-network. Each protection is used where the system allows it; `missing_protections` says which do not hold here.
+installation and the named folders; it writes in a home of its own and in folders that the operator named. It may
+use the network. Each protection is used where the system allows it; `missing_protections` says which do not hold here.
 """
 
 import contextlib
@@ -31,7 +31,17 @@ _SYSTEM = (
 )
 _SYSTEM_SETTINGS = (
     *("alternatives", "ca-certificates", "ca-certificates.conf", "ssl", "pki", "crypto-policies", "fonts", "gai.conf"),
-    *("group", "host.conf", "hosts", "hostname", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "localtime"),
+    *(
+        "group",
+        "host.conf",
+        "hosts",
+        "hostname",
+        "ld.so.cache",
+        "ld.so.conf",
+        "ld.so.conf.d",
+        "locale.alias",
+        "localtime",
+    ),
     *("machine-id", "mime.types", "nsswitch.conf", "os-release", "passwd", "protocols", "resolv.conf", "services"),
     *("ssl", "timezone", "python3", "python3.11", "magic", "debian_version", "lsb-release"),
 )
@@ -170,8 +180,8 @@ def _prepare_home(home: Path, user: int | None) -> None:
     if user is None or home.stat().st_uid == user:
         return
     for folder, _, names in os.walk(home):
-        for path in (folder, *(os.path.join(folder, name) for name in names)):
-            os.chown(path, user, user, follow_symlinks=False)
+        for name in ("", *names):
+            os.chown(Path(folder) / name, user, user, follow_symlinks=False)
 
 
 def _own_user(confinement: Confinement) -> int | None:
@@ -228,7 +238,7 @@ def _program_places(program: str, path: str) -> Iterator[Path]:
     yield from map(Path, {sys.prefix, sys.base_prefix, sys.exec_prefix} - {"/"})
     yield from _installation(Path(program))
     for folder in path.split(os.pathsep):
-        if os.path.isabs(folder):
+        if Path(folder).is_absolute():
             yield from _installation(Path(folder) / "any")
 
 
@@ -249,7 +259,9 @@ def python_code() -> list[Path]:
             continue
         with contextlib.suppress(OSError):
             places += [
-                child for child in folder.iterdir() if child.suffix in (".py", ".so") or (child / "__init__.py").is_file()
+                child
+                for child in folder.iterdir()
+                if child.suffix in (".py", ".so") or (child / "__init__.py").is_file()
             ]
     # Packages that pip has installed from a checkout.
     for finder in sys.meta_path:

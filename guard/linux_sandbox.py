@@ -126,7 +126,7 @@ def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options
 
 def landlock_version() -> int:
     """The version of Landlock's interface; 0 without Landlock."""
-    return max(0, _LIBC.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
+    return max(0, int(_LIBC.syscall(_SYS_LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 
 def has_landlock_scopes() -> bool:
@@ -211,7 +211,7 @@ def forbid_calls(*, unix_sockets: bool) -> None:
     if not unix_sockets:
         program += [(0x15, 0, 3, calls["socket"]), load_argument, (0x15, 0, 1, _AF_UNIX), (0x06, 0, 0, refuse_socket)]
     program.append((0x06, 0, 0, 0x7FFF0000))
-    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)  # type: ignore[arg-type]
+    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     filter_ = _Filter(len(program), code)
     _prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(filter_))
 
@@ -254,7 +254,11 @@ def _set_capabilities(bits: int) -> None:
 
 def limit_process(*, file_megabytes: int, files: int, processes: int | None) -> None:
     """Limit the size of files, open files, and the processes of this user, where these are its own."""
-    wanted_limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: file_megabytes << 20, resource.RLIMIT_NOFILE: files}
+    wanted_limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: file_megabytes << 20,
+        resource.RLIMIT_NOFILE: files,
+    }
     if processes is not None:
         wanted_limits[resource.RLIMIT_NPROC] = processes
     for kind, value in wanted_limits.items():

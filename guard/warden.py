@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 # Run by its path and without the project's packages, so the room's folder is named here.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from guard import linux_sandbox as sandbox  # noqa: E402
-from guard.tree_usage import descendants, disk_bytes, memory_bytes  # noqa: E402
+from guard import linux_sandbox as sandbox
+from guard.tree_usage import descendants, disk_bytes, memory_bytes
 
 _LOOK_SECONDS = 0.1
 """Seconds between two looks at memory and processes."""
@@ -242,7 +242,7 @@ class Warden:
 
 
 @contextlib.contextmanager
-def _layer(name: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - typing would double the time to start
+def _layer(name: str):  # type: ignore[no-untyped-def]
     """Name the protection that the system does not allow."""
     try:
         yield
@@ -261,12 +261,12 @@ def _close_descriptors(but: int = -1) -> None:
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names only
-        if int(name) > 2 and int(name) != but:  # noqa: PLR2004 - the standard streams
+        if int(name) > 2 and int(name) != but:
             with contextlib.suppress(OSError):
                 os.close(int(name))
 
 
 if __name__ == "__main__":
     descriptor = int(sys.argv[1])
-    os.set_inheritable(descriptor, False)
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only form
     Warden(socket.socket(fileno=descriptor)).run()

@@ -240,6 +240,7 @@ class Services:
     def tool_registry(self) -> "ToolRegistry":
         """Return the registry of all tools; the file of external tools is read again after it changed."""
         from tools.external.config import load_external_tools_config  # noqa: PLC0415
+        from tools.external.confinement import ToolPlaces  # noqa: PLC0415
         from tools.registry import ToolRegistry  # noqa: PLC0415
 
         stamp = _file_stamp(self.tools_path)
@@ -248,7 +249,9 @@ class Services:
             if stamp not in self._registries:
                 self._registries.clear()
                 config = load_external_tools_config(stamp[0]) if stamp[1] or self.settings.tools_file else None
-                self._registries[stamp] = ToolRegistry(config, self.environ)
+                private = tuple(self.settings.list_private_paths())
+                places = ToolPlaces(self.settings.tool_homes_folder, private)
+                self._registries[stamp] = ToolRegistry(config, self.environ, places=places)
             registry = self._registries[stamp]
         for old in replaced:
             old.close()

@@ -17,6 +17,7 @@ from tools.entities import (
     get_wikidata_id,
 )
 from tools.external.config import ExternalToolsConfig
+from tools.external.confinement import FunctionGrants, ToolPlaces
 from tools.generate_query import generate_query
 from tools.read import read
 from tools.run_query import run_query
@@ -111,13 +112,15 @@ class ToolRegistry:
         config: ExternalToolsConfig | None = None,
         environ: Mapping[str, str] | None = None,
         built_in: Mapping[str, Tool] = BUILT_IN_TOOLS,
+        places: ToolPlaces | None = None,
     ) -> None:
+        self._places = places or ToolPlaces()
         self.built_in = built_in
         self.config = _without_built_in_names(config or ExternalToolsConfig(), built_in)
         self._environ = environ or {}
         self._load_lock = Lock()
         self._functions: dict[str, Tool | ToolError] = {}
-        self._function_hosts: dict[tuple[str, ...], FunctionHost] = {}
+        self._function_hosts: dict[tuple[tuple[str, ...], FunctionGrants], FunctionHost] = {}
         self._servers: dict[str, McpServer] | None = None
 
     def available_tools(self, world: World | None, names: Iterable[str] = ()) -> list[Tool]:
@@ -244,6 +247,7 @@ class ToolRegistry:
             host.close()
         for server in (self._servers or {}).values():
             server.close()
+        self._places.close()
 
     def _load_function(self, name: str) -> Tool | ToolError:
         # Imported here, since few configurations have functions.
@@ -253,10 +257,12 @@ class ToolRegistry:
             if name not in self._functions:
                 function = self.config.functions[name]
                 variables = tuple(sorted(function.environment))
-                if variables not in self._function_hosts:
-                    self._function_hosts[variables] = FunctionHost(self.config.folder, variables, self._environ)
+                grants = FunctionGrants(self._places, tuple(sorted(function.folders)), function.disk_megabytes)
+                if (variables, grants) not in self._function_hosts:
+                    host = FunctionHost(self.config.folder, variables, self._environ, grants=grants)
+                    self._function_hosts[variables, grants] = host
                 try:
-                    self._functions[name] = load_function(name, function, self._function_hosts[variables])
+                    self._functions[name] = load_function(name, function, self._function_hosts[variables, grants])
                 except ToolError as error:
                     self._functions[name] = error
             return self._functions[name]
@@ -273,7 +279,8 @@ class ToolRegistry:
                 reserved = frozenset({*self.built_in, *self.config.functions})
                 servers_config = self.config.servers.items()
                 self._servers = {
-                    name: McpServer(name, config, self._environ, reserved) for name, config in servers_config
+                    name: McpServer(name, config, self._environ, reserved, self._places)
+                    for name, config in servers_config
                 }
             servers = list(self._servers.values())
         concurrent.futures.wait([server.ensure_started() for server in servers], SERVER_START_TIMEOUT_SECONDS)

@@ -18,8 +18,9 @@ from mcp.types import CONNECTION_CLOSED
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
 from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
+from tools.external.confinement import ToolPlaces
 from tools.external.langchain_tool import describe_langchain_tool
-from tools.external.mcp_session import McpSession, McpSessionEnded, submit_coroutine
+from tools.external.mcp_session import McpSession, McpSessionEnded, SessionLoop
 from tools.external.output import MIN_SECRET_LENGTH, ToolOutput, read_message, redact, written_forms
 from tools.external.schema import check_arguments, make_validator
 from tools.tool import Tool
@@ -38,8 +39,15 @@ class McpServer:
     """One server of the configuration; each of its failures is a ToolError or the value of `problem`."""
 
     def __init__(
-        self, name: str, config: McpServerConfig, environ: Mapping[str, str], reserved_names: frozenset[str]
+        self,
+        name: str,
+        config: McpServerConfig,
+        environ: Mapping[str, str],
+        reserved_names: frozenset[str],
+        places: ToolPlaces,
     ) -> None:
+        self._places = places
+        self._loop = SessionLoop()
         self.name, self._config, self._environ, self._reserved_names = name, config, environ, reserved_names
         self.prefix = f"{name}_" if config.prefix is None else config.prefix
         self.tools: dict[str, Tool] = {}
@@ -76,18 +84,18 @@ class McpServer:
         is_starting = self._start_future is not None and not self._start_future.done()
         is_due = self._last_failure is None or time.monotonic() - self._last_failure[0] > RETRY_INTERVAL_SECONDS
         if self._start_future is None or (not is_starting and self._last_failure is not None and is_due):
-            self._start_future = submit_coroutine(self._start_quietly())
+            self._start_future = self._loop.submit(self._start_quietly())
         return self._start_future
 
     def restart(self) -> None:
         """Stop it, start it again and list its tools; a failure is available as `problem`."""
         self.close()
-        submit_coroutine(self._start_quietly()).result()
+        self._loop.submit(self._start_quietly()).result()
 
     def close(self) -> None:
         """End the session, and stop the server if it was started here."""
         if self._session is not None:
-            submit_coroutine(self._session.close()).result(_CLOSE_TIMEOUT_SECONDS)
+            self._loop.submit(self._session.close()).result(_CLOSE_TIMEOUT_SECONDS)
 
     async def _start_quietly(self) -> None:
         try:
@@ -102,7 +110,7 @@ class McpServer:
             if self._session is None:
                 atexit.register(self.close)
             if self._session is None or self._session.ended:
-                session = McpSession(self._config, self._environ)
+                session = McpSession(self.name, self._config, self._environ, self._places)
                 try:
                     await session.wait_until_ready(self._config.seconds)
                 except ToolError as error:
@@ -165,12 +173,12 @@ class McpServer:
 
         def call(arguments: dict[str, Any]) -> ToolOutput:
             check_arguments(name, validator, arguments)
-            future = submit_coroutine(self._call_tool(tool, arguments))
+            future = self._loop.submit(self._call_tool(tool, arguments))
             try:
                 return read_message(future.result(self._config.seconds + _TIMEOUT_MARGIN_SECONDS))
             except TimeoutError:
                 future.cancel()
-                submit_coroutine(self._close_if_unresponsive())
+                self._loop.submit(self._close_if_unresponsive())
                 raise
 
         return call

@@ -1,196 +1,66 @@
-"""A session with an MCP server, from its start to its end, and the child process of a local server.
+"""A session with an MCP server, from its start to its end.
 
-All sessions run in one event loop in a background thread; `submit_coroutine` runs work there. The HTTP client for
-remote servers limits the size of a response.
-
-Messages of a child process are lines of JSON on its standard streams. MCP's own client joins a long line piece by
-piece, so that one long message blocks every other session for many seconds. Here the size of a message is limited.
+The sessions of each server run in an event loop in a thread of its own. The HTTP client for remote servers limits the
+size of a response; what a server sends is checked before MCP's client sees it (message_bounds.py).
 """
 
 import asyncio
 import os
 import shutil
-import signal
-import sys
 import threading
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
 import httpx
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_mcp_adapters.interceptors import MCPToolCallRequest, MCPToolCallResult
 from langchain_mcp_adapters.tools import load_mcp_tools
 from mcp import ClientSession
 from mcp.client.sse import sse_client
-from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp.types import AudioContent, CallToolResult, EmbeddedResource, JSONRPCMessage, TextContent, TextResourceContents
-from pydantic import ValidationError
+from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 
-from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from guard.destinations import SecretTable
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
+from tools.external.confinement import ToolPlaces
+from tools.external.mcp_process import (
+    IncomingMessages,
+    OutgoingMessages,
+    ServerCommand,
+    ServerProcess,
+    run_server_process,
+)
+from tools.external.message_bounds import MAX_MARKS, MAX_MESSAGE_BYTES, MessageBounds, count_marks
 from tools.limits import first_exception, summarize_exception
 from worlds.source import ErrorKind
 
-IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
-OutgoingMessages = MemoryObjectSendStream[SessionMessage]
-MAX_MESSAGE_BYTES = 8_000_000
-"""Maximum size of one message."""
-_STDERR_TAIL_BYTES = 4_000
-_MAX_STDERR_LINE_CHARACTERS = 300
-_SHUTDOWN_TIMEOUT_SECONDS = 2.0
-"""Seconds that a server has to exit after its input was closed, and again after SIGTERM."""
 ResultT = TypeVar("ResultT")
 CONNECT_TIMEOUT_SECONDS = 10.0
 """Seconds to connect and to send; the time limit of the call applies to the response."""
 OversizeCallback = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCommand:
-    """The command of a server; its environment is `environment` and MCP's default variables only."""
+class SessionLoop:
+    """An event loop in a thread of its own, started by the first work, so that no session delays another."""
 
-    argv: Sequence[str]
-    environment: Mapping[str, str]
-    folder: Path | None
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
 
-
-class ServerProcess:
-    """A running server process."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._stderr_tail = b""
-
-    @property
-    def last_stderr_line(self) -> str:
-        """The last line of its standard error, truncated."""
-        lines = [line for line in self._stderr_tail.decode("utf-8", "replace").splitlines() if line.strip()]
-        return lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
-
-    async def read_stderr(self) -> None:
-        """Read its standard error and store the end of it."""
-        assert self._process.stderr is not None  # noqa: S101 - it is piped
-        while chunk := await self._process.stderr.read(65_536):
-            self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
-
-    async def read_messages(self, sender: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Send its messages to the stream until it exits; lines that are not messages are ignored."""
-        assert self._process.stdout is not None  # noqa: S101 - it is piped
-        async with sender:
-            while True:
-                try:
-                    line = await self._process.stdout.readline()
-                except ValueError:
-                    raise ToolError(
-                        f"it sent more than {MAX_MESSAGE_BYTES:,} bytes at once; request less", ErrorKind.UNAVAILABLE
-                    ) from None
-                if not line:
-                    return
-                try:
-                    message = JSONRPCMessage.model_validate_json(line)
-                except ValidationError:
-                    continue
-                await sender.send(SessionMessage(message))
-
-    async def write_messages(self, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write messages to its standard input until the stream ends."""
-        assert self._process.stdin is not None  # noqa: S101 - it is piped
-        async with messages:
-            async for outgoing in messages:
-                line = outgoing.message.model_dump_json(by_alias=True, exclude_none=True)
-                self._process.stdin.write(line.encode() + b"\n")
-                await self._process.stdin.drain()
-
-    async def drain_pipes(self) -> None:
-        """Read the rest of the pipes of a server that has exited; they would stay open otherwise."""
-        for stream in (self._process.stdout, self._process.stderr):
-            assert stream is not None  # noqa: S101 - it is piped
-            try:
-                async with asyncio.timeout(_SHUTDOWN_TIMEOUT_SECONDS):
-                    while await stream.read(65_536):
-                        continue
-            except TimeoutError:
-                # A process that it started in another group still has the pipe open.
-                continue
-
-    async def terminate(self) -> None:
-        """Close its input; if it does not exit, send SIGTERM and then SIGKILL to its process group."""
-        assert self._process.stdin is not None  # noqa: S101 - it is piped
-        self._process.stdin.close()
-        for signal_number in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                async with asyncio.timeout(_SHUTDOWN_TIMEOUT_SECONDS):
-                    await self._process.wait()
-                    return
-            except TimeoutError:
-                os.killpg(self._process.pid, signal_number)
-        await self._process.wait()
-
-
-@asynccontextmanager
-async def run_server_process(
-    command: ServerCommand,
-) -> AsyncIterator[tuple[ServerProcess, IncomingMessages, OutgoingMessages]]:
-    """Start a server and stop it on exit; yields the process and the streams of incoming and outgoing messages."""
-    argv = [*command.argv]
-    if sys.platform == "linux":
-        argv = [sys.executable, "-I", DIE_WITH_PARENT_SCRIPT, *argv]
-    environment = {**get_default_environment(), **command.environment}
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        env=environment,
-        cwd=command.folder,
-        limit=MAX_MESSAGE_BYTES,
-        start_new_session=True,
-    )
-    server = ServerProcess(process)
-    incoming_sender, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, outgoing_receiver = anyio.create_memory_object_stream[SessionMessage](0)
-    try:
-        async with anyio.create_task_group() as tasks:
-            try:
-                tasks.start_soon(server.read_stderr)
-                tasks.start_soon(server.read_messages, incoming_sender)
-                tasks.start_soon(server.write_messages, outgoing_receiver)
-                yield server, incoming, outgoing
-            finally:
-                # Shielded, so that the server is stopped in order even if the session is cancelled.
-                with anyio.CancelScope(shield=True):
-                    await server.terminate()
-                tasks.cancel_scope.cancel()
-    finally:
-        for stream in (incoming_sender, incoming, outgoing, outgoing_receiver):
-            stream.close()
-        with anyio.CancelScope(shield=True):
-            await server.drain_pipes()
-
-
-@cache
-def _background_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="sessions with tools", daemon=True).start()
-    return loop
-
-
-def submit_coroutine(work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
-    """Run a coroutine in the background loop; cancelling the returned future cancels it there."""
-    return asyncio.run_coroutine_threadsafe(work, _background_loop())
+    def submit(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
+        """Run a coroutine in the loop; cancelling the returned future cancels it there."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="session with tools", daemon=True).start()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
 class _BoundedStream(httpx.AsyncByteStream):
@@ -198,10 +68,11 @@ class _BoundedStream(httpx.AsyncByteStream):
         self._stream, self._notify = stream, notify
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        remaining_bytes = MAX_MESSAGE_BYTES
+        remaining_bytes, remaining_marks = MAX_MESSAGE_BYTES, MAX_MARKS
         async for chunk in self._stream:
             remaining_bytes -= len(chunk)
-            if remaining_bytes < 0:
+            remaining_marks -= count_marks(chunk)
+            if remaining_bytes < 0 or remaining_marks < 0:
                 # The session must be notified, because MCP's client would reopen a stream that ends.
                 self._notify()
                 return
@@ -251,8 +122,9 @@ class McpSessionEnded(Exception):
 class McpSession:
     """One connection to a server, and the tools it offers."""
 
-    def __init__(self, config: McpServerConfig, environ: Mapping[str, str]) -> None:
-        self._config, self._environ = config, environ
+    def __init__(self, name: str, config: McpServerConfig, environ: Mapping[str, str], places: ToolPlaces) -> None:
+        self._name, self._config, self._environ, self._places = name, config, environ, places
+        self._bounds = MessageBounds()
         self._process: ServerProcess | None = None
         self._end_event = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -345,15 +217,16 @@ class McpSession:
     def _describe_end(self) -> str:
         if isinstance(self.failure, ToolError):
             return str(self.failure)
-        if self._process is not None and self._process.last_stderr_line:
-            return f"it ended; its last line of output was: {self._process.last_stderr_line}"
+        if self._process is not None and (reason := self._process.end_reason):
+            return reason
         return f"it ended with {summarize_exception(self.failure)}" if self.failure else "it ended without any output"
 
     @asynccontextmanager
     async def _open_connection(self) -> AsyncIterator[tuple[IncomingMessages, OutgoingMessages]]:
         config = self._config
         if config.command is not None:
-            async with run_server_process(self._build_command(config.command)) as (self._process, incoming, outgoing):
+            command = self._build_command(config.command)
+            async with run_server_process(command, self._bounds) as (self._process, incoming, outgoing):
                 yield incoming, outgoing
             return
         async with AsyncExitStack() as stack:
@@ -375,7 +248,8 @@ class McpSession:
                 f"there is no program {command} here; install it, or correct the command", ErrorKind.UNAVAILABLE
             )
         variables = {name: self._read_variable(name) for name in self._config.environment}
-        return ServerCommand((program, *self._config.args), variables, self._config.folder)
+        confinement = self._places.confine_server(self._name, program, self._config, variables)
+        return ServerCommand((program, *self._config.args), variables, self._config.folder, confinement)
 
     def _headers(self) -> dict[str, str]:
         if (token := self._config.token) is None:
@@ -401,6 +275,12 @@ class McpSession:
         async def forward_messages() -> None:
             async with send:
                 async for message in incoming:
+                    try:
+                        if isinstance(message, SessionMessage):
+                            self._bounds.check(message)
+                    except ToolError as error:
+                        self.failure = error
+                        break
                     await send.send(message)
             self._end_event.set()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from guard.tree_usage import descendants
 from tests.servers.faulty_server import run_faulty_server, status
 from tests.servers.weather_started import PATIENCE, SECRET, WEATHER, registry_of, served, weather_by_command
 from tools.external.config import McpServerConfig
@@ -57,6 +58,12 @@ def is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().split(")")[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def weather_processes() -> set[int]:
+    """The processes of started servers; each sees itself as number 2 of its namespace."""
+    processes = descendants(os.getpid())
+    return {process for process in processes if b"weather.py\0stdio" in Path(f"/proc/{process}/cmdline").read_bytes()}
 
 
 def gone(process: int) -> bool:
@@ -132,28 +139,31 @@ def test_a_long_answer_is_truncated_and_an_oversized_one_refused(anywhere: ToolR
 def test_a_server_that_dies_is_reported_with_its_last_output_and_restarted(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
-    before = int(observed(weather, "process", nowhere).text)
+    observed(weather, "say", nowhere, text="x")
+    before = weather_processes()
     assert "the storm took the mast" in failed(weather, "die", nowhere)
     problem = weather.problem("weather_say")
     assert problem is not None
     assert "it is started again at the next call" in problem
     assert weather.find("weather_say") is not None
-    again = int(observed(weather, "process", nowhere).text)
-    assert again != before
+    observed(weather, "say", nowhere, text="x")
+    assert weather_processes().isdisjoint(before)
     assert weather.problem("weather_say") is None
 
 
 def test_a_server_killed_between_two_calls_is_restarted_for_the_next(
     weather: ToolRegistry, nowhere: ToolContext
 ) -> None:
-    before = int(observed(weather, "process", nowhere).text)
+    observed(weather, "say", nowhere, text="x")
+    (before,) = weather_processes()
     os.kill(before, signal.SIGKILL)
     assert gone(before)
     # A call that was sent when the server died may have been executed, and is never repeated.
     deadline = time.monotonic() + 30
     while weather.problem("weather_process") is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert int(observed(weather, "process", nowhere).text) != before
+    observed(weather, "say", nowhere, text="x")
+    assert before not in weather_processes()
 
 
 def test_a_restarted_remote_server_costs_no_call_and_a_missing_one_is_reported(
@@ -180,15 +190,17 @@ def test_a_restarted_remote_server_costs_no_call_and_a_missing_one_is_reported(
 
 
 def test_a_call_that_hangs_ends_at_its_limit_and_its_stuck_server_is_replaced(nowhere: ToolContext) -> None:
+    others = weather_processes()
     registry = registry_of(weather=weather_by_command(seconds=4))
     for _ in range(20):
         if registry.find("weather_process") is not None:
             break
         # A busy machine may need longer to start it.
         registry.reload_failed()
-    before = int(observed(registry, "process", nowhere).text)
+    before = weather_processes() - others
+    assert before
     assert "did not answer within its limit of 4 s" in failed(registry, "wait", nowhere, seconds=600)
-    assert gone(before)
+    assert all(map(gone, before))
     registry.close()
 
 
@@ -248,12 +260,13 @@ def test_of_two_servers_with_a_tool_of_the_same_name_the_first_wins() -> None:
 def test_a_server_ends_with_its_parent_even_if_that_is_killed(tmp_path: Path) -> None:
     script = f"""
 import os, sys, time
+from guard.tree_usage import descendants
 from tests.servers.weather_started import registry_of, weather_by_command
 from tools.tool import ToolContext
 from worlds.source import World
 known = registry_of(weather=weather_by_command(seconds={PATIENCE}))
-context = ToolContext(World("none"), None)
-print(known.get_tool("weather_process").call(context, {{}}).observation.text, flush=True)
+known.get_tool("weather_say").call(ToolContext(World("none"), None), {{"text": "x"}})
+print(max(descendants(os.getpid())), flush=True)
 time.sleep(float(sys.argv[1]))
 """
     root = Path(__file__).parents[3]

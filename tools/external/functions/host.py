@@ -23,8 +23,8 @@ from guard.confinement import ConfinedLaunch
 from guard.environment import list_secrets
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolRegistration, adapt_tool
-from tools.external.config import DEFAULT_DISK_MEGABYTES, FunctionConfig
-from tools.external.confinement import ToolPlaces
+from tools.external.config import FunctionConfig
+from tools.external.confinement import FunctionGrants
 from tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
@@ -75,14 +75,10 @@ class FunctionHost:
         variables: tuple[str, ...],
         environ: Mapping[str, str],
         load_seconds: float = LOAD_TIMEOUT_SECONDS,
-        *,
-        folders: tuple[Path, ...] = (),
-        disk_megabytes: int = DEFAULT_DISK_MEGABYTES,
-        places: ToolPlaces | None = None,
+        grants: FunctionGrants | None = None,
     ) -> None:
         self.folder = folder
-        self._folders, self._disk_megabytes = folders, disk_megabytes
-        self._places = places or ToolPlaces()
+        self._grants = grants or FunctionGrants()
         self._load_seconds = load_seconds
         self._missing = [name for name in variables if name not in environ]
         self._environment = {
@@ -268,9 +264,7 @@ class FunctionHost:
         ours.settimeout(_SEND_TIMEOUT_SECONDS)
         command = [sys.executable, "-u", "-P", "-m", "tools.external.functions.process", str(theirs.fileno())]
         command.append(str(self.folder or ""))
-        confinement = self._places.confine_functions(
-            self._environment, self.folder, self._folders, self._allowed_megabytes(), self._disk_megabytes
-        )
+        confinement = self._grants.confine(self._environment, self.folder, self._allowed_megabytes())
         if self._launch is None:
             atexit.register(self.close)
         else:
@@ -279,9 +273,7 @@ class FunctionHost:
         launch = self._launch = ConfinedLaunch(command, {**self._environment, "PYTHONPATH": path}, confinement)
         started: Future[subprocess.Popen[bytes]] = Future()
         # The process ends with the thread that started it, so this thread lives as long as the process.
-        self._keeper = threading.Thread(
-            target=_keep, args=(launch, theirs, self.secrets, started), daemon=True
-        )
+        self._keeper = threading.Thread(target=_keep, args=(launch, theirs, self.secrets, started), daemon=True)
         self._keeper.start()
         self._last_load = time.monotonic()
         try:
