@@ -1,7 +1,7 @@
 """The project's regular expressions, and texts that make a backtracking engine work hard on them.
 
 `list_patterns` reads the code of all rooms: patterns written in a call of `re`, also with parts that the module
-defines, with the methods that use them. `find_superlinear` derives texts from a pattern's own parse tree: what leads to a
+defines, with the methods that use them. `find_superlinear` derives texts from a pattern's parse tree: what leads to a
 repetition, what it repeats, and a sign that it cannot match. It measures processor time at two lengths, so that a busy
 machine changes nothing: four times the length costs four times as much, or sixteen times.
 """
