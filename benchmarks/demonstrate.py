@@ -31,10 +31,10 @@ from reasoners.replay.derivations import ReplayValue, list_values
 from runs.services import Services
 from settings import Settings
 from tools.tool import EncodeFunction, ToolContext
+from worlds.embedded.text import strip_parenthesis
 
 GRAPH, SIDES = "graph", "sides"
 Hop = dict[str, Any]
-_PARENTHESIS = re.compile(r"\s*\([^()]*\)$")
 
 
 @dataclass
@@ -66,7 +66,7 @@ class HopRecorder:
         observed = self.values.get(str(hop["subject_id"])) or self.values.get(hop["subject"])
         if observed is not None and (observed.id or self.through == SIDES):
             return observed
-        names = [hop["title"], hop["subject"], _PARENTHESIS.sub("", hop["title"])]
+        names = [hop["title"], hop["subject"], strip_parenthesis(hop["title"])]
         for name in names:
             start = self.question.casefold().find(name.casefold())
             if start >= 0:
@@ -158,7 +158,7 @@ def mask_names(record: QuestionRecord) -> str:
     """The question with the names of its hops' subjects masked."""
     text = record.text
     for hop in record.decomposition:
-        for name in (hop["title"], hop["subject"], _PARENTHESIS.sub("", hop["title"])):
+        for name in (hop["title"], hop["subject"], strip_parenthesis(hop["title"])):
             text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "X", text, flags=re.IGNORECASE)
     return text
 

@@ -4,15 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from db.database import Conflict
 from db.types import dump_json, load_json
+from guard.schemas import UncheckedValue, find_schema_error, find_violation
 
 
 class InvalidAnswer(Conflict, ValueError):
@@ -44,11 +41,13 @@ class AnswerFormat:
         if not isinstance(schema, dict):
             raise Conflict("the answer schema is not a JSON object; correct it")
         try:
-            _check_schema(dump_json(schema))
+            problem = _find_schema_problem(dump_json(schema))
         except ValueError as error:
             raise Conflict(f"the answer schema cannot be stored ({error}); correct it") from error
         except RecursionError as error:
             raise Conflict("the answer schema is nested too deeply; flatten it") from error
+        if problem:
+            raise Conflict(f"the answer schema {problem}")
         return cls(AnswerKind(kind), dict(schema))
 
     def to_json(self) -> dict[str, Any]:
@@ -58,49 +57,67 @@ class AnswerFormat:
         return {"kind": str(self.kind)} | ({"schema": self.schema} if self.kind == AnswerKind.JSON else {})
 
     def normalize(self, text: str) -> str:
-        """The answer as it is stored; InvalidAnswer if it does not have this format."""
+        """The answer as it is stored; InvalidAnswer if it does not have this format.
+
+        A schema is foreign work, so it is to be checked before a transaction begins; within one, the answer that has
+        been checked is known.
+        """
         text = text.strip()
         if self.kind == AnswerKind.NONE:
             return ""
         if not text:
             raise InvalidAnswer("Enter a final answer, or say what could not be found.")
-        return text if self.kind == AnswerKind.TEXT else dump_json(self._parse_value(text))
+        return text if self.kind == AnswerKind.TEXT else self._normalize_json(text)
 
-    def _parse_value(self, text: str) -> Any:
+    def _normalize_json(self, text: str) -> str:
         try:
             value = load_json(text)
         except ValueError as error:
             raise InvalidAnswer(f"The answer is not JSON: {error}. Write one JSON value.") from error
+        normalized = dump_json(value)
+        key = sha256(f"{dump_json(self.schema)}\n{normalized}".encode()).digest()
+        if key in _FITTING:
+            return normalized
         try:
-            violation = best_match(Draft202012Validator(self.schema, registry=Registry()).iter_errors(value))
-        except Unresolvable as error:
-            raise InvalidAnswer(f"The answer schema of the project refers to {error}, which it lacks.") from error
-        except RecursionError as error:
+            violation = find_violation(self.schema, value, newest=True)
+        except UncheckedValue as error:
             raise InvalidAnswer(
-                "The answer is nested too deeply to be checked, or the answer schema of the project refers to itself "
-                "without end; flatten the answer, or correct the schema."
-            ) from error
-        except OverflowError as error:
-            raise InvalidAnswer(
-                "The answer has a number that is too large for its schema; write a smaller one."
+                f"The answer could not be checked against the answer schema of the project: {error}. Shorten the "
+                "answer, or have the schema corrected; nothing else is lost."
             ) from error
         if violation is not None:
-            raise InvalidAnswer(
-                f"The answer does not fit the schema at {violation.json_path}: {violation.message[:300]}."
-            )
-        return value
+            raise InvalidAnswer(f"The answer does not fit the schema at {violation.json_path}: {violation.message}.")
+        _remember(key)
+        return normalized
+
+
+_FITTING: dict[bytes, None] = {}
+"""The digests of the last answers that fit their schemas, the oldest first."""
+_MAX_FITTING = 1024
+
+
+def _remember(key: bytes) -> None:
+    _FITTING[key] = None
+    for oldest in list(_FITTING)[: len(_FITTING) - _MAX_FITTING]:
+        _FITTING.pop(oldest, None)
 
 
 @lru_cache(maxsize=64)
-def _check_schema(schema_text: str) -> None:
-    # Cached, since all traces of an imported file may have the same project.
+def _find_schema_problem(schema_text: str) -> str:
+    """What is wrong with the schema, as a clause; empty if nothing is.
+
+    Cached, since all traces of an imported file may have the same project.
+    """
     schema = load_json(schema_text)
     try:
-        Draft202012Validator.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
-    except SchemaError as error:
-        raise Conflict(f"the answer schema is not a JSON Schema: {error.message[:300]}; correct it") from error
+        error = find_schema_error(schema, newest=True)
+    except UncheckedValue as unchecked:
+        return f"could not be checked: {unchecked}; simplify it"
+    if error is not None:
+        return f"is not a JSON Schema: {error}; correct it"
     if any(not reference.startswith("#") for reference in _list_references(schema)):
-        raise Conflict("the answer schema refers to another document, which is never fetched; copy what it needs")
+        return "refers to another document, which is never fetched; copy what it needs"
+    return ""
 
 
 def _list_references(schema: Any) -> Iterator[str]:

@@ -30,8 +30,14 @@ _is_worker = False
 
 
 def is_worker() -> bool:
-    """Whether this process is a bounded worker."""
+    """Whether this process has limits of its own, so that bounded work is simply done here."""
     return _is_worker
+
+
+def become_worker() -> None:
+    """Say that this process has limits of its own."""
+    global _is_worker  # noqa: PLW0603 - a process becomes one once
+    _is_worker = True
 
 
 def send_frame(connection: socket.socket, *frames: bytes) -> None:
@@ -104,8 +110,7 @@ def _serve(connection: socket.socket) -> None:
 
 def main(descriptor: int, parent: int, modules: str) -> None:
     """Import these modules, and answer requests until the parent closes the socket or dies."""
-    global _is_worker  # noqa: PLW0603 - set once, when the process starts
-    _is_worker = True
+    become_worker()
     if not end_with_parent(parent):
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

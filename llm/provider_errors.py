@@ -54,20 +54,22 @@ _CREDIT = re.compile(
     re.IGNORECASE,
 )
 _WRONG_KEY = re.compile(
-    r"(?:invalid|incorrect|wrong|missing)\W+(?:\w+\W+)?api[ _-]?key|api[ _-]?key (?:is )?(?:not valid|invalid|expired)",
+    r"(?:invalid|incorrect|wrong|missing)\W{1,20}(?:\w{1,40}\W{1,20})?api[ _-]?key"
+    r"|api[ _-]?key (?:is )?(?:not valid|invalid|expired)",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
-    r"context (?:length|window|size|limit)|maximum (?:context|model|prompt|input)\w* ?len|max_model_len"
+    r"context (?:length|window|size|limit)|maximum (?:context|model|prompt|input)\w{0,20} ?len|max_model_len"
     r"|(?:prompt|input|request|messages?|conversation) (?:is |are |was )?too (?:long|large)|too many (?:input )?tokens"
     r"|tokens? (?:count )?(?:of |\(?\d+\)? )?(?:exceeds?|is greater|must be reduced)|exceeds? the (?:available|maximum)"
-    r"|(?:input|prompt)\w* (?:or output )?(?:tokens?|length)[^.]{0,40}(?:exceed|must be reduced)|reduce the length",
+    r"|(?:input|prompt)\w{0,20} (?:or output )?(?:tokens?|length)[^.]{0,40}(?:exceed|must be reduced)"
+    r"|reduce the length",
     re.IGNORECASE,
 )
 _NO_CHAT_MODEL = re.compile(r"v1/responses|not a chat model", re.IGNORECASE)
 _UNSUPPORTED = re.compile(
-    r"\b(?:requires?|needs?) --\w|not (?:supported|implemented)|does not support|(?:parse|compile|convert)\w* grammar"
-    r"|json_schema|response_format",
+    r"\b(?:requires?|needs?) --\w|not (?:supported|implemented)|does not support"
+    r"|(?:parse|compile|convert)\w{0,20} grammar|json_schema|response_format",
     re.IGNORECASE,
 )
 

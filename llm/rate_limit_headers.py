@@ -9,10 +9,12 @@ from worlds.live.http.rate_limiter import parse_retry_after
 
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _UNIT = r"milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d"
-_DURATION = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
+_NUMBER = r"\d{1,20}(?:\.\d{1,20})?"
+_MAX_DURATION_CHARACTERS = 100
+_DURATION = re.compile(rf"({_NUMBER})\s*({_UNIT})(?![a-z])", re.IGNORECASE)
 _WAIT_IN_TEXT = re.compile(
     r"\b(?:try(?:ing)? again|retry(?:ing)?|wait|come back)\b[^\d.;]{0,40}"
-    rf"((?:\d+(?:\.\d+)?\s*(?:{_UNIT})(?![a-z])(?:,|\s|and)*)+)",
+    rf"((?:{_NUMBER}\s{{0,9}}(?:{_UNIT})(?![a-z])(?:,|\s|and){{0,9}})+)",
     re.IGNORECASE,
 )
 _BARE_SECONDS_IN_TEXT = re.compile(r"\bretry[-_ ]after\b[^\d]{0,5}(\d{1,5}(?:\.\d+)?)(?![\w:-])", re.IGNORECASE)
@@ -36,6 +38,8 @@ class RateBudget:
 def parse_duration(text: str) -> float | None:
     """Seconds of a duration such as "1.9s", "6m0s" or "500ms"; a number alone is seconds. None if it is none."""
     text = text.strip()
+    if len(text) > _MAX_DURATION_CHARACTERS:
+        return None
     parts = _DURATION.findall(text)
     if parts and not re.sub(r"[\s,]|and", "", _DURATION.sub("", text)):
         return sum(float(number) * _unit_seconds(unit) for number, unit in parts)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _HARMONY_MESSAGE = re.compile(
-    r"(?:<\|start\|>)?(?:assistant)?(?P<to>[^<]*)<\|channel\|>(?P<channel>\w+)(?P<header>[^<]*)"
-    r"(?:<\|constrain\|>[^<]*)?<\|message\|>(?P<text>.*?)"
+    r"(?:<\|start\|>)?(?:assistant)?(?P<to>[^<]*+)<\|channel\|>(?P<channel>\w++)(?P<header>[^<]*+)"
+    r"(?:<\|constrain\|>[^<]*+)?<\|message\|>(?P<text>.*?)"
     r"(?=<\|(?:start|channel)\|>|<\|(?:end|call|return)\|>|\Z)(?:<\|(?:end|call|return)\|>)?",
     re.DOTALL,
 )
+_CHANNEL = "<|channel|>"
 _RECIPIENT = re.compile(r"\bto=(\S+)")
 _XML_CALL = re.compile(
     r"<(?:function=|invoke name=)[\"']?(?P<name>[\w.:-]+)[\"']?\s*>(?P<body>.*?)(?:</(?:function|invoke)>|\Z)",
@@ -28,7 +29,9 @@ _XML_PARAMETER = re.compile(
     r"<parameter(?:=| name=)[\"']?(?P<name>[\w.-]+)[\"']?\s*>(?P<value>.*?)</parameter>", re.DOTALL
 )
 _TAGGED_CALL = re.compile(
-    r"<tool_call>\s*(?P<name>[\w.:-]+)\s*(?P<body>(?:<arg_key>.*?</arg_value>\s*)+)(?:</tool_call>|\Z)", re.DOTALL
+    r"<tool_call>\s*(?P<name>[\w.:-]+)\s*"
+    r"(?P<body>(?:<arg_key>(?:(?!<tool_call>|</arg_value>).)*+</arg_value>\s*+)++)(?:</tool_call>|\Z)",
+    re.DOTALL,
 )
 _TAGGED_PARAMETER = re.compile(
     r"<arg_key>\s*(?P<name>[\w.-]+)\s*</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
@@ -36,10 +39,12 @@ _TAGGED_PARAMETER = re.compile(
 _PYTHON_CALLS = re.compile(r"\[\s*(?P<name>[A-Za-z_][\w.]*)\(")
 _MARKER = re.compile(
     r"</?(?:\w+:)?(?:tool_calls?|function_calls?|tools?)>|<\|python_(?:tag|start|end)\|>|\[/?TOOL_CALLS\]|\[ARGS\]"
-    r"|<\|tool_calls?(?:_\w+)?\|>|<[|｜]tool▁[^>]*>|<\|(?:eom_id|eot_id|im_end)\|>",
+    r"|<\|tool_calls?(?:_\w+)?\|>|<[|｜]tool▁[^<>]*>|<\|(?:eom_id|eot_id|im_end)\|>",
     re.IGNORECASE,
 )
-_NAME_BEFORE_ARGUMENTS = re.compile(r"(?<![\w.-])(?P<name>[A-Za-z][\w.-]*)(?::\d+)?\s*(?:```(?:json)?\s*)?\(?\s*\Z")
+_NAME_BEFORE_ARGUMENTS = re.compile(
+    r"(?<![\w.-])(?P<name>[A-Za-z][\w.-]*+)(?::\d++)?\s*+(?:```(?:json)?\s*+)?\(?\s*+\Z"
+)
 _SEPARATORS = re.compile(r"```\w*|[\s;,)]")
 _NAME_FIELDS = ("name", "tool_name", "tool", "function", "recipient_name")
 _ARGUMENT_FIELDS = ("arguments", "parameters", "args", "input", "tool_input")
@@ -73,7 +78,7 @@ def match_tool_name(name: str, tools: Collection[str]) -> str:
 
 def parse_text_reply(text: str, tools: Collection[str]) -> TextReply:
     """Read the calls of these tools, and harmony's channels, from a text; bare JSON is a call only at its end."""
-    if "<|channel|>" in text:
+    if _CHANNEL in text:
         return _parse_harmony(text, tools)
     if not tools:
         return TextReply(text)
@@ -88,10 +93,10 @@ def _parse_harmony(text: str, tools: Collection[str]) -> TextReply:
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[TextToolCall] = []
-    start = _HARMONY_MESSAGE.search(text)
-    if start is not None and text[: start.start()].strip():
-        texts.append(text[: start.start()].strip())
-    for message in _HARMONY_MESSAGE.finditer(text):
+    messages = list(_find_harmony_messages(text))
+    if messages and text[: messages[0].start()].strip():
+        texts.append(text[: messages[0].start()].strip())
+    for message in messages:
         recipient = _RECIPIENT.search(f"{message['to']} {message['header']}")
         content = message["text"].strip()
         if recipient is not None:
@@ -106,11 +111,27 @@ def _parse_harmony(text: str, tools: Collection[str]) -> TextReply:
     return TextReply("\n".join(texts), tuple(calls), "\n".join(thoughts))
 
 
+def _find_harmony_messages(text: str) -> Iterator[re.Match[str]]:
+    """The messages, each from what stands before its channel: the tag that starts it, or the end of another tag."""
+    position = 0
+    while (channel := text.find(_CHANNEL, position)) >= 0:
+        before = text.rfind("<", position, channel)
+        start = before if text.startswith("<|start|>", before) and before >= 0 else max(position, before + 1)
+        message = _HARMONY_MESSAGE.match(text, start)
+        if message is not None:
+            yield message
+        position = message.end() if message is not None else channel + len(_CHANNEL)
+
+
 def _parse_xml_calls(text: str, tools: Collection[str]) -> tuple[str, list[TextToolCall]]:
-    call, parameter = (_XML_CALL, _XML_PARAMETER) if _XML_CALL.search(text) else (_TAGGED_CALL, _TAGGED_PARAMETER)
+    call, parameter, closing = _XML_CALL, _XML_PARAMETER, "</parameter>"
+    if not _XML_CALL.search(text):
+        call, parameter, closing = _TAGGED_CALL, _TAGGED_PARAMETER, "</arg_value>"
     calls = []
     for match in call.finditer(text):
-        arguments: Any = {argument["name"]: argument["value"].strip() for argument in parameter.finditer(match["body"])}
+        # Nothing after the last end of a value is one, so that no beginning is followed to the end of the text in vain.
+        values = parameter.finditer(match["body"], 0, match["body"].rfind(closing) + len(closing))
+        arguments: Any = {argument["name"]: argument["value"].strip() for argument in values}
         if not arguments and match["body"].strip():
             value, _ = _decode_json(match["body"].strip())
             arguments = value if isinstance(value, dict) else match["body"].strip()

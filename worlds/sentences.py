@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from sentencex import segment
 
-_SPACE_BEFORE_STOP = re.compile(r"\s+(?=\.)")
+_SPACE_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 
 
 def split_sentences(text: str, language: str = "en") -> tuple[str, ...]:

@@ -196,9 +196,9 @@ def combine_f1(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-_LINE_SEPARATOR = re.compile(r"\s*[;\n]\s*")
-_LIST_SEPARATOR = re.compile(r"(\s*(?:,\s*(?:and\b)?|&|\band\b)\s*)(?![^()]{0,200}\))")
-_ITEM_NUMBER = re.compile(r"^\s*(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
+_LINE_SEPARATOR = re.compile(r"[;\n]")
+_LIST_SEPARATOR = re.compile(r"((?<!\s)\s*+(?:,\s*+(?:and\b\s*+)?|&\s*+|\band\b\s*+))(?![^()]{0,200}\))")
+_ITEM_NUMBER = re.compile(r"^[^\S\n]*+(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
 
 
 def score_against_gold(answer: str, golds: Sequence[GoldAnswer]) -> float:
@@ -227,7 +227,7 @@ def split_answers(text: str, golds: Sequence[GoldAnswer] = ()) -> list[str]:
     """
     text = _ITEM_NUMBER.sub("", text).strip()
     if _LINE_SEPARATOR.search(text):
-        return [line for line in _LINE_SEPARATOR.split(text) if line]
+        return [line.strip() for line in _LINE_SEPARATOR.split(text) if line.strip()]
     names = {parse_answer(name).words for gold in golds for name in list_aliases(gold) if _LIST_SEPARATOR.search(name)}
     pieces = _LIST_SEPARATOR.split(text)
     answers: list[str] = []

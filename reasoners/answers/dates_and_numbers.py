@@ -38,6 +38,8 @@ _ORDINALS = {_IRREGULAR_ORDINALS.get(word) or re.sub("y$", "ie", word) + "th": w
 _NUMBER_WORD = "|".join(sorted((*_CARDINALS, *_SCALES, *_ORDINALS), key=len, reverse=True))
 # "no one" is not a number.
 _NUMBER_PHRASE = re.compile(rf"(?<!\bno )\b(?:{_NUMBER_WORD})\b(?:(?:[ -]| and )(?:{_NUMBER_WORD})\b)*", re.IGNORECASE)
+_MAX_NUMBER_WORDS = 100
+"""More of them spell no number: "hundred hundred ..." would have thousands of digits."""
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]}|t)?\.?" for name in _MONTHS)
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
@@ -48,7 +50,7 @@ _MONTH_ONLY = re.compile(rf"\b({_MONTH}),? (\d{{4}})\b", re.IGNORECASE)
 _DAY_OF_MONTH = re.compile(rf"\b{_DAY} (?:of )?({_MONTH})(?![\w.])", re.IGNORECASE)
 _MONTH_AND_DAY = re.compile(rf"\b({_MONTH}) {_DAY}\b(?![.,:/-]?\d)", re.IGNORECASE)
 _MIDNIGHT_TIMESTAMP = re.compile(r"(?<![\w-])\+?(\d{4}-\d\d-\d\d)T00:00:00(?:\.0+)?(?:Z|\+00:00)?(?!\w)", re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=\d)[, ](?=\d{3}(?:[, ]\d{3})*(?!\d))")
+_THOUSANDS = re.compile(r"(?<=\d)[, ](?=\d{3}(?!\d))")
 _SCALED_NUMBER = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?) ({'|'.join(_SCALES)})\b", re.IGNORECASE)
 _NEGATIVE = re.compile(r"\b(?:minus|negative) (?=\d)", re.IGNORECASE)
 _RANGE = re.compile(
@@ -110,7 +112,7 @@ UNITS = {
 } | {f"{symbol}s": name for name, symbols in _UNIT_SYMBOLS.items() for symbol in symbols.split() if len(symbol) > 3}
 """Unit names by spelling: km, kilometer, kilometers, kilometre and kilometres all map to kilometre."""
 
-ISO_DATE = re.compile(r"(-\d{4,}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
+ISO_DATE = re.compile(r"(-\d{4,9}(?=-)|\d{4}(?=-)|[12]\d{3})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
 """A date, a month or a year in the notation of ISO 8601; years before 1000 and after 2999 only with a month."""
 
 
@@ -167,10 +169,13 @@ def _month_number(month: str) -> str:
 
 def _read_phrase(phrase: str) -> str:
     """The numbers that consecutive number words spell: "twenty-one" is 21, "one two" is 1 2, "first" is 1st."""
+    words = re.split(r"[ -]+", phrase.lower())
+    if len(words) > _MAX_NUMBER_WORDS:
+        return phrase
     numbers: list[str] = []
     total = current = 0
     is_open = may_add = False
-    for word in re.split(r"[ -]+", phrase.lower()):
+    for word in words:
         if word == "and":
             if not may_add:
                 numbers += [str(total + current), "and"] if is_open else ["and"]

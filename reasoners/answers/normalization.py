@@ -21,17 +21,19 @@ Words = tuple[str, ...]
 _HYPHENS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-") | dict.fromkeys("\u2018\u2019\u02bc", "'")
 )
-_LIST_MARKER = re.compile(r"^\s*(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
+_LIST_MARKER = re.compile(r"^[^\S\n]*+(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
 _CITATION = re.compile(r"\[\d+\]")
 _SUFFIX_COMMA = re.compile(r",(?=\s*(?:jr|sr|esq|ph\.?d|m\.?d)\b)", re.IGNORECASE)
 _SEPARATOR = re.compile(r"([,;\n&]|\band\b)(?![^()]{0,200}\))", re.IGNORECASE)
 _REMARK = re.compile(r"(?:^|(?<=\s))\(([^()]*)\)")
-_WIKIDATA_ID = r"(?:wd:|https?://\S*/)?([QP]\d+)"
+_WIKIDATA_ID = r"(?:wd:|https?://[^\s()\[\]]*/)?([QP]\d+)"
 _BRACKETED_ID = re.compile(rf"[(\[]\s*{_WIKIDATA_ID}\s*[)\]]", re.IGNORECASE)
 _BARE_ID = re.compile(rf"^\s*{_WIKIDATA_ID}(?:\s*$|:?\s+(?=[^\W\d]))|\b(Q\d{{3,}})\s*$", re.IGNORECASE)
 _ARTICLE = re.compile(r"^\W*(?:the|an|a)\s+(?=\S)|(?<=\s)the\s+(?=\S)", re.IGNORECASE)
 _INITIALS = re.compile(r"\b([A-Za-z])[. ]+(?=[A-Za-z]\b)")
-_TOKEN = re.compile(r"(?<!\w)-?\d+(?:[.:/-]\d+)*[^\W_]*|[^\W\d_]\w*(?:\+\+|[#+])?(?![+#\w])|[^\W_]+|[%\N{DEGREE SIGN}]")
+_TOKEN = re.compile(
+    r"(?<!\w)-?\d+(?:[.:/-]\d+)*[^\W_]*|[^\W\d_]\w{0,200}(?:\+\+|[#+])?(?![+#\w])|[^\W_]+|[%\N{DEGREE SIGN}]"
+)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _NUMBER_WITH_SYMBOL = re.compile(r"(-?\d+(?:\.\d+)?)([^\W\d_]+2?)")
 _YES_OR_NO = re.compile(
@@ -40,9 +42,10 @@ _YES_OR_NO = re.compile(
 )
 _SENTENCE = re.compile(r"(?!\d).*(?<!\w)[a-z]", re.DOTALL)
 _OPPOSITES = {
-    "yes": re.compile(r"\b(?:no|false)\b|\bbut\b.*\bnot\b", re.IGNORECASE | re.DOTALL),
+    "yes": re.compile(r"\b(?:no|false)\b", re.IGNORECASE),
     "no": re.compile(r"\b(?:yes|true)\b", re.IGNORECASE),
 }
+_BUT, _NOT = re.compile(r"\bbut\b", re.IGNORECASE), re.compile(r"\bnot\b", re.IGNORECASE)
 _NO_ANSWER_WORDS = frozenset({("no", "answer"), ("nobody",), ("no", "one"), ("nothing",)})
 _TITLES = {
     **{title: title for title in "mr mrs ms miss dr prof sir dame lord lady rev pope president".split()},
@@ -231,7 +234,9 @@ def _is_inverted_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:
 
 
 def _fold_signs(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text.translate(_HYPHENS))
+    # Without the combining signs of the text itself, which normalization would sort, in quadratic time.
+    plain = "".join(sign for sign in text.translate(_HYPHENS) if not unicodedata.combining(sign))
+    decomposed = unicodedata.normalize("NFKD", plain)
     return "".join(sign for sign in decomposed if not unicodedata.combining(sign)).strip()
 
 
@@ -242,9 +247,17 @@ def _read_yes_or_no(text: str) -> str | None:
         return None
     verdict = "yes" if match[1].lower() in ("yes", "true") else "no"
     rest = match["clause"] or match["sentence"]
-    if rest and (not _SENTENCE.match(rest) or _OPPOSITES[verdict].search(rest)):
+    if rest and (not _SENTENCE.match(rest) or _is_withdrawn(verdict, rest)):
         return None
     return verdict
+
+
+def _is_withdrawn(verdict: str, rest: str) -> bool:
+    """Whether the rest says the opposite: "Yes, but he was not"."""
+    if _OPPOSITES[verdict].search(rest):
+        return True
+    but = _BUT.search(rest) if verdict == "yes" else None
+    return but is not None and _NOT.search(rest, but.end()) is not None
 
 
 def _parse_part(text: str, entity: str | None = None) -> AnswerPart:

@@ -36,8 +36,10 @@ from tools.tool import ToolResult
 from worlds.sentences import split_sentences
 
 # Models cite several steps in one reference, and use other kinds of brackets.
-_STEP_REFERENCE = re.compile(r"\s*[\[(【]\s*steps?\s*(\d(?:[\d\s,;&–-]|and|to|steps?)*)[\])】]", re.IGNORECASE)
-_STEP_RANGE = re.compile(r"(\d{1,9})(?:\s*(?:-|–|to)\s*(\d{1,9}))?", re.IGNORECASE)
+_STEP_REFERENCE = re.compile(
+    r"(?<!\s)\s*+[\[(【]\s*+steps?\s*+(\d(?:[\d\s,;&–-]|and|to|steps?)*+)[\])】]", re.IGNORECASE
+)
+_STEP_RANGE = re.compile(r"(\d{1,9})(?:\s*+(?:-|–|to)\s*+(\d{1,9}))?", re.IGNORECASE)
 _MAX_RANGE_STEPS = 100
 
 

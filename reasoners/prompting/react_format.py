@@ -21,8 +21,8 @@ _FREE_TEXT = AnswerFormat()
 STOP_SEQUENCES: tuple[str, ...] = ("\nObservation:",)
 # Models write the labels in bold or capitals, number them, or make them headings or list items.
 _LOOSE_MARKER = re.compile(
-    rf"^[ \t>]*(?:#+|-|\d+[.)])?[ \t]*[*_]*({'|'.join(MARKERS)})(?:[ \t]*\d+)?[*_]*:[*_]*"
-    r"|^#+[ \t]*[*_]*(Final Answer)[*_]*[ \t]*$",
+    rf"^[ \t>]*+(?:#++|-|\d++[.)])?+[ \t]*+[*_]*+({'|'.join(MARKERS)})(?:[ \t]*+\d++)?[*_]*+:[*_]*+"
+    r"|^#++[ \t]*+[*_]*+(Final Answer)[*_]*+[ \t]*+$",
     re.MULTILINE | re.IGNORECASE,
 )
 _OBSERVATION = re.compile(r"^Observation:", re.MULTILINE)

@@ -47,7 +47,7 @@ that is compared."""
 MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
 """The libraries and the demonstrations that are kept."""
 REFUSAL = "I can't follow any demonstration here"
-_FULL_NAME = re.compile(r"[^\W\d_a-z][\w'-]+(?: [^\W\d_a-z][\w'-]+)+")
+_FULL_NAME = re.compile(r"(?<![\w'-])[\da-z_'-]*+[^\W\d_a-z][\w'-]++ [^\W\d_a-z][\w'-]")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
 ReplayMoves = Generator[Action, ToolResult | None, Any]
 

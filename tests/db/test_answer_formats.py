@@ -1,5 +1,8 @@
 """Formats of answers: schemas and answers that cannot be checked or stored are refused."""
 
+import json
+import time
+
 import pytest
 
 from db.answer_formats import AnswerFormat, InvalidAnswer
@@ -29,6 +32,40 @@ def test_an_answer_that_cannot_be_checked_or_stored_is_refused_in_a_sentence(sch
     with pytest.raises(ValueError, match=reason) as refusal:
         answers.normalize(text)
     assert isinstance(refusal.value, InvalidAnswer)
+
+
+def _doubling(levels: int) -> dict[str, object]:
+    """Each level checks the next one twice."""
+    levels_by_name = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)}
+    return {"$ref": "#/$defs/l0", "$defs": {**levels_by_name, f"l{levels}": {"type": "array"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"pattern": r"^(\w+\s?)*$"}, json.dumps("a" * 41 + "!")),
+        ({"patternProperties": {r"^(\w+\s?)*$": {"type": "string"}}}, json.dumps({"a" * 41 + "!": 1})),
+        ({"additionalProperties": False, "patternProperties": {"^(a|a)*$": {}}}, json.dumps({"a" * 41 + "!": 1})),
+        ({"items": {"anyOf": [{"pattern": "(x+x+)+y"}, {"type": "number"}]}}, json.dumps(["x" * 60])),
+        (_doubling(30), "[]"),
+        ({"uniqueItems": True}, json.dumps([{"a": n} for n in range(20_000)])),
+    ],
+)
+def test_an_answer_that_cannot_be_checked_in_time_is_told_in_a_sentence_and_quick_ones_go_on(schema, text):
+    answers = AnswerFormat.from_json({"kind": "json", "schema": schema})
+    start = time.monotonic()
+    with pytest.raises(InvalidAnswer, match=r"could not be checked against .* limit of 2 s"):
+        answers.normalize(text)
+    assert time.monotonic() - start < 15
+    assert AnswerFormat.from_json({"kind": "json", "schema": {"type": "array"}}).normalize("[1]") == "[1]"
+
+
+def test_a_schema_that_is_too_long_or_cannot_be_checked_in_time_is_not_stored():
+    with pytest.raises(Conflict, match=r"the answer schema is not a JSON Schema: it has .* characters"):
+        AnswerFormat.from_json({"kind": "json", "schema": {"enum": ["x" * 1_000_001]}})
+    required = {"kind": "json", "schema": {"required": [{"a": n} for n in range(20_000)]}}
+    with pytest.raises(Conflict, match="the answer schema"):
+        AnswerFormat.from_json(required)
 
 
 def test_an_answer_of_a_recursive_schema_is_stored():

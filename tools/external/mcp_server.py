@@ -22,7 +22,7 @@ from tools.external.confinement import ToolPlaces
 from tools.external.langchain_tool import describe_langchain_tool
 from tools.external.mcp_session import McpSession, McpSessionEnded, SessionLoop
 from tools.external.output import MIN_SECRET_LENGTH, ToolOutput, read_message, redact, written_forms
-from tools.external.schema import check_arguments, make_validator
+from tools.external.schema import check_arguments
 from tools.tool import Tool
 from worlds.source import ErrorKind
 
@@ -168,11 +168,8 @@ class McpServer:
         return redact(text, self._secrets())
 
     def _make_invoker(self, name: str, tool: str, schema: dict[str, Any]) -> ToolInvoker:
-        # The server checks patterns itself; here, a slow regular expression of its schema would stop every thread.
-        validator = make_validator(schema, with_patterns=False)
-
         def call(arguments: dict[str, Any]) -> ToolOutput:
-            check_arguments(name, validator, arguments)
+            check_arguments(name, schema, arguments)
             future = self._loop.submit(self._call_tool(tool, arguments))
             try:
                 return read_message(future.result(self._config.seconds + _TIMEOUT_MARGIN_SECONDS))

@@ -6,12 +6,9 @@ The process that runs functions imports this module, so it imports neither LangC
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend, validator_for
 from pydantic import BaseModel, ConfigDict, field_validator
-from referencing import Registry
 
+from guard.schemas import UncheckedValue, find_schema_error, find_violation
 from tools.arguments import ToolError
 from worlds.source import ErrorKind
 
@@ -41,9 +38,11 @@ class ToolDescription(BaseModel):
 def check_schema(schema: Mapping[str, Any], tool: str) -> JsonObject:
     """The schema without title and description; ToolError if no form can be made from it."""
     try:
-        validator_for(schema).check_schema(schema)
-    except SchemaError as error:
-        raise ToolError(f"{tool} has no valid schema: {error.message[:300]}.", ErrorKind.UNAVAILABLE) from error
+        error = find_schema_error(schema)
+    except UncheckedValue as unchecked:
+        raise ToolError(f"{tool} has a schema that cannot be checked: {unchecked}.", ErrorKind.UNAVAILABLE) from None
+    if error is not None:
+        raise ToolError(f"{tool} has no valid schema: {error}.", ErrorKind.UNAVAILABLE)
     if schema.get("type", "object") != "object" or _has_external_reference(schema):
         raise ToolError(
             f"{tool} has a schema that is not an object or refers to another document.", ErrorKind.UNAVAILABLE
@@ -61,24 +60,19 @@ def _has_external_reference(schema: Any) -> bool:
     return isinstance(schema, list) and any(map(_has_external_reference, schema))
 
 
-def make_validator(schema: JsonObject, *, with_patterns: bool) -> Validator:
-    """A validator of arguments; without patterns where a slow regular expression would stop every other thread."""
-    kind = validator_for(schema)
-    if not with_patterns:
-        kind = extend(kind, {"pattern": _accept_everything, "patternProperties": _accept_everything})
-    return kind(schema, registry=Registry())
-
-
-def _accept_everything(*_arguments: Any) -> None:
-    return None
-
-
-def check_arguments(name: str, validator: Validator, arguments: JsonObject) -> None:
+def check_arguments(name: str, schema: JsonObject, arguments: JsonObject) -> None:
     """Validate the typed arguments of a call; ToolError names the wrong one."""
-    if (violation := best_match(validator.iter_errors(arguments))) is not None:
-        path = ".".join(map(str, violation.absolute_path)) or "arguments"
-        usage = describe_usage(validator.schema["properties"])
-        raise ToolError(f"{name} cannot run: {path}: {violation.message[:300]}. {usage}", ErrorKind.WRONG_ARGUMENTS)
+    try:
+        violation = find_violation(schema, arguments)
+    except UncheckedValue as unchecked:
+        raise ToolError(
+            f"{name} cannot run: its arguments could not be checked against its schema: {unchecked}; shorten them.",
+            ErrorKind.WRONG_ARGUMENTS,
+        ) from None
+    if violation is not None:
+        path = ".".join(map(str, violation.path)) or "arguments"
+        usage = describe_usage(schema["properties"])
+        raise ToolError(f"{name} cannot run: {path}: {violation.message}. {usage}", ErrorKind.WRONG_ARGUMENTS)
 
 
 def describe_usage(names: Mapping[str, Any]) -> str:

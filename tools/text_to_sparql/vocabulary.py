@@ -3,7 +3,6 @@
 These are all relations of a small graph; of a large one those of its entities and its words.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -40,7 +39,6 @@ from worlds.source import Entity, GraphSource, NotFound, Relation, Relations, Re
 MIN_SIMILARITY = 0.5
 MIN_SPELLING = 0.75
 """Likeness of letters from which on a name is one that the graph spells differently."""
-_BRACKETED_SUFFIX = re.compile(r"\s*\([^)]*\)\s*$")
 _NAME_PARTICLES = frozenset(
     [
         "the",
@@ -105,8 +103,17 @@ def find_anchors(words: Sequence[QuestionWord], entities: Sequence[Entity]) -> t
 def entity_names(entity: Entity) -> list[tuple[str, ...]]:
     """Everything that an entity is called, as folded words; also without what a title adds in brackets."""
     texts = [text for text in (entity.title, entity.label, *entity.aliases) if text]
-    texts += [_BRACKETED_SUFFIX.sub("", text) for text in texts]
+    texts += [_strip_bracketed_suffix(text) for text in texts]
     return [name for name in dict.fromkeys(_fold_words(text) for text in texts) if name]
+
+
+def _strip_bracketed_suffix(text: str) -> str:
+    """The text without the brackets at its end, which may contain opening ones."""
+    body = text.rstrip()
+    if not body.endswith(")"):
+        return text
+    opening = body.find("(", body.rfind(")", 0, -1) + 1)
+    return text if opening < 0 else body[:opening].rstrip()
 
 
 def _fold_words(text: str) -> tuple[str, ...]:

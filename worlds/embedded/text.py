@@ -22,7 +22,6 @@ _MAX_QUERY_WORDS = 64
 """Maximum words of a query that are used, so that a pasted page still gets a result."""
 _MAX_NAME_WORDS = 8
 _MAX_SNIPPET_LENGTH = 300
-_PARENTHESIS_PATTERN = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def _build_schema() -> tantivy.Schema:
@@ -80,7 +79,9 @@ class TextWriter:
 
 def strip_parenthesis(title: str) -> str:
     """The title without the final parenthesis that disambiguates it."""
-    return _PARENTHESIS_PATTERN.sub("", title) or title
+    before, opening, inside = title.rstrip().removesuffix(")").rpartition("(")
+    is_final = opening and title.rstrip().endswith(")") and ")" not in inside
+    return (before.rstrip() if is_final else title) or title
 
 
 class EmbeddedText:

@@ -382,6 +382,7 @@ def _build_metadata(table: dict[str, Any], world_file: LiveWorldFile) -> dict[st
     return metadata
 
 
+_MAX_VARIABLE_CHARACTERS = 200
 _MODEL_KEY_PATTERN = re.compile(
     r"(SHOWHOW|OPENAI|AZURE|ANTHROPIC|CLAUDE|GOOGLE|GEMINI|VERTEX|VERTEXAI|COHERE|FIREWORKS|TOGETHER|MISTRAL|MISTRALAI"
     r"|HUGGINGFACE|HUGGINGFACEHUB|HF|HUGGING_FACE|GROQ|DEEPSEEK|XAI|PERPLEXITY|PPLX|NVIDIA|AWS|BEDROCK|WATSONX|IBM"
@@ -394,4 +395,5 @@ _MODEL_KEY_PATTERN = re.compile(
 
 def is_model_key(variable: str) -> bool:
     """Whether the variable belongs to Showhow or to a known provider of language models."""
-    return _MODEL_KEY_PATTERN.fullmatch(variable) is not None
+    # No variable of anything else has so long a name either.
+    return len(variable) > _MAX_VARIABLE_CHARACTERS or _MODEL_KEY_PATTERN.fullmatch(variable) is not None

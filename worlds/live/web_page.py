@@ -27,7 +27,7 @@ MAX_TITLE_LENGTH = 300
 MAX_UNDECODED_SHARE = 0.001
 """The share of a page's characters that may be invalid in its character set; they become U+FFFD."""
 _META_BYTES = 4096
-_META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([\w.:-]{1,40})", re.IGNORECASE)
 _BYTE_ORDER_MARKS = {BOM_UTF8: "utf-8-sig", BOM_UTF16_LE: "utf-16", BOM_UTF16_BE: "utf-16"}
 _CHARSET_ALIASES = {"x-sjis": "cp932", "windows-31j": "cp932", "iso-8859-8-i": "iso8859-8", "x-gbk": "gb18030"}
 """Names on the web that Python does not know."""

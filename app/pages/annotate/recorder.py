@@ -240,7 +240,8 @@ class AnnotationRecorder:
         """Submit the trace for review; if that is refused, set a notice and return False."""
         fields = composer.field_values()
         try:
-            final_answer = composer.answer()
+            # The store checks it again, within its transaction, where it is known then.
+            final_answer = composer.answer_format.normalize(composer.answer())
         except ValueError as error:
             st.session_state["notice"] = str(error)
             return False

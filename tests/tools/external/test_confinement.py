@@ -1,7 +1,6 @@
 """What functions and MCP servers cannot reach, use or leave behind; and what they still can do."""
 
 import os
-import signal
 import socket
 import sqlite3
 import subprocess
@@ -9,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from guard.tree_usage import descendants
 from runs.services import Services
 from settings import Settings
 from tests.servers.weather_started import PATIENCE
-from tools.external.config import FunctionConfig, McpServerConfig, load_external_tools_config
+from tools.external.config import load_external_tools_config
 from tools.external.confinement import ToolPlaces
 from tools.registry import ToolRegistry
 from tools.tool import ToolContext, ToolResult
@@ -357,7 +356,7 @@ Tools(registry, Path(home), Path(home), is_server == "yes").run(code)
 def test_nothing_outlives_a_killed_showhow(tools: Tools, tmp_path: Path) -> None:
     mark = f"orphan-of-{os.getpid()}-{time.monotonic_ns()}"
     code = DAEMONS.replace("MARK", mark) + "\nimport time; time.sleep(600)"
-    places = tools.registry._places  # noqa: SLF001 - the same protections
+    places = tools.registry._places
     without = " ".join(places.without or ())
     root = Path(__file__).parents[3]
     showhow = subprocess.Popen(

@@ -22,6 +22,7 @@ from typing import Literal, NoReturn
 
 from guard.limits import limit_memory
 from guard.tree_usage import children, descendants, memory_bytes, resident_bytes
+from guard.worker_process import become_worker
 from tools.external.functions.protocol import (
     LOAD_TIMEOUT_SECONDS,
     MAX_PROCESSES,
@@ -122,6 +123,7 @@ class FunctionProcess:
             for fork in self._forks.values():
                 fork.reply.close()
             limit_memory(order.megabytes)
+            become_worker()
             answer = describe_tool(order) if order.task == "describe" else call_tool(order, reply)
             # A function that forked returns here in its own child as well.
             if os.getpid() == own:

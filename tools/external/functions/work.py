@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+import jsonschema.validators  # noqa: F401 - forks check arguments with it, and would each import it
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
@@ -23,7 +24,6 @@ from tools.external.schema import (
     ToolDescription,
     check_arguments,
     check_schema,
-    make_validator,
 )
 from tools.limits import first_exception, to_tool_error
 from worlds.source import ErrorKind
@@ -118,7 +118,7 @@ def call_tool(order: WorkOrder, reply: socket.socket) -> Reply:
 
 def _run_target(order: WorkOrder, call: CallArguments) -> ToolOutput:
     target = _import_target(order)
-    check_arguments(order.name, make_validator(call.argument_schema, with_patterns=True), call.arguments)
+    check_arguments(order.name, call.argument_schema, call.arguments)
     if _is_langchain_tool(target):
         from tools.external.langchain_tool import call_langchain_tool  # noqa: PLC0415 - as above
 

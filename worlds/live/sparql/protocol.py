@@ -290,7 +290,7 @@ def read_error_text(status: int, body: bytes, query: str) -> tuple[str, bool]:
     text = text.replace(shown_query, " ")
     if status in set(HTTPStatus):
         text = re.sub(re.escape(HTTPStatus(status).phrase), " ", text, flags=re.IGNORECASE)
-    return text, repeats_query
+    return text[:_MAX_BODY_LENGTH], repeats_query
 
 
 def _iter_error_strings(document: dict[str, Any]) -> Iterator[str]:
@@ -362,7 +362,7 @@ def _extract_message(raw: str) -> str:
     """The message without the echoed query, Java stack traces and markup."""
     try:
         document = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict):
         raw = str(document.get("exception") or document.get("message") or document.get("error") or raw)

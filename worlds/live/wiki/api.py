@@ -17,7 +17,7 @@ from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse,
 _MISSING_PAGE_CODES = frozenset({"missingtitle", "invalidtitle", "pagecannotexist", "nosuchpageid", "nosuchrevid"})
 """Error codes that mean that the page does not exist."""
 _BUSY_CODES = re.compile(r"maxlag|ratelimited|readonly|.*too-busy.*|internal_api_error.*")
-_HTML_TAG = re.compile(r"<[^>]*>")
+_HTML_TAG = re.compile(r"<[^<>]*>")
 _WIKI_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]|\[\[|\]\]")
 _WIKI_EMPHASIS = re.compile(r"'{2,5}")
 

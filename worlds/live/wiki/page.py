@@ -146,7 +146,7 @@ _IGNORED_SELECTOR = ", ".join(
 )
 _FORMULA_SELECTOR = ".mwe-math-mathml-inline, .mwe-math-mathml-display, .mwe-math-mathml-a11y"
 """MathML, which pages hide behind an image of the formula."""
-_TEX_STYLE_PATTERN = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
+_TEX_STYLE_PATTERN = re.compile(r"\{\\(?:displaystyle|textstyle)\s*+(.*)\}", re.DOTALL)
 _INVISIBLE_CHARACTERS = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 """Invisible typesetting characters, which are removed."""
 HIDDEN_STYLE_PATTERN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)

@@ -1,0 +1,106 @@
+"""Values and JSON Schemas that are foreign: checked in a bounded worker, with the schema's regular expressions.
+
+A schema may hold a pattern that takes years, or refer to itself in ways that double the work at each level.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from guard.worker import WorkFailed, WorkLimits, run_bounded
+
+SCHEMA_LIMITS = WorkLimits(seconds=2.0, megabytes=256, reply_bytes=100_000)
+"""What one check may use."""
+MAX_SCHEMA_CHARACTERS = 1_000_000
+_MAX_MESSAGE_CHARACTERS = 300
+
+
+class UncheckedValue(Exception):
+    """It cannot be said whether a value has its schema, or a schema is one; the message is a clause with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaViolation:
+    """Where a value does not fit its schema, and how."""
+
+    path: tuple[str | int, ...]
+    json_path: str
+    """The same as a text: $.answers[0]."""
+    message: str
+
+
+def find_violation(schema: Mapping[str, Any], value: Any, *, newest: bool = False) -> SchemaViolation | None:
+    """The violation that says most; None if the JSON value fits. UncheckedValue if the check cannot end.
+
+    The draft is the one that the schema names; `newest` has 2020-12 for all.
+    """
+    try:
+        texts = json.dumps(schema), json.dumps(value)
+    except RecursionError as error:
+        raise UncheckedValue(_TOO_DEEP) from error
+    violation = _run(read_violation, *texts, newest)
+    return None if violation is None else SchemaViolation(tuple(violation[0]), *violation[1:])
+
+
+def find_schema_error(schema: Mapping[str, Any], *, newest: bool = False) -> str | None:
+    """Why this is no JSON Schema; None if it is one. UncheckedValue if the check cannot end."""
+    try:
+        text = json.dumps(schema)
+    except RecursionError as error:
+        raise UncheckedValue(_TOO_DEEP) from error
+    if len(text) > MAX_SCHEMA_CHARACTERS:
+        return f"it has {len(text):,} characters, and at most {MAX_SCHEMA_CHARACTERS:,} are read"
+    message: str | None = _run(read_schema_error, text, newest)
+    return message
+
+
+def _run(function: Any, *arguments: Any) -> Any:
+    try:
+        return run_bounded(function, *arguments, limits=SCHEMA_LIMITS)
+    except WorkFailed as error:
+        raise UncheckedValue(str(error)) from error
+
+
+_TOO_DEEP = "it is nested too deeply, or the schema refers to itself without end"
+
+
+def read_violation(schema_text: str, value_text: str, newest: bool) -> tuple[list[str | int], str, str] | None:  # noqa: FBT001
+    """As find_violation, in this process."""
+    # Imported in the worker: the process that serves checks nothing itself.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+    from jsonschema.exceptions import best_match  # noqa: PLC0415
+    from jsonschema.validators import validator_for  # noqa: PLC0415
+    from referencing import Registry  # noqa: PLC0415
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
+    schema = json.loads(schema_text)
+    kind = Draft202012Validator if newest else validator_for(schema, default=Draft202012Validator)
+    try:
+        violation = best_match(kind(schema, registry=Registry()).iter_errors(json.loads(value_text)))
+    except Unresolvable as error:
+        raise UncheckedValue(f"the schema refers to {error}, which it lacks") from error
+    except RecursionError as error:
+        raise UncheckedValue(_TOO_DEEP) from error
+    except ArithmeticError as error:
+        raise UncheckedValue("it has a number that is too large for its schema") from error
+    if violation is None:
+        return None
+    return list(violation.absolute_path), violation.json_path, violation.message[:_MAX_MESSAGE_CHARACTERS]
+
+
+def read_schema_error(schema_text: str, newest: bool) -> str | None:  # noqa: FBT001
+    """As find_schema_error, in this process."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+    from jsonschema.validators import validator_for  # noqa: PLC0415
+
+    schema = json.loads(schema_text)
+    kind = Draft202012Validator if newest else validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except SchemaError as error:
+        return str(error.message)[:_MAX_MESSAGE_CHARACTERS]
+    except RecursionError as error:
+        raise UncheckedValue(_TOO_DEEP) from error
+    return None
