@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
+from guard.redaction import redactor_of
 from llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
 from llm.openai_compatible import (
     HEADER_LISTENER,
@@ -184,14 +185,13 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         _freeze_loaded_objects()
         server = httpx2.URL(address).netloc.decode() if profile.base_url else name
         key_variable = variable or "the variable that the profile names"
-        return LangChainModel(model, ModelEndpoint(name, server, _model_secrets(model), key_variable))
+        return LangChainModel(model, ModelEndpoint(name, server, redactor_of(_model_secrets(model)), key_variable))
     raise failure
 
 
-def _model_secrets(model: BaseChatModel) -> list[str]:
+def _model_secrets(model: BaseChatModel) -> tuple[str, ...]:
     """The API keys of the model, which are removed from error messages."""
-    secrets = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
-    return [secret for secret in secrets if len(secret) > len(NO_KEY)]
+    return tuple(value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr))
 
 
 def _discard_text(text: str) -> None:
