@@ -27,6 +27,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from app.visitors import MEGABYTE, Visitor, Visitors
 
+from app.redacted_output import redact_output
+
 MAX_RESERVE = 256
 """Descriptors that are kept for the work of those who are in; a quarter of the limit if that is less."""
 REQUEST_SECONDS = 10.0
@@ -330,6 +332,8 @@ if __name__ == "__main__":
     from guard.environment import take_environment
 
     take_environment()
+    # Before Streamlit's loggers take standard error.
+    redact_output()
     # Here, since the command line imports this module too, and Streamlit takes long to load.
     from streamlit.web import cli as streamlit_cli
 

@@ -24,7 +24,7 @@ MIN_WORD_SECRET_CHARACTERS = 16
 REMOVED = "[key removed]"
 """Stands in place of a secret."""
 _PIECE_CHARACTERS = 64
-_MAX_ESCAPED_CHARACTERS = 1024
+_MAX_ESCAPED_CHARACTERS = 4096
 """Of a longer secret no escaped forms are sought, since the pattern would take too much memory."""
 _MAX_JSON_DEPTH = 400
 _MAX_PATTERN_BYTES = 1 << 30
@@ -52,6 +52,11 @@ class Redactor:
         self._shortest = min(map(len, self._pieces), default=0)
         joined = "|".join(sorted({"".join(piece) for piece in self._pieces}))
         self._pattern = _compile(f"(?:{joined})+") if self._pieces else None
+
+    @cached_property
+    def _opening(self) -> Any:
+        """The beginning of a secret, at the beginning of a text."""
+        return _compile("|".join(sorted({_match_beginning(piece) for piece in self._pieces})))
 
     @cached_property
     def _beginning(self) -> Any:
@@ -82,6 +87,14 @@ class Redactor:
         """The text, whose end was cut off, without secrets and without the beginning of one at its end."""
         shown, _ = self.split_unfinished(text)
         return shown
+
+    def redact_end(self, text: str) -> str:
+        """The end of a text, split off since a secret may begin there, without a secret or the half of one."""
+        if self._pattern is None or len(text) < MIN_SECRET_CHARACTERS:
+            return text
+        opening = self._opening.match(text.encode("utf-8", "surrogatepass"))
+        is_half = opening is not None and opening.end() >= MIN_SECRET_CHARACTERS
+        return REMOVED if is_half else self.redact(text)
 
     def redact_json(self, value: Any, depth: int = 0) -> Any:
         """The JSON value with the secrets removed from its texts and keys; itself if it has none."""
@@ -128,17 +141,17 @@ class RedactingStream:
     """Removes secrets from a text that arrives in parts; only what may begin a secret waits for the next part."""
 
     def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
+        self.redactor = redactor
         self._waiting = ""
 
     def feed(self, text: str) -> str:
         """What may be shown now."""
-        shown, self._waiting = self._redactor.split_unfinished(self._waiting + text)
+        shown, self._waiting = self.redactor.split_unfinished(self._waiting + text)
         return shown
 
     def finish(self) -> str:
-        """The rest, when nothing more arrives."""
-        shown, self._waiting = self._redactor.redact(self._waiting), ""
+        """The rest, when nothing more arrives; a secret that is not complete is removed too."""
+        shown, self._waiting = self.redactor.redact_end(self._waiting), ""
         return shown
 
 
@@ -220,9 +233,9 @@ def _match_character(character: str) -> str:
     ]
     if character == "\\":
         forms.append(r"\\{2,16}")
-    elif character in _SHORT_ESCAPES:
+    if character in _SHORT_ESCAPES:
         forms.append(rf"\\{{1,8}}{_SHORT_ESCAPES[character]}")
-    elif code < 128 and not character.isalnum():
+    if character != "\\" and code < 128 and not character.isalnum():
         forms.append(rf"\\{{1,8}}{_match_plainly(character)}")
     if character == " ":
         forms.append(r"\+")

@@ -103,7 +103,7 @@ class McpServer:
             if self._session is None:
                 atexit.register(self.close)
             if self._session is None or self._session.ended:
-                session = McpSession(self._config, self._environ)
+                session = McpSession(self._config, self._environ, self._redactor)
                 try:
                     await session.wait_until_ready(self._config.seconds)
                 except ToolError as error:

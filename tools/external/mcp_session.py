@@ -8,6 +8,7 @@ piece, so that one long message blocks every other session for many seconds. Her
 """
 
 import asyncio
+import codecs
 import os
 import shutil
 import signal
@@ -39,6 +40,7 @@ from pydantic import ValidationError
 
 from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from guard.destinations import SecretTable
+from guard.redaction import NOTHING_SECRET, RedactingStream, Redactor
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
 from tools.limits import first_exception, summarize_exception
@@ -48,7 +50,7 @@ IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]
 MAX_MESSAGE_BYTES = 8_000_000
 """Maximum size of one message."""
-_STDERR_TAIL_BYTES = 4_000
+_STDERR_TAIL_CHARACTERS = 4_000
 _MAX_STDERR_LINE_CHARACTERS = 300
 _SHUTDOWN_TIMEOUT_SECONDS = 2.0
 """Seconds that a server has to exit after its input was closed, and again after SIGTERM."""
@@ -65,26 +67,34 @@ class ServerCommand:
     argv: Sequence[str]
     environment: Mapping[str, str]
     folder: Path | None
+    redactor: Redactor = NOTHING_SECRET
+    """Removes secrets from what it prints."""
 
 
 class ServerProcess:
     """A running server process."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, redactor: Redactor) -> None:
         self._process = process
-        self._stderr_tail = b""
+        self._printed = RedactingStream(redactor)
+        self._stderr_tail = ""
 
     @property
     def last_stderr_line(self) -> str:
         """The last line of its standard error, truncated."""
-        lines = [line for line in self._stderr_tail.decode("utf-8", "replace").splitlines() if line.strip()]
+        lines = [line for line in self._stderr_tail.splitlines() if line.strip()]
         return lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
 
     async def read_stderr(self) -> None:
         """Read its standard error and store the end of it."""
         assert self._process.stderr is not None  # noqa: S101 - it is piped
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while chunk := await self._process.stderr.read(65_536):
-            self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
+            # Redacted before it is cut, since half a key could not be recognized.
+            self._stderr_tail = (self._stderr_tail + self._printed.feed(decoder.decode(chunk)))[
+                -_STDERR_TAIL_CHARACTERS:
+            ]
+        self._stderr_tail += self._printed.finish()
 
     async def read_messages(self, sender: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         """Send its messages to the stream until it exits; lines that are not messages are ignored."""
@@ -159,7 +169,7 @@ async def run_server_process(
         limit=MAX_MESSAGE_BYTES,
         start_new_session=True,
     )
-    server = ServerProcess(process)
+    server = ServerProcess(process, command.redactor)
     incoming_sender, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_receiver = anyio.create_memory_object_stream[SessionMessage](0)
     try:
@@ -251,8 +261,8 @@ class McpSessionEnded(Exception):
 class McpSession:
     """One connection to a server, and the tools it offers."""
 
-    def __init__(self, config: McpServerConfig, environ: Mapping[str, str]) -> None:
-        self._config, self._environ = config, environ
+    def __init__(self, config: McpServerConfig, environ: Mapping[str, str], redactor: Redactor) -> None:
+        self._config, self._environ, self._redactor = config, environ, redactor
         self._process: ServerProcess | None = None
         self._end_event = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -375,7 +385,7 @@ class McpSession:
                 f"there is no program {command} here; install it, or correct the command", ErrorKind.UNAVAILABLE
             )
         variables = {name: self._read_variable(name) for name in self._config.environment}
-        return ServerCommand((program, *self._config.args), variables, self._config.folder)
+        return ServerCommand((program, *self._config.args), variables, self._config.folder, self._redactor)
 
     def _headers(self) -> dict[str, str]:
         if (token := self._config.token) is None:
