@@ -25,9 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from app.visitors import MEGABYTE, Visitor, Visitors
-
 from app.redacted_output import redact_output
+from app.visitors import MEGABYTE, Visitor, Visitors
 
 MAX_RESERVE = 256
 """Descriptors that are kept for the work of those who are in; a quarter of the limit if that is less."""

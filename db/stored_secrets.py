@@ -1,6 +1,7 @@
 """Secrets that a database holds from before its redaction, or before they were known as secrets."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -23,13 +24,12 @@ class SecretRow(NamedTuple):
     redacted: dict[str, Any]
 
 
-def find_secrets(session: Session, redactor: Redactor) -> list[str]:
+def find_secrets(database: Database) -> list[str]:
     """One sentence for each table with rows that hold a secret."""
-    counts: dict[str, int] = {}
-    for row in _iterate_rows(session, redactor):
-        counts[row.table.name] = counts.get(row.table.name, 0) + 1
+    with database.read() as session:
+        counts = Counter(row.table.name for row in _iterate_rows(session, database.redactor))
     return [
-        f"table {name}: {count} rows hold a key that was not removed when they were written; "
+        f"table {name}: {count} rows hold a key of the environment, which was not removed when they were written; "
         "`showhow db redact` removes it"
         for name, count in counts.items()
     ]

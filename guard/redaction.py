@@ -64,6 +64,11 @@ class Redactor:
         beginnings = "|".join(sorted({_match_beginning(piece) for piece in self._pieces}))
         return _compile(rf"(?:(?:{beginnings})(?:{_UNFINISHED_ESCAPE})?|{_UNFINISHED_ESCAPE})\z")
 
+    @property
+    def has_secrets(self) -> bool:
+        """Whether there is anything to remove."""
+        return self._pattern is not None
+
     def redact(self, text: str) -> str:
         """The text without secrets."""
         if self._pattern is None or len(text) < self._shortest:

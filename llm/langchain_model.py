@@ -28,7 +28,7 @@ from llm.openai_compatible import (
 )
 from llm.provider_errors import ModelEndpoint, to_chat_error
 from llm.provider_models import build_model
-from llm.providers import NO_KEY, check_address, find_provider
+from llm.providers import check_address, find_provider
 from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,

@@ -68,7 +68,9 @@ class Services:
     )
     """The client of each profile, with the profile that it was built from."""
 
-    _redactors: dict[tuple[tuple[Path, int], ...], Redactor] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _redactors: dict[tuple[tuple[Path, int], ...], Redactor] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     """The redactor by the files that name variables of keys, and their modification times; holds one entry."""
 
     @cached_property
@@ -156,8 +158,11 @@ class Services:
 
     @property
     def secrets(self) -> list[str]:
-        """API keys and other secrets of the environment, which are removed from stored requests."""
-        named = {profile.key_variable for profile in self.model_profiles().values() if profile.key_variable}
+        """API keys and other secrets of the environment, which are removed from what is stored, shown and logged."""
+        named: set[str] = set()
+        # Whoever uses a model is told what is wrong with the file; the names of variables still say which are secret.
+        with suppress(ProfileError):
+            named |= {profile.key_variable for profile in self.model_profiles().values() if profile.key_variable}
         # A damaged table allows nothing, so that what only it names is not sent either.
         with suppress(DestinationError):
             named |= {grant.variable for grant in self.secret_table.list_grants()}

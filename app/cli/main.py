@@ -14,8 +14,8 @@ import typer
 
 from app.cli.output import CommandError
 from app.progress import print_error, write_json_progress
-from guard.environment import take_environment
 from app.redacted_output import redact_output
+from guard.environment import take_environment
 
 USER_ERRORS = (
     "db.database:StoreError",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,7 +12,9 @@ from sqlalchemy import Column, MetaData, Table, select, text, update
 from db import leases, libraries, model_calls, rate_limits, recording, users  # noqa: F401 - so that tables are known
 from db.database import Database
 from db.models import User
+from db.schema import check_database
 from db.serialization import insert_rows
+from db.stored_secrets import remove_secrets
 from db.types import Base, ExactJson, ExactText, UtcDateTime
 from guard.redaction import REMOVED, redactor_of
 
@@ -72,11 +75,11 @@ def test_rows_of_the_session_conditions_and_bulk_inserts_are_redacted(database: 
     with guarded.begin() as session:
         ada = users.register_user(session, f"ada {KEY}")
         insert_rows(
-            session, User, [{"id": uuid4(), "name": f"ben {KEY}", "roles": [KEY], "created_at": ada.created_at}]
+            session, User, [{"id": uuid4(), "name": f"ben {KEY}", "roles": ["annotator"], "created_at": ada.created_at}]
         )
     with guarded.read() as session:
         assert session.scalars(select(User.name).where(User.name == f"ada {KEY}")).all() == [f"ada {REMOVED}"]
-        assert session.scalars(select(User.roles).where(User.name == f"ben {REMOVED}")).all() == [[REMOVED]]
+        assert session.scalars(select(User.roles).where(User.name == f"ben {KEY}")).all() == [["annotator"]]
     guarded.close()
 
 
@@ -91,3 +94,21 @@ def test_a_secret_that_is_known_later_is_removed_from_then_on(database: Database
     with guarded.read() as session:
         assert sorted(session.scalars(select(User.name))) == [f"ada {KEY}", f"ben {REMOVED}"]
     guarded.close()
+
+
+def test_a_secret_from_before_is_named_by_the_check_and_removed_also_from_the_file(database: Database) -> None:
+    with database.begin() as session:
+        ada = users.register_user(session, f"ada {KEY}")
+    guarded = Database(database.url, lambda: redactor_of((KEY,)))
+    (finding,) = check_database(guarded)
+    assert "1 rows hold a key of the environment" in finding
+    assert KEY not in finding
+    assert remove_secrets(guarded) == 1
+    assert check_database(guarded) == []
+    assert remove_secrets(guarded) == 0
+    with guarded.read() as session:
+        assert session.get_one(User, ada.id).name == f"ada {REMOVED}"
+    guarded.close()
+    if database.is_sqlite:
+        folder = Path(str(database.url.database)).parent
+        assert [path for path in folder.iterdir() if b"sk-planted" in path.read_bytes()] == []

@@ -38,8 +38,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, JSONRPCMessage, TextContent, TextResourceContents
 from pydantic import ValidationError
 
-from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from guard.destinations import SecretTable
+from guard.die_with_parent import DIE_WITH_PARENT_SCRIPT
 from guard.redaction import NOTHING_SECRET, RedactingStream, Redactor
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig

@@ -276,9 +276,7 @@ class FunctionHost:
         launch = self._launch = ConfinedLaunch(command, {**self._environment, "PYTHONPATH": path}, confinement)
         started: Future[subprocess.Popen[bytes]] = Future()
         # The process ends with the thread that started it, so this thread lives as long as the process.
-        self._keeper = threading.Thread(
-            target=_keep, args=(launch, theirs, self.redactor, started), daemon=True
-        )
+        self._keeper = threading.Thread(target=_keep, args=(launch, theirs, self.redactor, started), daemon=True)
         self._keeper.start()
         self._last_load = time.monotonic()
         try:
