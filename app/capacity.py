@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from app.redacted_output import redact_output
 from app.visitors import MEGABYTE, Visitor, Visitors
 
 MAX_RESERVE = 256
@@ -331,6 +332,8 @@ if __name__ == "__main__":
     from guard.environment import take_environment
 
     take_environment()
+    # Before Streamlit's loggers take standard error.
+    redact_output()
     # Here, since the command line imports this module too, and Streamlit takes long to load.
     from streamlit.web import cli as streamlit_cli
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from app.jobs import JobRegistry
 from guard.environment import read_environment
+from guard.redaction import NOTHING_SECRET, Redactor
 from runs.services import Services
 from settings import Settings
 
@@ -44,6 +45,14 @@ def _process_services() -> Services:
     settings = Settings.from_env(environ, Path.cwd() / ".env")
     _close_home(settings.home)
     return Services(settings, environ)
+
+
+def output_redactor() -> Redactor:
+    """What removes secrets from the output of this process; nothing before its services are built."""
+    services = _override.get()
+    if services is None and _process_services.cache_info().currsize:
+        services = _process_services()
+    return NOTHING_SECRET if services is None else services.redactor
 
 
 def _close_home(home: Path) -> None:

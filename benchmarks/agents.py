@@ -247,7 +247,7 @@ def _measure_store(workload: AgentWorkload, home: Path) -> Iterator[dict[str, An
 
     def record_steps(trace: Trace) -> None:
         steps = StoreRecorder(database, trace)
-        calls = StoreModelCallRecorder(database, steps, ["sk-of-no-server"])
+        calls = StoreModelCallRecorder(database, steps)
         messages = [*prompt]
         for number in range(STORED_STEPS):
             tool, arguments = workload.calls[number % len(workload.calls)]

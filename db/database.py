@@ -9,7 +9,7 @@ StoreError
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
 from db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
-from db.types import UnstorableValue, dump_json
+from db.types import UnstorableValue, dump_json, set_redactor
+from guard.redaction import NOTHING_SECRET, Redactor
 
 BUSY_TIMEOUT_SECONDS = 20
 SQLITE_FULL_CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -61,14 +62,18 @@ class StoreUnavailable(StoreError):
 
 
 class Database:
-    """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened on first use."""
+    """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened on first use.
 
-    def __init__(self, url: str | URL) -> None:
+    What `redactor` returns when a transaction begins removes secrets from every text that the transaction writes.
+    """
+
+    def __init__(self, url: str | URL, redactor: Callable[[], Redactor] = lambda: NOTHING_SECRET) -> None:
         self.url = _parse_database_url(url)
         self._sqlite_files = (
             SqliteFiles(Path(self.url.database)) if _is_sqlite(self.url) and self.url.database else None
         )
         self.engine = _build_engine(self.url, self._sqlite_files)
+        self._redactor = redactor
         self._read_engine = self.engine.execution_options(reads_only=True)
         # SQLite does not queue writers, so that one may wait for seconds under load; this lock queues the threads.
         self._write_lock = threading.Lock() if self.is_sqlite else None
@@ -77,6 +82,11 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether the database is a SQLite file."""
         return self.engine.dialect.name == "sqlite"
+
+    @property
+    def redactor(self) -> Redactor:
+        """What removes secrets from every text that is written now."""
+        return self._redactor()
 
     @property
     def connection_string(self) -> str:
@@ -103,6 +113,7 @@ class Database:
         """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised."""
         with translate_errors(), self._write_slot():
             _refuse_changed_files(self._sqlite_files)
+            set_redactor(self.engine.dialect, self.redactor)
             with Session(self.engine, expire_on_commit=False) as session, session.begin():
                 yield session
             # The file may have been removed during the transaction: what is not on disk must not be acknowledged.
@@ -111,6 +122,8 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a session for reading; its objects stay usable afterwards."""
+        # Conditions are compared with texts that were stored without secrets.
+        set_redactor(self.engine.dialect, self.redactor)
         with translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
             yield session
 

@@ -1,7 +1,7 @@
 """Requests to language models: each is committed before it is sent, and its reply before the reply is used.
 
     with database.begin() as session:
-        call = begin_model_call(session, ModelRequest("step", model, messages), trace_id=trace.id, secrets=[key])
+        call = begin_model_call(session, ModelRequest("step", model, messages), trace_id=trace.id)
     reply = ...  # the request itself, outside any transaction
     with database.begin() as session:
         complete_model_call(session, call.id, ModelReply(reply, usage, price, seconds))
@@ -12,8 +12,8 @@ Model calls stay in the database in which they were made and are not exported: a
 """
 
 import json
-from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
@@ -26,7 +26,8 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from db.database import Conflict, RowNotFound
 from db.models import UNFINISHED_ENDINGS, Attempt, Edit, ModelCall, Step, Trace
 from db.serialization import insert_row
-from db.types import Base, dump_json, utc_now
+from db.types import Base, dump_json, redactor_of_dialect, utc_now
+from guard.redaction import Redactor
 
 
 class PromptMessage(Base):
@@ -41,8 +42,6 @@ class PromptMessage(Base):
 
 PIECE_CHARACTERS = 4096
 """Messages are stored in pieces of this length, so that a message that grows from call to call shares its beginning."""
-REDACTED = "[key removed]"
-"""Replaces a secret in stored messages."""
 _QUERY_BATCH_SIZE = 500
 # Statements of every step of a run are built once.
 _CALLS: Table = ModelCall.__table__  # type: ignore[assignment]
@@ -83,6 +82,12 @@ class ModelRequest:
         content = {"model": self.model, "messages": list(self.messages), "parameters": self.parameters}
         return _hash_text(json.dumps(content, sort_keys=True, ensure_ascii=False))
 
+    def redacted(self, redactor: Redactor) -> "ModelRequest":
+        """The request without secrets, as it is stored; a resumed run, which reads the store, has the same hash."""
+        return replace(
+            self, messages=redactor.redact_json(self.messages), parameters=redactor.redact_json(self.parameters)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
@@ -94,21 +99,21 @@ class ModelReply:
     seconds: float | None = None
 
 
-def begin_model_call(  # noqa: PLR0913 - each is a part of the row
+def begin_model_call(
     session: Session,
     request: ModelRequest,
     *,
     trace_id: UUID | None = None,
     step_id: UUID | None = None,
-    secrets: Collection[str] = (),
     stored_pieces: Container[str] = (),
 ) -> ModelCall:
-    """Store a request before it is sent; every occurrence of a secret in its messages is replaced first.
+    """Store a request before it is sent, without secrets: one may lie across two pieces.
 
     A call for a trace without `step_id` is linked to the next step that the run begins. `stored_pieces` are hashes of
     pieces that are known to be stored, since earlier requests have them.
     """
-    texts = [_redact(dump_json(dict(message)), secrets) for message in request.messages]
+    request = request.redacted(redactor_of_dialect(session.connection().dialect))
+    texts = [dump_json(dict(message)) for message in request.messages]
     pieces = [
         [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text), PIECE_CHARACTERS)] for text in texts
     ]
@@ -281,14 +286,6 @@ def _insert_pieces(session: Session, pieces: Mapping[str, str]) -> None:
         rows = [{"hash": key, "content": pieces[key]} for key in sorted(pieces)]
         connection = session.connection()
         connection.execute(_PIECE_INSERTS[connection.dialect.name], rows)
-
-
-def _redact(text: str, secrets: Collection[str]) -> str:
-    for secret in secrets:
-        if secret:
-            # The text is JSON, in which the secret is escaped.
-            text = text.replace(dump_json(secret)[1:-1], REDACTED)
-    return text
 
 
 def _hash_text(text: str) -> str:

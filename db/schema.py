@@ -30,6 +30,7 @@ from db.foreign_objects import (
 from db.models import Question, Step, Trace
 from db.projects import select_completed_traces
 from db.sqlite_files import open_readonly
+from db.stored_secrets import find_secrets
 from db.stored_values import find_invalid_values
 
 MIGRATIONS_TABLE = "alembic_version"
@@ -185,7 +186,9 @@ def check_database(database: Database) -> list[str]:
         # What reads a damaged or foreign table says nothing.
         return damage
     problems = check_rules(database)
-    return [*problems, *find_invalid_values(database)] if current_revision(database) == latest_revision() else problems
+    if current_revision(database) != latest_revision():
+        return problems
+    return [*problems, *find_invalid_values(database), *find_secrets(database)]
 
 
 def _find_damage(database: Database) -> list[str]:

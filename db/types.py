@@ -16,6 +16,8 @@ from sqlalchemy.orm import DeclarativeBase, MappedAsDataclass
 from sqlalchemy.types import TypeDecorator
 from uuid_utils.compat import uuid7
 
+from guard.redaction import NOTHING_SECRET, Redactor
+
 MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
 """The length of a text, alone or within JSON: of a thought, an argument, an observation, a part of a prompt ..."""
 MAX_JSON_CHARACTERS = 4 * MAX_TEXT_CHARACTERS
@@ -25,6 +27,21 @@ UNSTORABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 class UnstorableValue(ValueError):
     """A value that is too long, or cannot be stored exactly: a NUL, an unpaired surrogate, NaN, a key without text."""
+
+
+_REDACTOR_ATTRIBUTE = "showhow_redactor"
+
+
+def set_redactor(dialect: Dialect, redactor: Redactor) -> None:
+    """Have every text that goes to this dialect's database, also within JSON and in conditions, pass the redactor."""
+    # Each engine has a dialect of its own, which is all that a column type is told of the database.
+    setattr(dialect, _REDACTOR_ATTRIBUTE, redactor)
+
+
+def redactor_of_dialect(dialect: Dialect) -> Redactor:
+    """What removes secrets from texts for this dialect's database."""
+    redactor: Redactor = getattr(dialect, _REDACTOR_ATTRIBUTE, NOTHING_SECRET)
+    return redactor
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -47,7 +64,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class ExactText(TypeDecorator[str]):
-    """Text that is returned as it was stored; UnstorableValue for text for which this is impossible."""
+    """Text without secrets that is returned as it was stored; UnstorableValue for text that cannot be."""
 
     impl = Text
     cache_ok = True
@@ -57,18 +74,18 @@ class ExactText(TypeDecorator[str]):
             return None
         check_storable_text(value)
         # str() stores the value of a StrEnum member; psycopg would store its name.
-        return str(value)
+        return redactor_of_dialect(dialect).redact(str(value))
 
 
 class ExactJson(TypeDecorator[Any]):
-    """JSON that is returned as it was stored; UnstorableValue for a value for which this is impossible."""
+    """JSON without secrets that is returned as it was stored; UnstorableValue for a value that cannot be."""
 
     impl = JSON(none_as_null=True)
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         check_storable_json(value)
-        return value
+        return redactor_of_dialect(dialect).redact_json(value)
 
 
 def dump_json(value: Any) -> str:

@@ -188,7 +188,6 @@ class _JudgeCallRecorder:
 
     def __init__(self, services: Services, purpose: str) -> None:
         self._database = services.database
-        self._secrets = services.secrets
         self._purpose = purpose
         self._lock = Lock()
         with self._database.begin() as session:
@@ -198,13 +197,13 @@ class _JudgeCallRecorder:
     def take_unused_reply(self, request: OutgoingRequest) -> ChatReply | None:
         """The reply to an equal request that was stored before, each once; verdicts that were used are scores."""
         with self._lock:
-            return self._unused.pop(to_model_request(request).hash, None)
+            return self._unused.pop(to_model_request(request).redacted(self._database.redactor).hash, None)
 
     def begin(self, request: OutgoingRequest, most: Usage) -> UUID:
         """Store the request without secrets, and the most that it can use."""
         stored = replace(to_model_request(request), purpose=self._purpose)
         with self._database.begin() as session:
-            call = begin_model_call(session, stored, secrets=self._secrets)
+            call = begin_model_call(session, stored)
             call.usage = most.to_json()
             return call.id
 

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
-MIN_SECRET_CHARACTERS = 8
-"""Shorter values, such as "none", are not secrets and may occur in any text."""
+from guard.redaction import is_secret
+
 HELD_DESCRIPTOR = "SHOWHOW_HELD_DESCRIPTOR"
 """The variable with the descriptor from which a child reads the variables that are not in its environment."""
 _NEEDED = re.compile(
@@ -65,7 +65,7 @@ def list_secrets(environ: Mapping[str, str], named: Collection[str] = ()) -> lis
                 values |= dict.fromkeys(unquote(pair.partition("=")[2].strip()) for pair in value.split(","))
         for password in filter(None, (part for match in _URL_PASSWORD.findall(value) for part in match)):
             values |= {password: None, unquote(password): None}
-    return [value for value in values if len(value) >= MIN_SECRET_CHARACTERS]
+    return [value for value in values if is_secret(value)]
 
 
 def read_environment() -> dict[str, str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
+from guard.redaction import RedactingStream, Redactor, redactor_of
 from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatTimeout, ChatUnreachable
 from llm.rate_limit_headers import parse_budgets
 from llm.rate_limiter import LimitsBackend, ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
@@ -29,6 +30,7 @@ from llm.types import (
     FinishReason,
     Message,
     ModelProfile,
+    ModelToolCall,
     OutgoingRequest,
     ToolSpec,
 )
@@ -69,9 +71,12 @@ class ModelCallRecorder(Protocol):
 
 
 class ChatClient:
-    """A client of a language model; thread-safe."""
+    """A client of a language model; thread-safe.
 
-    def __init__(self, profile: ModelProfile, load: Callable[[], ChatModel]) -> None:
+    `redactor` removes secrets from replies, also from streamed ones, and from errors; by default the profile's key.
+    """
+
+    def __init__(self, profile: ModelProfile, load: Callable[[], ChatModel], redactor: Redactor | None = None) -> None:
         self.profile = profile
         self.name = profile.model
         self.seconds = profile.seconds
@@ -81,6 +86,7 @@ class ChatClient:
         """What determines a reply besides the request: address and temperature, never a key."""
         self.known_limitations: set[str] = set()
         """Limitations of the server that callers found; shared by all clients derived from this one."""
+        self.redactor = redactor or redactor_of((profile.api_key,) if profile.api_key else ())
         self._load = load
         self._deadline: float | None = None
         self._purpose = DEFAULT_PURPOSE
@@ -152,15 +158,25 @@ class ChatClient:
         ChatBadRequest if the model accepts no other. With `logprobs` the reply has the log-probabilities of its tokens,
         as far as the server gives them; ChatBadRequest if it refuses.
         """
+        streamed = RedactingStream(self.redactor)
         request = ChatRequest(
-            messages, stop, tools, on_text, reply_schema=reply_schema, temperature=temperature, logprobs=logprobs
+            messages,
+            stop,
+            tools,
+            None if on_text is None else lambda text: _pass_on(streamed.feed(text), on_text),
+            reply_schema=reply_schema,
+            temperature=temperature,
+            logprobs=logprobs,
         )
         if self._telemetry is None:
-            return self._record_reply(request)
-        with self._telemetry.model_call(self.name, self._purpose, self.parameters, request) as span:
             reply = self._record_reply(request)
-            span.set_reply(reply)
-            return reply
+        else:
+            with self._telemetry.model_call(self.name, self._purpose, self.parameters, request) as span:
+                reply = self._record_reply(request)
+                span.set_reply(reply)
+        if on_text is not None:
+            _pass_on(streamed.finish(), on_text)
+        return reply
 
     def _record_reply(self, request: ChatRequest) -> ChatReply:
         if self._recorder is None:
@@ -192,6 +208,7 @@ class ChatClient:
         try:
             reply = model.reply(request, seconds)
         except ChatError as error:
+            error.args = tuple(map(self.redactor.redact_json, error.args))
             tokens = None if error.usage_unknown else 0
             attempts = error.unreported_attempts + error.usage_unknown
             error.usage = self._record_usage(request, Usage("", 1, tokens, tokens, unreported_calls=attempts), started)
@@ -199,7 +216,7 @@ class ChatClient:
         usage = self._record_usage(request, reply.usage, started, reply)
         if not reply.text.strip() and not reply.calls:
             raise _empty_reply_error(self.name, reply.stopped, usage)
-        return replace(_make_reply_storable(reply), usage=usage)
+        return replace(_redact_reply(_make_reply_storable(reply), self.redactor), usage=usage)
 
     def _record_usage(
         self, request: ChatRequest, reported: Usage, started: float, reply: ChatReply | None = None
@@ -222,7 +239,9 @@ class _UsageMeter:
             self.total_usage += usage
 
 
-def build_chat_client(profile: ModelProfile, limits_place: Path | LimitsBackend | None = None) -> ChatClient:
+def build_chat_client(
+    profile: ModelProfile, limits_place: Path | LimitsBackend | None = None, redactor: Redactor | None = None
+) -> ChatClient:
     """Return a client of that model; nothing is loaded or checked before the first request.
 
     All clients of a model share its rate limit, also those of other processes with the same place: a home, or what
@@ -242,7 +261,7 @@ def build_chat_client(profile: ModelProfile, limits_place: Path | LimitsBackend 
         return RetryingModel(model, limiter, profile.seconds, limits)
 
     address = profile.parameters["base_url"]
-    return ChatClient(profile, _load_once(load))
+    return ChatClient(profile, _load_once(load), redactor)
 
 
 def _load_once(load: Callable[[], ChatModel]) -> Callable[[], ChatModel]:
@@ -265,6 +284,22 @@ def _make_reply_storable(reply: ChatReply) -> ChatReply:
     )
     text, thoughts = replace_unstorable(reply.text), replace_unstorable(reply.thoughts)
     return replace(reply, text=text, calls=calls, thoughts=thoughts)
+
+
+def _redact_reply(reply: ChatReply, redactor: Redactor) -> ChatReply:
+    """The reply without secrets; log-probabilities are of another text if there was one."""
+    calls = tuple(
+        ModelToolCall(redactor.redact(call.id), redactor.redact(call.name), redactor.redact_json(call.arguments))
+        for call in reply.calls
+    )
+    text, thoughts = redactor.redact(reply.text), redactor.redact(reply.thoughts)
+    logprobs = reply.logprobs if text == reply.text else None
+    return replace(reply, text=text, calls=calls, thoughts=thoughts, logprobs=logprobs)
+
+
+def _pass_on(text: str, on_text: Callable[[str], None]) -> None:
+    if text:
+        on_text(text)
 
 
 def _empty_reply_error(name: str, stopped: str, usage: Usage) -> ChatEmptyReply:

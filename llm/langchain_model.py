@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
+from guard.redaction import redactor_of
 from llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
 from llm.openai_compatible import (
     HEADER_LISTENER,
@@ -27,7 +28,7 @@ from llm.openai_compatible import (
 )
 from llm.provider_errors import ModelEndpoint, to_chat_error
 from llm.provider_models import build_model
-from llm.providers import NO_KEY, check_address, find_provider
+from llm.providers import check_address, find_provider
 from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,
@@ -184,14 +185,13 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         _freeze_loaded_objects()
         server = httpx2.URL(address).netloc.decode() if profile.base_url else name
         key_variable = variable or "the variable that the profile names"
-        return LangChainModel(model, ModelEndpoint(name, server, _model_secrets(model), key_variable))
+        return LangChainModel(model, ModelEndpoint(name, server, redactor_of(_model_secrets(model)), key_variable))
     raise failure
 
 
-def _model_secrets(model: BaseChatModel) -> list[str]:
+def _model_secrets(model: BaseChatModel) -> tuple[str, ...]:
     """The API keys of the model, which are removed from error messages."""
-    secrets = [value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr)]
-    return [secret for secret in secrets if len(secret) > len(NO_KEY)]
+    return tuple(value.get_secret_value() for value in vars(model).values() if isinstance(value, SecretStr))
 
 
 def _discard_text(text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core import exceptions as langchain
 
+from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
 from llm.errors import (
     ChatAuthenticationError,
     ChatBadRequest,
@@ -76,11 +77,11 @@ _UNSUPPORTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """The model and its address for error messages, and the secrets to remove from them."""
+    """The model and its address for error messages, and what removes secrets from them."""
 
     model: str
     address: str
-    secrets: Sequence[str] = ()
+    redactor: Redactor = NOTHING_SECRET
     key_variable: str = ""
     """The environment variable of the key; "" for the provider's usual one."""
 
@@ -160,7 +161,7 @@ def read_server_failure(causes: Sequence[BaseException], endpoint: ModelEndpoint
     return ServerFailure(
         statuses[0] if statuses else _status_of_kind(causes),
         frozenset(word.casefold() for word in words if isinstance(word, str) and not word.isdigit()),
-        _redact(message, endpoint),
+        _to_short_line(message, endpoint.redactor),
         delay if delay is not None else parse_wait({name.lower(): value for name, value in headers.items()}, message),
     )
 
@@ -268,10 +269,7 @@ def _transient_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatErr
     return None
 
 
-def _redact(message: str, endpoint: ModelEndpoint) -> str:
-    """The message on one line and without secrets, truncated."""
-    text = " ".join(message.split())
-    for secret in endpoint.secrets:
-        text = text.replace(secret, "...")
-    text = _API_KEY.sub("...", text)
+def _to_short_line(message: str, redactor: Redactor) -> str:
+    """The message on one line, without secrets and without what looks like the key of somebody else; truncated."""
+    text = _API_KEY.sub(REMOVED, redactor.redact(" ".join(message.split())))
     return text if len(text) <= _MAX_MESSAGE_CHARACTERS else f"{text[:_MAX_MESSAGE_CHARACTERS]} ..."

@@ -6,13 +6,14 @@ texts of prompts, replies, arguments and observations are sent only if `with_con
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from guard.destinations import SecretTable
+from guard.redaction import NOTHING_SECRET, Redactor
 from llm.errors import ChatUnavailable
 from llm.types import NATIVE_PROVIDERS, ChatReply, ChatRequest, Message, ModelToolCall
 from llm.usage import Usage
@@ -32,29 +33,30 @@ _PROVIDERS = {
     "xai": "x_ai",
 }
 """LangChain's names of providers, and those of the conventions where they differ."""
-_REMOVED_SECRET = "[removed]"  # noqa: S105 - stands in place of secrets
 
 
 class SpanWriter:
     """Adds to an open span."""
 
-    def __init__(self, span: "Span", *, with_content: bool, secrets: Collection[str]) -> None:
+    def __init__(self, span: "Span", *, with_content: bool, redactor: Redactor) -> None:
         self._span = span
         self._with_content = with_content
-        self._secrets = secrets
+        self._redactor = redactor
 
     def set_attributes(self, attributes: Mapping[str, Any]) -> None:
         """Set the attributes that have a value."""
-        self._span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+        self._span.set_attributes(
+            {name: self._redactor.redact_json(value) for name, value in attributes.items() if value is not None}
+        )
 
     def set_content(self, name: str, value: Any) -> None:
         """Set an attribute to a text, or to a JSON value as text, without secrets; only if texts are sent."""
         if not self._with_content:
             return
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        for secret in self._secrets:
-            text = text.replace(secret, _REMOVED_SECRET)
-        self._span.set_attribute(name, text)
+        value = self._redactor.redact_json(value)
+        self._span.set_attribute(
+            name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        )
 
     def set_usage(self, usage: Usage) -> None:
         """Set tokens and cost; what the server did not report is left out."""
@@ -93,12 +95,12 @@ class Telemetry:
     """Opens spans; thread-safe. A span is the child of the one that is open in its thread's context."""
 
     def __init__(
-        self, provider: "TracerProvider", *, with_content: bool = False, secrets: Collection[str] = ()
+        self, provider: "TracerProvider", *, with_content: bool = False, redactor: Redactor = NOTHING_SECRET
     ) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer(_INSTRUMENTATION_NAME)
         self._with_content = with_content
-        self._secrets = secrets
+        self._redactor = redactor
 
     @contextmanager
     def agent_run(self, reasoner: str, question: str, trace_id: UUID) -> Iterator[SpanWriter]:
@@ -165,9 +167,9 @@ class Telemetry:
 
         kind = SpanKind.CLIENT if is_client else SpanKind.INTERNAL
         with self._tracer.start_as_current_span(
-            name, kind=kind, record_exception=False, set_status_on_exception=False
+            self._redactor.redact(name), kind=kind, record_exception=False, set_status_on_exception=False
         ) as span:
-            writer = SpanWriter(span, with_content=self._with_content, secrets=self._secrets)
+            writer = SpanWriter(span, with_content=self._with_content, redactor=self._redactor)
             writer.set_attributes(attributes)
             try:
                 yield writer
@@ -180,9 +182,7 @@ class Telemetry:
                 raise
 
 
-def start_telemetry(
-    *, with_content: bool, secrets: Collection[str], environ: Mapping[str, str] | None = None
-) -> Telemetry:
+def start_telemetry(*, with_content: bool, redactor: Redactor, environ: Mapping[str, str] | None = None) -> Telemetry:
     """Start the exporter of spans; they are sent in batches, the last one when the process ends.
 
     `environ` has the variables with headers, which hold keys. ChatUnavailable if the packages of the extra `telemetry`
@@ -213,7 +213,7 @@ def start_telemetry(
         resource = resource.merge(Resource({SERVICE_NAME: "showhow"}))
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    return Telemetry(provider, with_content=with_content, secrets=secrets)
+    return Telemetry(provider, with_content=with_content, redactor=redactor)
 
 
 def _require_private(variables: Mapping[str, str]) -> None:

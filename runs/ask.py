@@ -174,7 +174,7 @@ def record_model_calls(services: Services, task: Task, steps: StoreRecorder, lea
     chat = task.context.chat
     if chat is None:
         return task
-    recorder = StoreModelCallRecorder(services.database, steps, services.secrets, lease)
+    recorder = StoreModelCallRecorder(services.database, steps, lease)
     return replace(task, context=replace(task.context, chat=chat.recording(recorder)))
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, replace
@@ -49,13 +49,10 @@ def working_on_step(step_id: UUID) -> Iterator[None]:
 class StoreModelCallRecorder:
     """Stores the requests of a run's trace before they are sent, and the replies before they are used; thread-safe."""
 
-    def __init__(
-        self, database: Database, steps: StoreRecorder, secrets: Collection[str] = (), lease: Lease | None = None
-    ) -> None:
+    def __init__(self, database: Database, steps: StoreRecorder, lease: Lease | None = None) -> None:
         """With the lease of an attempt, a request is stored only while the lease and the limits of its run allow it."""
         self._database = database
         self._steps = steps
-        self._secrets = secrets
         self._lease = lease
         self._reserved: dict[UUID, tuple[float, int]] = {}
         """What was reserved for each open call of the lease: US dollars and tokens."""
@@ -71,7 +68,9 @@ class StoreModelCallRecorder:
             if self._unused_replies is None:
                 self._unused_replies = self._load_unused_replies()
             # The hash of a long prompt takes a while, and most runs have no unused reply.
-            replies = self._unused_replies and self._unused_replies.get(to_model_request(request).hash)
+            if not self._unused_replies:
+                return None
+            replies = self._unused_replies.get(to_model_request(request).redacted(self._database.redactor).hash)
             return replies.popleft() if replies else None
 
     def _load_unused_replies(self) -> dict[str, deque[ChatReply]]:
@@ -102,7 +101,6 @@ class StoreModelCallRecorder:
                         replace(stored, most=most.to_json()),
                         trace_id=self._steps.trace_id,
                         step_id=step_id,
-                        secrets=self._secrets,
                         stored_pieces=self._stored_pieces,
                     )
                     self._reserved[call.id] = _most_of(most)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from guard.destinations import DESTINATIONS_FILE_NAME, DestinationError, Grant, InvalidOrigin, SecretTable, parse_origin
 from guard.environment import list_secrets
+from guard.redaction import Redactor, redactor_of
 from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
 from llm.providers import KEY_OWNERS, find_address, find_provider
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
@@ -67,13 +68,18 @@ class Services:
     )
     """The client of each profile, with the profile that it was built from."""
 
+    _redactors: dict[tuple[tuple[Path, int], ...], Redactor] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """The redactor by the files that name variables of keys, and their modification times; holds one entry."""
+
     @cached_property
     def database(self) -> "Database":
         """The database, upgraded to the program's schema."""
         from db.database import Database  # noqa: PLC0415
         from db.schema import upgrade  # noqa: PLC0415
 
-        database = Database(self.settings.database_url)
+        database = Database(self.settings.database_url, lambda: self.redactor)
         upgrade(database)
         return database
 
@@ -152,8 +158,11 @@ class Services:
 
     @property
     def secrets(self) -> list[str]:
-        """API keys and other secrets of the environment, which are removed from stored requests."""
-        named = {profile.key_variable for profile in self.model_profiles().values() if profile.key_variable}
+        """API keys and other secrets of the environment, which are removed from what is stored, shown and logged."""
+        named: set[str] = set()
+        # Whoever uses a model is told what is wrong with the file; the names of variables still say which are secret.
+        with suppress(ProfileError):
+            named |= {profile.key_variable for profile in self.model_profiles().values() if profile.key_variable}
         # A damaged table allows nothing, so that what only it names is not sent either.
         with suppress(DestinationError):
             named |= {grant.variable for grant in self.secret_table.list_grants()}
@@ -169,6 +178,17 @@ class Services:
         entries = [*config.functions.values(), *config.servers.values()]
         tokens = {server.token for server in config.servers.values() if server.token}
         return tokens | {name for entry in entries for name in entry.environment}
+
+    @property
+    def redactor(self) -> Redactor:
+        """What removes these secrets from every text that is stored, shown or logged."""
+        files = (self.profile_file.path, self.settings.home / DESTINATIONS_FILE_NAME, self.tools_path)
+        stamp = tuple(map(_file_stamp, files))
+        redactor = self._redactors.get(stamp)
+        if redactor is None:
+            self._redactors.clear()
+            redactor = self._redactors[stamp] = redactor_of(tuple(self.secrets))
+        return redactor
 
     @cached_property
     def encoder(self) -> "SentenceEncoder":
@@ -189,8 +209,8 @@ class Services:
             return None
         with self._lock:
             built = self._chats.get(profile.name)
-            if built is None or built[0] != profile:
-                chat = build_chat_client(profile, self._limits_place).tracing(self.telemetry)
+            if built is None or built[0] != profile or built[1].redactor is not self.redactor:
+                chat = build_chat_client(profile, self._limits_place, self.redactor).tracing(self.telemetry)
                 built = self._chats[profile.name] = profile, chat
             return built[1]
 
@@ -211,7 +231,7 @@ class Services:
         from llm.telemetry import start_telemetry  # noqa: PLC0415
 
         with_content = self.settings.telemetry == "content"
-        return start_telemetry(with_content=with_content, secrets=self.secrets, environ=self.environ)
+        return start_telemetry(with_content=with_content, redactor=self.redactor, environ=self.environ)
 
     def open_world(self, name: str) -> World:
         """Return the world of this name, opened once and reopened after a rebuild."""
@@ -230,7 +250,8 @@ class Services:
         """Return the context of tools in this world: the world, the encoder and the model of a profile."""
         from tools.tool import ToolContext  # noqa: PLC0415
 
-        return ToolContext(self.open_world(world), self.encoder, self.chat_client(profile_name), self.telemetry)
+        chat = self.chat_client(profile_name)
+        return ToolContext(self.open_world(world), self.encoder, chat, self.telemetry, self.redactor)
 
     @property
     def tools_path(self) -> Path:

@@ -19,6 +19,7 @@ from uuid import UUID
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from guard.redaction import NOTHING_SECRET, Redactor
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.usage import Usage
@@ -44,6 +45,8 @@ class ToolContext:
     chat: ChatClient | None = None
     telemetry: "Telemetry | None" = None
     """Writes a span of each call; None writes none."""
+    redactor: Redactor = NOTHING_SECRET
+    """Removes secrets from what tools return, so that the reasoner, the page and the store have the same text."""
     by_person: bool = False
     """Whether a person typed the arguments; then `read` may open any page of the web, not only results of searches."""
 
@@ -62,6 +65,10 @@ class Observation:
 
     text: str
     data: dict[str, Any]
+
+    def redacted(self, redactor: Redactor) -> "Observation":
+        """The observation without secrets."""
+        return Observation(redactor.redact(self.text), redactor.redact_json(self.data))
 
     def bounded(self) -> "Observation":
         """The observation at the size that a step stores; its text says what was cut."""
@@ -172,9 +179,11 @@ class Tool:
         chat = context.chat and context.chat.with_new_meter().with_purpose(f"tool:{self.name}")
         try:
             work = partial(self.function, replace(context, chat=chat), arguments)
-            observation = (self.limits.run_limited(self.name, work) if self.limits else work()).bounded()
+            complete = self.limits.run_limited(self.name, work) if self.limits else work()
+            # A secret that is cut in two could not be recognized.
+            observation = complete.redacted(context.redactor).bounded()
         except (ToolError, ChatError, SourceError) as failure:
-            error, error_kind = _to_single_line(str(failure)), failure.kind
+            error, error_kind = _to_single_line(context.redactor.redact(str(failure))), failure.kind
         usage = chat.total_usage if chat and chat.total_usage.calls else None
         return ToolResult(observation, error, time.perf_counter() - started, usage, error_kind)
 

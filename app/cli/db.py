@@ -1,4 +1,4 @@
-"""`showhow db upgrade | check | backup FILE | restore FILE`."""
+"""`showhow db upgrade | check | redact | backup FILE | restore FILE`."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +16,7 @@ from db.projects import list_world_hashes
 from db.restore import restore_database
 from db.schema import check_database, current_revision
 from db.schema import upgrade as upgrade_schema
+from db.stored_secrets import remove_secrets
 from worlds.folder import list_world_names
 
 app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restore the database.")
@@ -24,7 +25,8 @@ app = typer.Typer(no_args_is_help=True, help="Upgrade, check, back up and restor
 @contextmanager
 def open_database() -> Iterator[Database]:
     """Open the database of the settings as it is, without an upgrade."""
-    with closing(Database(current_services().settings.database_url)) as database:
+    services = current_services()
+    with closing(Database(services.settings.database_url, lambda: services.redactor)) as database:
         yield database
 
 
@@ -55,6 +57,14 @@ def check(*, as_json: AsJson = False) -> None:
     emit({"findings": findings}, "\n".join(findings) or "the database is sound", as_json=as_json)
     if findings:
         raise CommandError(f"{len(findings)} findings; restore a backup, or repair them before you continue")
+
+
+@app.command()
+def redact(*, as_json: AsJson = False) -> None:
+    """Remove keys of the environment from rows that were written before they were known; backups still have them."""
+    with open_database() as database:
+        count = remove_secrets(database)
+    emit({"rows": count}, f"removed keys from {count} rows" if count else "no row holds a key", as_json=as_json)
 
 
 @app.command("backup")

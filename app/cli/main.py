@@ -14,6 +14,7 @@ import typer
 
 from app.cli.output import CommandError
 from app.progress import print_error, write_json_progress
+from app.redacted_output import redact_output
 from guard.environment import take_environment
 
 USER_ERRORS = (
@@ -119,8 +120,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The process is ours alone.
         take_environment()
     argument_list = list(sys.argv[1:] if arguments is None else arguments)
-    # A context of its own, so that the options of one call do not reach the next.
-    copy_context().run(_run, argument_list)
+    former_outputs = sys.stdout, sys.stderr
+    outputs = redact_output()
+    try:
+        # A context of its own, so that the options of one call do not reach the next.
+        copy_context().run(_run, argument_list)
+    finally:
+        for output in outputs:
+            output.finish()
+        if arguments is not None:
+            # The caller goes on; a process that ends keeps them, for the traceback of a defect.
+            sys.stdout, sys.stderr = former_outputs
 
 
 def _run(arguments: list[str]) -> None:

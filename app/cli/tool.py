@@ -43,7 +43,11 @@ def tool(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     if world is None and selected.origin is None:
         raise typer.BadParameter("name a world to work in: showhow tool NAME --world W key=value ...")
     # An external tool needs no world.
-    context = services.tool_context(world) if world is not None else ToolContext(World("none"), services.encoder)
+    context = (
+        services.tool_context(world)
+        if world is not None
+        else ToolContext(World("none"), services.encoder, redactor=services.redactor)
+    )
     with redirect_stdout(sys.stderr):
         outcome = selected.call(replace(context, by_person=True), values)
     observation = outcome.observation

@@ -6,10 +6,9 @@ import pytest
 from sqlalchemy import func, select
 
 from db import queue, recording, runs, traces
-from db.database import Conflict, RowNotFound, StoreError
+from db.database import Conflict, Database, RowNotFound, StoreError
 from db.model_calls import (
     PIECE_CHARACTERS,
-    REDACTED,
     ModelReply,
     ModelRequest,
     PromptMessage,
@@ -24,6 +23,7 @@ from db.model_calls import (
 )
 from db.models import ModelCall, Run, Trace
 from db.recording import NewStep
+from guard.redaction import REMOVED, redactor_of
 
 SYSTEM = {"role": "system", "content": "You answer questions. " * 1000}
 ASKED = {"role": "user", "content": "Who built the quay? 👩‍👩‍👧 \n\x00 «é»"}
@@ -95,10 +95,16 @@ def test_the_beginning_of_one_message_that_grows_from_call_to_call_is_stored_onc
     assert [prompt(scene, call)[0]["content"] for call in calls] == [text[:length] for length in lengths]
 
 
-def test_keys_are_redacted(scene, trace):
+def test_a_key_is_removed_from_a_prompt_also_where_two_pieces_meet(scene, trace):
     key = 'sk-"quoted"\\1234'
-    call = begin(scene, trace, {"role": "user", "content": f"my key is {key}, again {key}"}, secrets=[key, ""])
-    assert prompt(scene, call) == [{"role": "user", "content": f"my key is {REDACTED}, again {REDACTED}"}]
+    store = Database(scene.database.url, lambda: redactor_of((key,)))
+    text = "x" * (PIECE_CHARACTERS - 40) + f"{key}, again {key}"
+    with store.begin() as session:
+        asked = ModelRequest("step", "gpt-4.1", [{"role": "user", "content": text}])
+        call = begin_model_call(session, asked, trace_id=trace.id)
+        assert call.request_hash == asked.redacted(store.redactor).hash
+    store.close()
+    assert prompt(scene, call) == [{"role": "user", "content": text.replace(key, REMOVED)}]
 
 
 def test_equal_requests_have_equal_hashes_and_another_model_or_parameter_another_one():

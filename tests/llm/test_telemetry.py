@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from guard.redaction import NOTHING_SECRET, redactor_of
 from llm.errors import ChatBadRequest, ChatUnavailable
 from llm.structured_output import to_strict_schema
 from llm.telemetry import Telemetry, start_telemetry
@@ -41,7 +42,7 @@ def exported(
     """Spans that are sent to a collector; `spans` gets them at the end."""
     with OtlpServer() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-        telemetry = start_telemetry(with_content=with_content, secrets=[KEY])
+        telemetry = start_telemetry(with_content=with_content, redactor=redactor_of((KEY,)))
         try:
             yield telemetry
         finally:
@@ -98,7 +99,7 @@ def test_texts_are_sent_without_keys_if_the_settings_say_so(monkeypatch: pytest.
     sent = {name: json.loads(text) for name, text in spans[0].attributes.items() if str(text).startswith("[{")}
     assert sent["gen_ai.system_instructions"] == [{"type": "text", "content": "Be brief, Showhow."}]
     assert sent["gen_ai.input.messages"] == [
-        {"role": "user", "parts": [{"type": "text", "content": "Which city has the key [removed]?"}]},
+        {"role": "user", "parts": [{"type": "text", "content": "Which city has the key [key removed]?"}]},
         {
             "role": "assistant",
             "parts": [{"type": "tool_call", "id": "call_1", "name": "read", "arguments": {"title": "Zürich"}}],
@@ -217,7 +218,7 @@ assert not [name for name in sys.modules if name.startswith(("opentelemetry.expo
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(ChatUnavailable, match=r"install showhow\[telemetry\], or set it to off"):
-        start_telemetry(with_content=False, secrets=[])
+        start_telemetry(with_content=False, redactor=NOTHING_SECRET)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from guard.redaction import NOTHING_SECRET, Redactor
 from tools.arguments import Parameter, ToolError, parse_parameters
-from tools.external.output import JsonObject, ToolOutput, max_partial_length, redact_cut, sanitize_json
+from tools.external.output import JsonObject, ToolOutput, sanitize_json
 from tools.external.schema import ToolDescription, describe_usage
 from tools.limits import ToolLimits
 from tools.tool import Observation, Tool, ToolContext
@@ -25,21 +26,21 @@ class ToolRegistration:
     title: str
     origin: str
     limits: ToolLimits
-    secrets: tuple[str, ...] = ()
-    """The written forms of the values of its environment that no observation may contain."""
+    redactor: Redactor = NOTHING_SECRET
+    """Removes the values of its environment that no observation may contain."""
 
 
 def build_observation(output: ToolOutput, registration: ToolRegistration) -> Observation:
     """Convert an output to an observation within the limits and without the secrets; ToolError for an error."""
-    limits, secrets = registration.limits, registration.secrets
-    text = sanitize_json(redact_cut(output.text, secrets) if output.omitted else output.text, secrets)
-    omitted = output.omitted and output.omitted + max_partial_length(secrets)
-    attachments = sanitize_json(output.attachments, secrets)
+    limits, redactor = registration.limits, registration.redactor
+    complete, unfinished = redactor.split_unfinished(output.text) if output.omitted else (output.text, "")
+    text, omitted = sanitize_json(complete, redactor), output.omitted + len(unfinished)
+    attachments = sanitize_json(output.attachments, redactor)
     if output.is_error:
         raise ToolError(
             limits.truncate(text, omitted) or f"{registration.name} failed without a reason; try other arguments."
         )
-    structured = sanitize_json(output.structured, secrets)
+    structured = sanitize_json(output.structured, redactor)
     result = _parse_json_text(text) if structured is None or structured == text else structured
     if not text and result is not None:
         text = json.dumps(result, ensure_ascii=False)

@@ -5,6 +5,7 @@ message takes many seconds. Here the size of a message is limited.
 """
 
 import asyncio
+import codecs
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
@@ -19,13 +20,14 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from guard.confinement import ConfinedLaunch, Confinement
+from guard.redaction import NOTHING_SECRET, RedactingStream, Redactor
 from tools.arguments import ToolError
 from tools.external.message_bounds import MAX_MESSAGE_BYTES, MessageBounds
 from worlds.source import ErrorKind
 
 IncomingMessages = MemoryObjectReceiveStream[SessionMessage | Exception]
 OutgoingMessages = MemoryObjectSendStream[SessionMessage]
-_STDERR_TAIL_BYTES = 4_000
+_STDERR_TAIL_CHARACTERS = 4_000
 _MAX_STDERR_LINE_CHARACTERS = 300
 _STDERR_PAUSE_SECONDS = 0.01
 """Pause after each part of the standard error; a server that writes more waits."""
@@ -41,14 +43,17 @@ class ServerCommand:
     environment: Mapping[str, str]
     folder: Path | None
     confinement: Confinement
+    redactor: Redactor = NOTHING_SECRET
+    """Removes secrets from what it prints."""
 
 
 class ServerProcess:
     """A running server process."""
 
-    def __init__(self, process: Process, launch: ConfinedLaunch, bounds: MessageBounds) -> None:
+    def __init__(self, process: Process, launch: ConfinedLaunch, bounds: MessageBounds, redactor: Redactor) -> None:
         self._process, self._launch, self._bounds = process, launch, bounds
-        self._stderr_tail = b""
+        self._printed = RedactingStream(redactor)
+        self._stderr_tail = ""
         self._kill_reason = ""
 
     @property
@@ -56,16 +61,20 @@ class ServerProcess:
         """Why its warden ended it, else the last line of its standard error, truncated; as the end of a sentence."""
         if reason := self._kill_reason:
             return reason
-        lines = [line for line in self._stderr_tail.decode("utf-8", "replace").splitlines() if line.strip()]
+        lines = [line for line in self._stderr_tail.splitlines() if line.strip()]
         last = lines[-1].strip()[:_MAX_STDERR_LINE_CHARACTERS] if lines else ""
         return f"it ended; its last line of output was: {last}" if last else ""
 
     async def read_stderr(self) -> None:
         """Read its standard error and store the end of it."""
         assert self._process.stderr is not None  # noqa: S101 - it is piped
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while chunk := await self._process.stderr.read(65_536):
-            self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
+            # Redacted before it is cut, since half a key could not be recognized.
+            printed = self._printed.feed(decoder.decode(chunk))
+            self._stderr_tail = (self._stderr_tail + printed)[-_STDERR_TAIL_CHARACTERS:]
             await asyncio.sleep(_STDERR_PAUSE_SECONDS)
+        self._stderr_tail += self._printed.finish()
 
     async def read_messages(self, sender: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         """Send its messages to the stream until it exits; lines that are not messages are ignored."""
@@ -139,7 +148,7 @@ async def run_server_process(
             start_new_session=True,
         )
         launch.mark_started()
-        server = ServerProcess(process, launch, bounds)
+        server = ServerProcess(process, launch, bounds, command.redactor)
         async with _exchange_messages(server) as (incoming, outgoing):
             yield server, incoming, outgoing
     finally:

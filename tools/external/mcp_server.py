@@ -15,13 +15,14 @@ from langchain_core.tools import BaseTool
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
+from guard.redaction import Redactor, redactor_of
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolInvoker, ToolRegistration, adapt_tool
 from tools.external.config import TOOL_NAME_PATTERN, McpServerConfig
 from tools.external.confinement import ToolPlaces
 from tools.external.langchain_tool import describe_langchain_tool
 from tools.external.mcp_session import McpSession, McpSessionEnded, SessionLoop
-from tools.external.output import MIN_SECRET_LENGTH, ToolOutput, read_message, redact, written_forms
+from tools.external.output import ToolOutput, read_message
 from tools.external.schema import check_arguments
 from tools.tool import Tool
 from worlds.source import ErrorKind
@@ -110,11 +111,11 @@ class McpServer:
             if self._session is None:
                 atexit.register(self.close)
             if self._session is None or self._session.ended:
-                session = McpSession(self.name, self._config, self._environ, self._places)
+                session = McpSession(self.name, self._config, self._environ, self._places, self._redactor)
                 try:
                     await session.wait_until_ready(self._config.seconds)
                 except ToolError as error:
-                    self._last_failure = (time.monotonic(), self._redact(str(error)))
+                    self._last_failure = (time.monotonic(), self._redactor.redact(str(error)))
                     raise ToolError(
                         f"The server {self.name} is not available: {self._last_failure[1]}.", ErrorKind.UNAVAILABLE
                     ) from error
@@ -154,18 +155,16 @@ class McpServer:
     def _build_registration(self, name: str, tool: BaseTool) -> ToolRegistration:
         metadata = tool.metadata or {}
         title = str(metadata.get("title") or label_of_name(tool.name))
-        return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._secrets())
+        return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._redactor)
 
-    def _secrets(self) -> tuple[str, ...]:
+    @property
+    def _redactor(self) -> Redactor:
         names = (*self._config.environment, *([self._config.token] if self._config.token else []))
         variables = [self._environ[name] for name in names if self._environ.get(name)]
         parts = urlsplit(self._config.url or "")
         query_values = dict(parse_qsl(parts.query)).values()
         url_parts = [parts.query, parts.netloc.rpartition("@")[0], parts.password, *query_values]
-        return written_forms([*variables, *(part for part in url_parts if part and len(part) >= MIN_SECRET_LENGTH)])
-
-    def _redact(self, text: str) -> str:
-        return redact(text, self._secrets())
+        return redactor_of((*variables, *filter(None, url_parts)))
 
     def _make_invoker(self, name: str, tool: str, schema: dict[str, Any]) -> ToolInvoker:
         def call(arguments: dict[str, Any]) -> ToolOutput:
@@ -198,14 +197,14 @@ class McpServer:
             except McpError as error:
                 if error.error.code not in (CONNECTION_CLOSED, _SESSION_TERMINATED):
                     raise ToolError(
-                        self._redact(f"The server {self.name} refused {tool}: {error}."), ErrorKind.UNAVAILABLE
+                        self._redactor.redact(f"The server {self.name} refused {tool}: {error}."), ErrorKind.UNAVAILABLE
                     ) from error
                 unsent = error.error.code == _SESSION_TERMINATED
             finally:
                 self._calls_in_flight -= 1
             await session.close()
             if is_retry or not unsent:
-                reason = self._redact(session.end_reason or "it ended")
+                reason = self._redactor.redact(session.end_reason or "it ended")
                 raise ToolError(
                     f"The server {self.name} failed while {tool} ran: {reason}; call it again to restart it.",
                     ErrorKind.UNAVAILABLE,

@@ -27,6 +27,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 
 from guard.destinations import SecretTable
+from guard.redaction import Redactor
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
 from tools.external.confinement import ToolPlaces
@@ -122,8 +123,16 @@ class McpSessionEnded(Exception):
 class McpSession:
     """One connection to a server, and the tools it offers."""
 
-    def __init__(self, name: str, config: McpServerConfig, environ: Mapping[str, str], places: ToolPlaces) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: McpServerConfig,
+        environ: Mapping[str, str],
+        places: ToolPlaces,
+        redactor: Redactor,
+    ) -> None:
         self._name, self._config, self._environ, self._places = name, config, environ, places
+        self._redactor = redactor
         self._bounds = MessageBounds()
         self._process: ServerProcess | None = None
         self._end_event = asyncio.Event()
@@ -249,7 +258,7 @@ class McpSession:
             )
         variables = {name: self._read_variable(name) for name in self._config.environment}
         confinement = self._places.confine_server(self._name, program, self._config, variables)
-        return ServerCommand((program, *self._config.args), variables, self._config.folder, confinement)
+        return ServerCommand((program, *self._config.args), variables, self._config.folder, confinement, self._redactor)
 
     def _headers(self) -> dict[str, str]:
         if (token := self._config.token) is None:

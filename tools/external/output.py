@@ -3,15 +3,14 @@
 The process that runs functions imports this module, so it imports neither LangChain nor numpy.
 """
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
 
+from guard.redaction import NOTHING_SECRET, Redactor
 from tools.arguments import ToolError
 from worlds.text_normalization import replace_unstorable
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
 
 JsonObject = dict[str, Any]
-MIN_SECRET_LENGTH = 6
-"""Shorter values, such as "1" or "yes", are no keys, and removing them would garble every text."""
 _MAX_DEPTH = 60
 
 
@@ -87,55 +84,14 @@ def _describe_attachment(block: Mapping[str, Any]) -> JsonObject:
     return {**attachment, "size": len(str(content)) * 3 // 4}
 
 
-def written_forms(secrets: Iterable[str]) -> tuple[str, ...]:
-    """The secrets as they stand in texts, addresses and JSON; the longest first, since one may contain another."""
-    forms: set[str] = set()
-    for secret in [part for whole in secrets for part in _secret_parts(whole)]:
-        quoted = json.dumps(secret)[1:-1]
-        forms |= {secret, quote(secret, safe=""), quote(secret), repr(secret)[1:-1], quoted, json.dumps(quoted)[1:-1]}
-    return tuple(sorted((form for form in forms if form), key=len, reverse=True))
-
-
-def _secret_parts(secret: str) -> set[str]:
-    """The secret, without the blanks round it too; of an address, its password and the user with it as well."""
-    parts = {secret, secret.strip()}
-    try:
-        address = urlsplit(secret.strip())
-    except ValueError:
-        return parts
-    if address.password and len(address.password) >= MIN_SECRET_LENGTH:
-        parts |= {address.password, unquote(address.password), address.netloc.rpartition("@")[0]}
-    return parts
-
-
-def redact(text: str, secrets: Sequence[str]) -> str:
-    """The text without the secrets."""
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text
-
-
-def redact_cut(text: str, secrets: Sequence[str]) -> str:
-    """The text without the secrets, and without the last characters that may be the beginning of one.
-
-    The text was cut, so a secret may be incomplete at its end.
-    """
-    return redact(text, secrets)[: -max_partial_length(secrets) or None]
-
-
-def max_partial_length(secrets: Sequence[str]) -> int:
-    """The length of the longest beginning of a secret."""
-    return max(map(len, secrets), default=1) - 1
-
-
-def sanitize_json(value: Any, secrets: Sequence[str] = (), depth: int = 0) -> Any:
+def sanitize_json(value: Any, redactor: Redactor = NOTHING_SECRET, depth: int = 0) -> Any:
     """The value without secrets, and with NUL, lone surrogates and non-finite numbers replaced for storage."""
     if depth > _MAX_DEPTH:
         raise ToolError(f"A value is nested more than {_MAX_DEPTH} levels deep; use or request a flatter one.")
     if isinstance(value, str):
-        return replace_unstorable(redact(value, secrets))
+        return replace_unstorable(redactor.redact(value))
     if isinstance(value, dict):
-        return {sanitize_json(key, secrets): sanitize_json(inner, secrets, depth + 1) for key, inner in value.items()}
+        return {sanitize_json(key, redactor): sanitize_json(inner, redactor, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [sanitize_json(inner, secrets, depth + 1) for inner in value]
+        return [sanitize_json(inner, redactor, depth + 1) for inner in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,6 +5,7 @@ tool, that the configuration names as module:attribute.
 """
 
 import atexit
+import codecs
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from pydantic import ValidationError
 
 from guard.confinement import ConfinedLaunch
 from guard.environment import list_secrets
+from guard.redaction import RedactingStream, Redactor, redactor_of
 from tools.arguments import ToolError, label_of_name
 from tools.external.adapter import ToolRegistration, adapt_tool
 from tools.external.config import FunctionConfig
@@ -36,13 +38,8 @@ from tools.external.functions.protocol import (
     WorkOrder,
 )
 from tools.external.output import (
-    MIN_SECRET_LENGTH,
     ToolOutput,
-    max_partial_length,
-    redact,
-    redact_cut,
     sanitize_json,
-    written_forms,
 )
 from tools.external.schema import ToolDescription
 from tools.limits import MAX_ERROR_CHARACTERS
@@ -85,8 +82,8 @@ class FunctionHost:
             name: environ[name] for name in (*DEFAULT_VARIABLES, *variables) if environ.get(name) is not None
         }
         keys = [*list_secrets(environ), *(environ[name] for name in variables if name in environ)]
-        self.secrets = written_forms(key for key in keys if len(key) >= MIN_SECRET_LENGTH)
-        """The written forms of values that no text of a function may contain."""
+        self.redactor = redactor_of(tuple(keys))
+        """Removes the values that no text of a function may contain."""
         self._control: socket.socket | None = None
         self._launch: ConfinedLaunch | None = None
         self._imported_megabytes: dict[str, int] = {}
@@ -273,7 +270,7 @@ class FunctionHost:
         launch = self._launch = ConfinedLaunch(command, {**self._environment, "PYTHONPATH": path}, confinement)
         started: Future[subprocess.Popen[bytes]] = Future()
         # The process ends with the thread that started it, so this thread lives as long as the process.
-        self._keeper = threading.Thread(target=_keep, args=(launch, theirs, self.secrets, started), daemon=True)
+        self._keeper = threading.Thread(target=_keep, args=(launch, theirs, self.redactor, started), daemon=True)
         self._keeper.start()
         self._last_load = time.monotonic()
         try:
@@ -324,7 +321,7 @@ def _send_quietly(ours: socket.socket, arguments: bytes) -> None:
 def _keep(
     launch: ConfinedLaunch,
     theirs: socket.socket,
-    secrets: tuple[str, ...],
+    redactor: Redactor,
     started: "Future[subprocess.Popen[bytes]]",
 ) -> None:
     """Start the process, pass on what it prints, and wait for its end."""
@@ -347,22 +344,24 @@ def _keep(
     with process:
         assert process.stdout is not None  # noqa: S101 - it is piped
         remaining = MAX_PRINTED_BYTES
+        # A key may be printed in two parts.
+        decoder, stream = codecs.getincrementaldecoder("utf-8")("replace"), RedactingStream(redactor)
         while part := os.read(process.stdout.fileno(), 65_536):
             if remaining > 0:
-                sys.stderr.write(redact(part[:remaining].decode("utf-8", "replace"), secrets))
+                sys.stderr.write(stream.feed(decoder.decode(part[:remaining])))
                 sys.stderr.flush()
             remaining -= len(part)
+        sys.stderr.write(stream.finish())
 
 
 def load_function(name: str, config: FunctionConfig, host: FunctionHost) -> Tool:
     """Load the tool; ToolError says why it cannot be loaded and what to correct."""
     title = config.title or label_of_name(name)
-    registration = ToolRegistration(name, title, config.place, config.limits, host.secrets)
+    registration = ToolRegistration(name, title, config.place, config.limits, host.redactor)
     reply = host.describe(name, config.place, config.megabytes)
     if (description := reply.description) is None:
-        raise _to_tool_error(name, reply.failure, host.secrets)
+        raise _to_tool_error(name, reply.failure, host.redactor)
     order = WorkOrder(task="call", name=name, place=config.place, seconds=config.seconds, megabytes=config.megabytes)
-    characters = config.characters + max_partial_length(host.secrets)
 
     def call(arguments: dict[str, Any]) -> ToolOutput:
         reply = host.call(
@@ -370,33 +369,33 @@ def load_function(name: str, config: FunctionConfig, host: FunctionHost) -> Tool
             CallArguments(
                 arguments=sanitize_json(arguments),
                 argument_schema=description.arguments,
-                characters=characters,
+                characters=config.characters,
             ),
         )
         if reply.output is None:
-            raise _to_tool_error(name, reply.failure, host.secrets)
+            raise _to_tool_error(name, reply.failure, host.redactor)
         return reply.output
 
-    return adapt_tool(_without_secrets(description, host.secrets), registration, call)
+    return adapt_tool(_without_secrets(description, host.redactor), registration, call)
 
 
-def _to_tool_error(name: str, failure: Failure | None, secrets: tuple[str, ...]) -> ToolError:
+def _to_tool_error(name: str, failure: Failure | None, redactor: Redactor) -> ToolError:
     if failure is None:
         return ToolError(f"{name} gave neither a result nor an error; try another tool.", ErrorKind.OTHER)
     if failure.sentence:
-        return ToolError(redact(failure.sentence, secrets), failure.kind)
-    exception = (redact_cut if failure.is_cut else redact)(failure.exception, secrets)
+        return ToolError(redactor.redact(failure.sentence), failure.kind)
+    exception = (redactor.redact_cut if failure.is_cut else redactor.redact)(failure.exception)
     if len(exception) > MAX_ERROR_CHARACTERS:
         exception = f"{exception[:MAX_ERROR_CHARACTERS]} …"
     return ToolError(f"{name} failed with {exception}; try other arguments, or another tool.", failure.kind)
 
 
-def _without_secrets(description: ToolDescription, secrets: tuple[str, ...]) -> ToolDescription:
+def _without_secrets(description: ToolDescription, redactor: Redactor) -> ToolDescription:
     """The description without secrets; a default value that contains one is left to the function."""
-    schema = sanitize_json(description.arguments, secrets)
+    schema = sanitize_json(description.arguments, redactor)
     for field, original in zip(
         schema["properties"].values(), description.arguments["properties"].values(), strict=True
     ):
         if isinstance(field, dict) and field.get("default") != original.get("default"):
             del field["default"]
-    return ToolDescription(description=redact(description.description, secrets), arguments=schema)
+    return ToolDescription(description=redactor.redact(description.description), arguments=schema)

@@ -3,7 +3,6 @@
 Identical concurrent requests are sent once: the others wait and read the recorded response.
 """
 
-import json
 import math
 import random
 import threading
@@ -13,9 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from html import escape
-from urllib.parse import quote, quote_plus, urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
+from guard.redaction import Redactor
 from worlds.live.http.rate_limiter import MAX_RETRY_AFTER, get_rate_limiter, parse_retry_after
 from worlds.live.http.request import (
     Access,
@@ -69,7 +68,6 @@ class SingleFlight:
 _MAX_REDIRECTS = 5
 _INITIAL_BACKOFF = 0.5
 _MAX_ERROR_BODY = 1_000_000
-_MIN_SECRET_LENGTH = 8
 _URL_SAFE_CHARACTERS = "%/:?#[]@!$&'()*+,;=~"
 _STATUS_ADVICE = {
     401: "; it requires a key: check the headers in world.toml and the variables that they name",
@@ -102,12 +100,7 @@ class RecordingHttpClient:
         self._cache = cache
         self._access = access
         self._single_flight = SingleFlight()
-        secret_words = {
-            word for _, value in policy.headers for word in (value, *value.split()) if len(word) >= _MIN_SECRET_LENGTH
-        }
-        self._secrets = sorted(
-            {form for word in secret_words for form in _secret_encodings(word)}, key=len, reverse=True
-        )
+        self._redactor = Redactor(word for _, value in policy.headers for word in (value, *value.split()))
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """The response, within RequestPolicy.timeout_seconds.
@@ -177,7 +170,7 @@ class RecordingHttpClient:
                 failure = f"answered {format_status(response.status)}"
                 delay = self._retry_delay(response, delay)
             except TransportError as error:
-                failure = f"could not be reached ({self._redact(str(error))})"
+                failure = f"could not be reached ({self._redactor.redact(str(error))})"
             except ServerBusy as error:
                 failure = f"was overloaded ({error})"
             if attempt + 1 == self._policy.max_attempts or time.monotonic() + delay > call.deadline:
@@ -224,19 +217,13 @@ class RecordingHttpClient:
 
     def _redact_response(self, response: HttpResponse) -> HttpResponse:
         """Remove our keys from the response, so that neither the cache nor a message contains them."""
-        body = response.body
-        for secret in self._secrets:
-            body = body.replace(secret.encode(), b"...")
         # Location stays as it is, because it is followed; it is neither recorded nor shown.
         headers = {
-            name: value if name == "location" else self._redact(value) for name, value in response.headers.items()
+            name: value if name == "location" else self._redactor.redact(value)
+            for name, value in response.headers.items()
         }
-        return replace(response, url=self._redact(response.url), headers=headers, body=body)
-
-    def _redact(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "...")
-        return text
+        url, body = self._redactor.redact(response.url), self._redactor.redact_bytes(response.body)
+        return replace(response, url=url, headers=headers, body=body)
 
     def _timeout_message(self, request: HttpRequest, call: _RequestDeadline) -> str:
         waited = (
@@ -282,20 +269,6 @@ def _require_success(request: HttpRequest, response: HttpResponse) -> HttpRespon
         response.status,
         response.body[:_MAX_ERROR_BODY],
     )
-
-
-def _secret_encodings(word: str) -> set[str]:
-    """The forms in which a response may contain a secret: literal, and escaped for JSON (also PHP's), HTML and URLs."""
-    in_json = json.dumps(word)[1:-1]
-    return {
-        word,
-        in_json,
-        in_json.replace("/", "\\/"),
-        escape(word),
-        quote(word),
-        quote(word, safe=""),
-        quote_plus(word),
-    }
 
 
 def _format_retry_time(seconds: float) -> str:

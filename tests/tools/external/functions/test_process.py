@@ -17,7 +17,6 @@ from guard.tree_usage import descendants
 from tools.arguments import ToolError
 from tools.external.config import FunctionConfig
 from tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost, load_function
-from tools.external.output import redact, written_forms
 from tools.tool import Tool, ToolContext
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processes left behind need Linux")
@@ -271,16 +270,7 @@ def test_no_result_and_no_error_contains_a_key(
 
 def test_no_result_contains_a_key_of_a_model_that_a_function_found_elsewhere(load: Load, nowhere: ToolContext) -> None:
     tool = load(f"def found():\n    'Leak.'\n    return 'stolen: {MODEL_KEY}'", seconds=PATIENCE)
-    assert text_of(tool, nowhere) == "stolen: …"
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [("Qz7secretkey99\n", "Qz7secretkey99"), ("postgresql://bob:hunter2pass@db/x", "bob:hunter2pass")],
-)
-def test_parts_of_a_secret_are_not_shown(value: str, shown: str) -> None:
-    secrets = written_forms([value])
-    assert redact(f"bad key {shown}", secrets) == "bad key …"
+    assert text_of(tool, nowhere) == "stolen: [key removed]"
 
 
 def test_a_key_in_a_description_or_a_default_value_is_not_shown(load: Load, nowhere: ToolContext) -> None:
@@ -305,7 +295,7 @@ def test_a_key_in_a_description_or_a_default_value_is_not_shown(load: Load, nowh
         ("import os; os._exit(0)", "ended its process with status 0"),
         ("import os; os._exit(17)", "ended its process with status 17"),
         ("raise SystemExit(2)", "SystemExit: 2"),
-        ("import os; raise ValueError(os.environ['WEATHER_KEY'])", "ValueError: …"),
+        ("import os; raise ValueError(os.environ['WEATHER_KEY'])", "ValueError: [key removed]"),
         ("len(bytearray(4_000_000_000))", "MemoryError"),
         ("def found():\n    'x'\nfound.__doc__ = 'x' * 200_000", "more than 100,000 characters"),
         ("print('x' * 500_000)\nfound = 3", "is of type int"),
