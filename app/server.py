@@ -29,6 +29,7 @@ from streamlit import App
 import tools  # noqa: F401
 import worlds  # noqa: F401
 from app.capacity import CapacityMiddleware
+from app.origin import OriginMiddleware
 from app.services import current_services
 from app.widgets.autosave import draft_endpoint
 from app.widgets.page_layout import format_sentence
@@ -199,6 +200,7 @@ app = App(
     # The headers come first, so that every other response has them too.
     middleware=[
         Middleware(SecurityHeadersMiddleware),
+        Middleware(OriginMiddleware, local_addresses=current_services().settings.local_addresses),
         Middleware(BaseScriptMiddleware),
         Middleware(CapacityMiddleware),
     ],

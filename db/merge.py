@@ -18,6 +18,7 @@ from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from db.types import Base
+from db.users import ADMIN, require_acting_role
 
 MergeOutcome = Literal["added", "same", "differs"]
 ModelType = TypeVar("ModelType", bound=Base)
@@ -26,8 +27,10 @@ ModelType = TypeVar("ModelType", bound=Base)
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
     """Add the trace with all its rows; a trace that is stored already is compared and not changed.
 
-    Projects and people are matched by name, questions by id, or by text and attachments within their project.
+    Projects and people are matched by name, questions by id, or by text and attachments within their project. Only
+    administrators bring in traces.
     """
+    require_acting_role(session, ADMIN)
     if session.get(Trace, record.trace.id) is not None:
         return "same" if is_same_trace(load_trace(session, record.trace.id), record) else "differs"
     project = find_project(session, record.project.name)

@@ -14,6 +14,7 @@ from db.answer_formats import AnswerFormat
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Run, Trace
 from db.types import join_attachments, utc_now
+from db.users import ADMIN, require_acting_role
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
@@ -76,7 +77,8 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     guidelines: str | None = None,
     overlap: int | None = None,
 ) -> Project:
-    """Change the fields of a project that are given; its traces stay as they are."""
+    """Change the fields of a project that are given, as an administrator; its traces stay as they are."""
+    require_acting_role(session, ADMIN)
     if overlap is not None and not 1 <= overlap <= MAX_OVERLAP:
         raise Conflict(f"{overlap:,} people cannot answer each question; the overlap is 1 to {MAX_OVERLAP:,}")
     project = get_project(session, name)
@@ -198,7 +200,11 @@ def create_project(  # noqa: PLR0913 - each is a field of the project
     instruction: str = "",
     answer_format: AnswerFormat | None = None,
 ) -> Project:
-    """Create a project over the world, or over none if its name is empty; no tools means all built-in tools."""
+    """Create a project over the world, or over none if its name is empty; no tools means all built-in tools.
+
+    Only administrators do.
+    """
+    require_acting_role(session, ADMIN)
     if not name.strip():
         raise Conflict("a project needs a name")
     if find_project(session, name) is not None:
@@ -223,7 +229,8 @@ def _check_tools(name: str, world: str, tools: Sequence[str]) -> None:
 
 
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
-    """Set the tools that the project offers; no tools means all built-in tools, which need a world."""
+    """Set the tools that the project offers, as an administrator; none means all built-in tools, which need a world."""
+    require_acting_role(session, ADMIN)
     project = get_project(session, name)
     _check_tools(name, project.world, tools)
     project.tools = list(tools)
@@ -245,7 +252,21 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
-    """Append the questions to the project, except those whose source id, text and attachments it already has."""
+    """Append the questions to the project, except those whose source id, text and attachments it already has.
+
+    Only administrators add a file's questions; whoever has a role adds one (add_question).
+    """
+    require_acting_role(session, ADMIN)
+    return _append_questions(session, project_id, records)
+
+
+def add_question(session: Session, project_id: UUID, record: QuestionSource) -> QuestionImportCounts:
+    """Append one question, which a person has asked or chosen, unless the project has it."""
+    require_acting_role(session)
+    return _append_questions(session, project_id, [record])
+
+
+def _append_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
     gold_answers = _load_gold_answers(session, project_id)
     position = session.scalar(select(func.max(Question.position)).where(Question.project_id == project_id)) or 0
     rows: list[dict[str, Any]] = []

@@ -21,12 +21,13 @@ from filelock import FileLock, Timeout
 
 from app.cli.output import CommandError, emit, open_atomically
 from app.progress import print_progress
-from app.services import current_services
+from app.services import authorize_verb, current_services
 from db.backup import RestoredDatabase, back_up_database, restore_database
 from db.database import Database
 from db.projects import list_world_hashes
 from db.schema import check_database, current_revision
 from db.schema import upgrade as upgrade_schema
+from db.users import ADMIN
 from worlds.build import create_world_folder
 from worlds.folder import WORLD_FILE, WorldError, list_world_names
 from worlds.live.consent import CONSENT_FILE
@@ -161,6 +162,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the database and the worlds into a folder; the server may keep running."""
+    authorize_verb(ADMIN)
     settings = current_services().settings
     with _lock_folder(folder):
         former = BackupManifest.read(folder) if (folder / MANIFEST_FILE).exists() else None
