@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -18,6 +19,8 @@ _OWN_FILES = (
     *("backups", "libraries", "model_slots", "runs", "tool-homes", "uploads", "worlds"),
 )
 """What Showhow keeps in its home."""
+LOOPBACK = "loopback"
+"""The word for the addresses by which a machine reaches itself."""
 
 
 class SettingsError(Exception):
@@ -59,6 +62,8 @@ class Settings:
     """The file that declares tools of others, where it is not tools.toml in the home."""
     import_folder: Path | None = None
     """The folder whose files administrators may import on the Worlds page; None offers uploads only."""
+    local_addresses: tuple[str, ...] = (LOOPBACK,)
+    """The addresses of clients that count as this machine itself: LOOPBACK, and those that were added."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], dotenv: Path | None = None) -> "Settings":
@@ -82,6 +87,7 @@ class Settings:
             as_of=_parse_datetime(values.get("SHOWHOW_AS_OF")),
             tools_file=_parse_path(values.get("SHOWHOW_TOOLS")),
             import_folder=_parse_path(values.get("SHOWHOW_IMPORT_FOLDER")),
+            local_addresses=_parse_local_addresses(values.get("SHOWHOW_LOCAL_ADDRESSES")),
         )
 
     @property
@@ -118,6 +124,18 @@ class Settings:
 
 def _parse_path(written: str | None) -> Path | None:
     return Path(written).expanduser().resolve() if written else None
+
+
+def _parse_local_addresses(written: str | None) -> tuple[str, ...]:
+    if (written or "").strip().casefold() == "none":
+        return ()
+    try:
+        return (LOOPBACK, *(str(ip_address(part.strip())) for part in (written or "").split(",") if part.strip()))
+    except ValueError as error:
+        raise SettingsError(
+            f"SHOWHOW_LOCAL_ADDRESSES is {written!r}; write addresses with commas between them, such as 172.17.0.1, or "
+            "none if every visitor comes through a proxy."
+        ) from error
 
 
 def _parse_seconds(written: str | None) -> float:

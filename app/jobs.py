@@ -1,6 +1,7 @@
 """Background jobs of the server: verbs of the command line, each in a process of its own.
 
-A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (app/progress.py).
+A job is a process, so that stopping it interrupts all its work; it reports progress as JSON lines (app/progress.py). It
+acts as the person who started it: the store checks their role, and what it stores is theirs (app/services.act_as).
 Uploads are stored in a folder of the home while a job imports them.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Literal
+from uuid import UUID
 
 from app.progress import ProgressEvent, parse_progress_event
 from guard.environment import open_held_variables, read_environment
@@ -127,17 +129,28 @@ class JobRegistry:
         self._lock = Lock()
         atexit.register(self.stop_all)
 
-    def start(
-        self, kind: str, name: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None
+    def start(  # noqa: PLR0913 - each is a part of the job
+        self,
+        kind: str,
+        name: str,
+        activity: str,
+        arguments: Sequence[str],
+        scratch: ScratchFolder | None = None,
+        *,
+        person_id: UUID | None,
     ) -> Job:
-        """Run `showhow` with the arguments; raises JobError if a job of that kind and name is running."""
+        """Run `showhow` with the arguments as this person; raises JobError if a job of that kind and name is running.
+
+        Without a person, the job may do everything, as the command line.
+        """
+        person = [] if person_id is None else [f"--person={person_id}"]
         with self._lock:
             existing_job = self._jobs.get((kind, name))
             if existing_job is not None and existing_job.state == "running":
                 raise JobError(f"{name!r} is already running; wait for it, or stop it.")
             environment, held = open_held_variables(read_environment())
             process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-                [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *arguments],
+                [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -30,6 +30,7 @@ from streamlit import App
 import tools  # noqa: F401
 import worlds  # noqa: F401
 from app.capacity import CapacityMiddleware
+from app.origin import OriginMiddleware
 from app.services import current_services
 from app.visitor_budget import BudgetMiddleware
 from app.visitors import Visitors
@@ -203,6 +204,7 @@ app = App(
     # The headers come first, so that every other response has them too.
     middleware=[
         Middleware(SecurityHeadersMiddleware),
+        Middleware(OriginMiddleware, local_addresses=current_services().settings.local_addresses),
         Middleware(BaseScriptMiddleware),
         Middleware(CapacityMiddleware, visitors=_visitors),
         Middleware(BudgetMiddleware, visitors=_visitors),

@@ -34,6 +34,7 @@ from db.models import (
 )
 from db.serialization import insert_rows
 from db.types import utc_now
+from db.users import ADMIN, REVIEWER, require_acting_role
 
 UNAVAILABLE_KIND = "unavailable"
 TIME_LIMIT_KIND = "time limit"
@@ -89,6 +90,7 @@ class ScoreGroup(NamedTuple):
 
 def add_attempts(session: Session, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
     """Store the attempts of a new run: each question in order, as often as it is repeated."""
+    require_acting_role(session, REVIEWER, ADMIN)
     rows = [
         {
             "run_id": run.id,
@@ -143,6 +145,7 @@ def count_unfinished_attempts(session: Session, run_id: UUID) -> int:
 
 def reopen_attempts(session: Session, run_id: UUID, endings: Iterable[str]) -> None:
     """Have attempts with these endings made again; each keeps its ending until then."""
+    require_acting_role(session, REVIEWER, ADMIN)
     ended = (Attempt.run_id == run_id) & Attempt.ending.in_(list(endings))
     session.execute(update(Attempt).where(ended, Attempt.state == "ended").values(state="open"))
 
@@ -227,6 +230,7 @@ def save_scores(session: Session, attempt_id: UUID, token: int, scores: Iterable
 
     Conflict if another worker has taken the attempt since it had the lease token `token`.
     """
+    require_acting_role(session, REVIEWER, ADMIN)
     attempt = lock_attempt(session, attempt_id)
     if attempt.lease_token != token:
         raise Conflict(f"the question was taken by another worker ({attempt.worker}), whose answer counts")

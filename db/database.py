@@ -11,8 +11,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import (
@@ -61,11 +62,24 @@ class StoreUnavailable(StoreError):
     """The database is locked, missing or damaged."""
 
 
+class Actor(Protocol):
+    """The person whose changes are stored (db/users.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def admit(self, session: Session) -> None:
+        """Conflict if the person may change nothing at all."""
+
+
 class Database:
     """An engine for SQLite (`sqlite:///file`) or PostgreSQL (`postgresql://...`), opened on first use.
 
     What `redactor` returns when a transaction begins removes secrets from every text that the transaction writes.
     """
+
+    actor: Actor | None = None
+    """The person whose changes these are; None for the command line of this machine, which may do everything."""
 
     def __init__(self, url: str | URL, redactor: Callable[[], Redactor] = lambda: NOTHING_SECRET) -> None:
         self.url = _parse_database_url(url)
@@ -108,13 +122,24 @@ class Database:
         # Connections that are open already do not have it.
         self.engine.dispose()
 
+    def acting_as(self, actor: Actor) -> "Database":
+        """The same database, for the changes of this person: every session has them as `info["actor"]`."""
+        acting = copy(self)
+        acting.actor = actor
+        return acting
+
     @contextmanager
     def begin(self) -> Iterator[Session]:
-        """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised."""
+        """Open a write transaction: after the block it is on disk as a whole, or undone and a StoreError is raised.
+
+        Conflict before the block if the person who acts may change nothing.
+        """
         with translate_errors(), self._write_slot():
             _refuse_changed_files(self._sqlite_files)
             set_redactor(self.engine.dialect, self.redactor)
-            with Session(self.engine, expire_on_commit=False) as session, session.begin():
+            with Session(self.engine, expire_on_commit=False, info=self._session_info) as session, session.begin():
+                if self.actor is not None:
+                    self.actor.admit(session)
                 yield session
             # The file may have been removed during the transaction: what is not on disk must not be acknowledged.
             _refuse_changed_files(self._sqlite_files)
@@ -124,8 +149,15 @@ class Database:
         """Open a session for reading; its objects stay usable afterwards."""
         # Conditions are compared with texts that were stored without secrets.
         set_redactor(self.engine.dialect, self.redactor)
-        with translate_errors(), Session(self._read_engine, expire_on_commit=False) as session:
+        with (
+            translate_errors(),
+            Session(self._read_engine, expire_on_commit=False, info=self._session_info) as session,
+        ):
             yield session
+
+    @property
+    def _session_info(self) -> dict[Any, Any]:
+        return {"actor": self.actor}
 
     def close(self) -> None:
         """Close every connection."""

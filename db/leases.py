@@ -36,6 +36,7 @@ from db.database import Conflict, Database
 from db.models import Attempt, ModelCall, Run, Trace
 from db.traces import lock_trace
 from db.types import Base, utc_now
+from db.users import ADMIN, REVIEWER, require_acting_role
 
 LEASE_SECONDS = 30.0
 
@@ -163,6 +164,7 @@ def find_worker_run(session: Session, run_id: UUID) -> WorkerRun | None:
 
 def lock_or_add_worker_run(session: Session, run_id: UUID) -> WorkerRun:
     """Lock how workers share the run; a run that they did not share yet gets the defaults."""
+    require_acting_role(session, REVIEWER, ADMIN)
     if session.get(WorkerRun, run_id) is None:
         session.add(WorkerRun(run_id=run_id))
         session.flush()
@@ -273,6 +275,7 @@ def settle_call(session: Session, lease: Lease, reserved: tuple[float, int], use
 
 def stop_workers(session: Session, run_id: UUID, reason: str | None = None, *, has_failed: bool = False) -> None:
     """Have workers take no attempt of the run and send no request for it; `reason` is a sentence, None on request."""
+    require_acting_role(session, REVIEWER, ADMIN)
     session.execute(
         update(WorkerRun)
         .where(WorkerRun.run_id == run_id)

@@ -22,7 +22,7 @@ from db.models import (
 from db.question_index import FULL_TEXT_COLUMNS
 from db.serialization import insert_rows
 from db.types import Base, join_attachments, summarize_task
-from db.users import ADMIN, REVIEWER, require_role
+from db.users import ADMIN, REVIEWER, require_acting_role, require_role
 from folder_names import explain_refused_name, shorten_name
 
 PEOPLE, MODELS = "people", "models"
@@ -173,6 +173,7 @@ def store_version(
 
     `by` is the person who freezes it, a reviewer or administrator; None on the command line.
     """
+    require_acting_role(session, REVIEWER, ADMIN)
     if by is not None:
         require_role(session, by, REVIEWER, ADMIN)
     check_library_name(session, name)

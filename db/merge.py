@@ -21,6 +21,7 @@ from db.serialization import field_values, insert_rows
 from db.trace_record import TraceRecord
 from db.traces import has_trace, load_trace
 from db.types import Base
+from db.users import ADMIN, require_acting_role
 
 MergeOutcome = Literal["added", "same", "differs"]
 _KEYS_OF_A_QUERY = 500
@@ -29,7 +30,8 @@ _KEYS_OF_A_QUERY = 500
 def merge_trace(session: Session, record: TraceRecord) -> MergeOutcome:
     """Add the trace with all its rows; a trace that is stored already is compared and not changed.
 
-    Projects and people are matched by name, questions by id, or by text and attachments within their project.
+    Projects and people are matched by name, questions by id, or by text and attachments within their project. Only
+    administrators bring in traces.
     """
     merger = TraceMerger()
     outcome = merger.merge(session, record)
@@ -76,7 +78,8 @@ class TraceMerger:
         return "added"
 
     def end_batch(self, session: Session) -> None:
-        """Count the completed traces of the questions that got new ones."""
+        """Count the completed traces of the questions that got new ones; Conflict unless an administrator imports."""
+        require_acting_role(session, ADMIN)
         update_completed_counts(session, self._answered)
         self._answered.clear()
         self._current.clear()

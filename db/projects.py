@@ -15,6 +15,7 @@ from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Run, Trace
 from db.question_index import FULL_TEXT_COLUMNS, QuestionIndex
 from db.types import join_attachments, utc_now
+from db.users import ADMIN, ROLES, require_acting_role
 
 INSERT_BATCH_SIZE = 1_000
 RESERVATION_PERIOD = timedelta(hours=2)
@@ -75,7 +76,8 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     guidelines: str | None = None,
     overlap: int | None = None,
 ) -> Project:
-    """Change the fields of a project that are given; its traces stay as they are."""
+    """Change the fields of a project that are given, as an administrator; its traces stay as they are."""
+    require_acting_role(session, ADMIN)
     if overlap is not None and not 1 <= overlap <= MAX_OVERLAP:
         raise Conflict(f"{overlap:,} people cannot answer each question; the overlap is 1 to {MAX_OVERLAP:,}")
     project = get_project(session, name)
@@ -197,7 +199,11 @@ def create_project(  # noqa: PLR0913 - each is a field of the project
     instruction: str = "",
     answer_format: AnswerFormat | None = None,
 ) -> Project:
-    """Create a project over the world, or over none if its name is empty; no tools means all built-in tools."""
+    """Create a project over the world, or over none if its name is empty; no tools means all built-in tools.
+
+    Only administrators do.
+    """
+    require_acting_role(session, ADMIN)
     if not name.strip():
         raise Conflict("a project needs a name")
     if find_project(session, name) is not None:
@@ -222,7 +228,8 @@ def _check_tools(name: str, world: str, tools: Sequence[str]) -> None:
 
 
 def set_tools(session: Session, name: str, tools: Sequence[str]) -> Project:
-    """Set the tools that the project offers; no tools means all built-in tools, which need a world."""
+    """Set the tools that the project offers, as an administrator; none means all built-in tools, which need a world."""
+    require_acting_role(session, ADMIN)
     project = get_project(session, name)
     _check_tools(name, project.world, tools)
     project.tools = list(tools)
@@ -244,8 +251,21 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
-    """Append the questions to the project, except those whose source id, text and attachments it already has."""
-    appender = QuestionAppender(project_id)
+    """Append the questions to the project, except those whose source id, text and attachments it already has.
+
+    Only administrators add a file's questions; whoever has a role adds one (add_question).
+    """
+    return _append_questions(QuestionAppender(project_id), session, records)
+
+
+def add_question(session: Session, project_id: UUID, record: QuestionSource) -> QuestionImportCounts:
+    """Append one question, which a person has asked or chosen, unless the project has it."""
+    return _append_questions(QuestionAppender(project_id, roles=ROLES), session, [record])
+
+
+def _append_questions(
+    appender: "QuestionAppender", session: Session, records: Iterable[QuestionSource]
+) -> QuestionImportCounts:
     for record in records:
         appender.add(session, record)
     appender.end_batch(session)
@@ -255,8 +275,11 @@ def add_questions(session: Session, project_id: UUID, records: Iterable[Question
 class QuestionAppender:
     """Appends questions to a project in one or several transactions; `end_batch` ends the work of each of them."""
 
-    def __init__(self, project_id: UUID, note: Callable[[UUID], None] | None = None) -> None:
+    def __init__(
+        self, project_id: UUID, note: Callable[[UUID], None] | None = None, *, roles: Sequence[str] = (ADMIN,)
+    ) -> None:
         self._index = QuestionIndex(project_id)
+        self._roles = roles
         self._project_id = project_id
         self._note = note
         self._rows: list[dict[str, Any]] = []
@@ -293,7 +316,8 @@ class QuestionAppender:
             self._insert_rows(session)
 
     def end_batch(self, session: Session) -> None:
-        """Insert the rows that are waiting; a commit follows."""
+        """Insert the rows that are waiting; a commit follows. Conflict if the person who acts has none of the roles."""
+        require_acting_role(session, *self._roles)
         self._insert_rows(session)
         self._is_current = False
 

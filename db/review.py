@@ -24,7 +24,7 @@ from db.models import (
 from db.projects import update_completed_count
 from db.traces import lock_step, lock_trace
 from db.types import id_after
-from db.users import ADMIN, REVIEWER, is_only_person, register_user, require_role
+from db.users import ADMIN, REVIEWER, find_or_add_author, is_only_person, require_acting_role, require_role
 
 STEP_NOTE_KINDS = ("comment", "wrong result", "missing tool", "expected result")
 """The values of judgements with the aspect STEP_NOTE_ASPECT; all but comments say what a tool lacks."""
@@ -132,16 +132,19 @@ def count_by_status(session: Session, project_id: UUID, *, by: str = PEOPLE) -> 
     return {status: count for status, count in people_counts.items() if count}
 
 
-def approve_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str = "") -> Trace:
-    """Approve the trace: it becomes a demonstration. Only reviewers and administrators decide, never on their own."""
-    return _record_decision(session, trace_id, "approved", by, comment)
+def approve_trace(session: Session, trace_id: UUID, *, seen: int, by: UUID, comment: str = "") -> Trace:
+    """Approve the trace: it becomes a demonstration. Only reviewers and administrators decide, never on their own.
+
+    `seen` is the version of the trace that the reviewer read; Conflict if it was changed or decided on since.
+    """
+    return _record_decision(session, trace_id, "approved", seen, by, comment)
 
 
-def reject_trace(session: Session, trace_id: UUID, *, by: UUID, comment: str) -> Trace:
-    """Return the trace to its author with a comment; its question is open again."""
+def reject_trace(session: Session, trace_id: UUID, *, seen: int, by: UUID, comment: str) -> Trace:
+    """Return the trace to its author with a comment; its question is open again. `seen` is as for approve_trace."""
     if not comment.strip():
         raise Conflict("say what is wrong with the trace; its author reads it and can fix it")
-    return _record_decision(session, trace_id, "rejected", by, comment)
+    return _record_decision(session, trace_id, "rejected", seen, by, comment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +170,13 @@ def find_return(session: Session, trace_id: UUID) -> ReturnedWork | None:
     return ReturnedWork(*row) if row is not None else None
 
 
-def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, comment: str) -> Trace:
+def _record_decision(  # noqa: PLR0913, PLR0917 - a decision, and the version of the trace that it is about
+    session: Session, trace_id: UUID, status: str, seen: int, by: UUID, comment: str
+) -> Trace:
     reviewer = require_role(session, by, REVIEWER, ADMIN)
     trace = lock_trace(session, trace_id)
+    if trace.version != seen:
+        raise Conflict(f"{_describe_newer_state(session, trace)} since you opened this trace; look at it, then decide")
     if trace.author_id == by and not is_only_person(session, by):
         raise Conflict(f"{reviewer.name} recorded this trace; another reviewer decides on it")
     if trace.status not in ("submitted", "approved", "rejected"):
@@ -185,6 +192,20 @@ def _record_decision(session: Session, trace_id: UUID, status: str, by: UUID, co
     session.flush()
     update_completed_count(session, trace.question_id)
     return trace
+
+
+def _describe_newer_state(session: Session, trace: Trace) -> str:
+    """What happened to the trace last, and by whom, as the beginning of a sentence."""
+    last = session.execute(
+        select(Judgement.value, User.name)
+        .outerjoin(User, User.id == Judgement.judge_id)
+        .where(Judgement.trace_id == trace.id, Judgement.aspect == "approval")
+        .order_by(Judgement.id.desc())
+        .limit(1)
+    ).one_or_none()
+    if last is None or last.value != trace.status:
+        return "the trace was changed"
+    return f"{last.name or 'somebody'} {'approved it' if last.value == 'approved' else 'returned it to its author'}"
 
 
 def add_step_note(session: Session, step_id: UUID, kind: str, text: str, *, by: UUID) -> Judgement:
@@ -266,7 +287,9 @@ def add_labels(session: Session, run_id: UUID, labels: Iterable[tuple[str, str, 
 
     A person's label of an answer replaces the one that they gave before. A question is named by its text, with its
     attachments where several have that text; RowNotFound for one that the run has not answered, or that is not clear.
+    Only reviewers and administrators bring in labels; a person who is named in them and not known gets no role.
     """
+    require_acting_role(session, REVIEWER, ADMIN)
     traces: dict[str, list[UUID]] = {}
     tasks: dict[str, set[UUID]] = {}
     for question, trace_id in session.execute(
@@ -284,7 +307,7 @@ def add_labels(session: Session, run_id: UUID, labels: Iterable[tuple[str, str, 
             raise RowNotFound(f"the run has not answered {text!r}; name questions as they were asked")
         if len(tasks[text]) > 1:
             raise RowNotFound(f"{len(tasks[text])} questions say {text!r}; name them with their attachments")
-        judge = register_user(session, person)
+        judge = find_or_add_author(session, person)
         for trace_id in traces[text]:
             stored = session.scalars(
                 select(Judgement).where(

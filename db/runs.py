@@ -21,6 +21,7 @@ from db.recording import TraceAnswers
 from db.trace_configuration import TraceConfiguration
 from db.traces import fork_trace, increment_version, lock_draft, lock_step, lock_trace, record_edit
 from db.types import utc_now
+from db.users import ADMIN, REVIEWER, acting_person, require_acting_role
 
 ASK_RUN_NAME = "ask"
 """The name of a run over a single question."""
@@ -46,7 +47,14 @@ class RunOutcome:
 
 
 def start_run(session: Session, run: Run) -> Run:
-    """Store a run before its first trace."""
+    """Store a run before its first trace, with the person who started it.
+
+    Whoever has a role asks one question; only reviewers and administrators have a reasoner answer many.
+    """
+    require_acting_role(session, *(() if run.name == ASK_RUN_NAME else (REVIEWER, ADMIN)))
+    person = acting_person(session)
+    if person is not None:
+        run.configuration = {**run.configuration, "asked_by": person.name}
     session.add(run)
     session.flush()
     return run
@@ -61,11 +69,13 @@ def finish_run(session: Session, run_id: UUID) -> None:
 
 def set_concurrency(session: Session, run_id: UUID, concurrency: int | None) -> None:
     """Change how many attempts of the run are worked on at the same time; None for as many as its workers can."""
+    require_acting_role(session, REVIEWER, ADMIN)
     session.execute(update(Run).where(Run.id == run_id).values(concurrency=concurrency))
 
 
 def pause_run(session: Session, run_id: UUID, *, is_paused: bool = True) -> None:
     """Have the workers of the run begin no attempt, or end that pause."""
+    require_acting_role(session, REVIEWER, ADMIN)
     session.execute(update(Run).where(Run.id == run_id).values(is_paused=is_paused))
 
 

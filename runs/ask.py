@@ -189,7 +189,7 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
     question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
         project = projects.collect_asked_questions(session, asked)
-        projects.add_questions(session, project.id, [question])
+        projects.add_question(session, project.id, question)
         stored = projects.find_matching_question(session, project.id, question)
         trace = runs.start_run_trace(session, runs.start_run(session, run), stored.id, {})
     return ActiveRun(services, trace.id, replace(control or RunControl(), limits=request.limits))

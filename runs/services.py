@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from worlds.source import World
 # Each method imports what its part needs, so that a verb loads only the parts that it uses: SQLAlchemy and Alembic take
 # 0.7 s, the tools 0.4 s, the encoder and the libraries, which need NumPy, 0.3 s.
 if TYPE_CHECKING:
-    from db.database import Database
+    from db.database import Actor, Database
     from db.libraries import Demonstration, DemonstrationFilter
     from db.models import Library
     from fewshot_library.encoder import SentenceEncoder
@@ -82,6 +83,14 @@ class Services:
         database = Database(self.settings.database_url, lambda: self.redactor)
         upgrade(database)
         return database
+
+    def acting_as(self, actor: "Actor") -> "Services":
+        """The same parts with a database that stores the changes of this person, who needs a role for them."""
+        # What is built when it is first used is built once for all people.
+        _ = self.database, self.encoder, self.telemetry, self._limits_place
+        acting = copy(self)
+        acting.__dict__["database"] = self.database.acting_as(actor)
+        return acting
 
     @property
     def profile_file(self) -> ProfileFile:

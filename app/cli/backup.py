@@ -26,11 +26,12 @@ from app.cli.db import AsJson, format_restore, open_database, report_restore
 from app.cli.output import CommandError, emit, open_atomically
 from app.cli.world_copies import copy_brought_world, copy_world_folder, list_brought_files, measure_folder
 from app.progress import print_progress
-from app.services import current_services
+from app.services import authorize_verb, current_services
 from db.backup import back_up_database
 from db.database import StoreError
 from db.prepared_database import RestoredDatabase
 from db.restore import restore_database
+from db.users import ADMIN
 from guard.files import is_sparse, open_regular
 from worlds.build import create_world_folder
 from worlds.folder import WORLD_FILE, list_world_names
@@ -49,6 +50,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the database and the worlds into a folder; the server may keep running."""
+    authorize_verb(ADMIN)
     settings = current_services().settings
     with _lock_folder(folder):
         former = BackupManifest.read(folder) if (folder / MANIFEST_FILE).exists() else None

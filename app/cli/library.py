@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from getpass import getuser
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +22,7 @@ from app.cli.options import (
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
 from app.cli.traces import build_export, emit_losses
 from app.progress import print_count
-from app.services import current_services
+from app.services import authorize_verb, current_author, current_services
 from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
 from db.projects import list_question_kinds
 from db.traces import load_traces
@@ -60,6 +59,7 @@ def usage(
     as_json: AsJson = False,
 ) -> None:
     """Count how often each demonstration would be selected for the questions of a project, and which never would."""
+    authorize_verb()
     with fail_on_interrupt("The count was stopped; its results are not stored."):
         try:
             report = compute_usage(
@@ -167,7 +167,7 @@ def freeze_(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Freeze the approved traces that match as the next version of the library."""
     conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
-    options = FreezeOptions(by=getuser(), licence=licence, note=note, test_split=test_split, force=force)
+    options = FreezeOptions(by=current_author(), licence=licence, note=note, test_split=test_split, force=force)
     try:
         version = current_services().freeze_version(name, conditions, options)
     except LeakageError as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
@@ -71,6 +72,7 @@ VERBS = {
 JsonProgressOption = Annotated[
     bool, typer.Option("--json-progress", help="Write progress and errors on stderr as JSON, one object a line.")
 ]
+PersonOption = Annotated[UUID | None, typer.Option("--person", hidden=True, help="Act as the person with this id.")]
 
 
 def build_command_line(verb_name: str | None) -> typer.Typer:
@@ -85,9 +87,13 @@ def build_command_line(verb_name: str | None) -> typer.Typer:
     return command_line
 
 
-def _apply_global_options(*, json_progress: JsonProgressOption = False) -> None:
+def _apply_global_options(*, json_progress: JsonProgressOption = False, person: PersonOption = None) -> None:
     if json_progress:
         write_json_progress()
+    if person is not None:
+        from app.services import act_as  # noqa: PLC0415 - `--help` loads no room
+
+        act_as(person)
 
 
 def _mount_verb(command_line: typer.Typer, name: str, verb: Verb) -> None:

@@ -13,13 +13,14 @@ import typer
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
 from app.imports import finish_interrupted_imports, import_traces
 from app.progress import print_count, print_progress
-from app.services import current_services
+from app.services import authorize_verb, current_services
 from db.database import RowNotFound, StoreError
 from db.libraries import DemonstrationFilter
 from db.projects import find_project
 from db.serialization import to_json_fields
 from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import iterate_traces, list_trace_summaries, load_trace
+from db.users import ADMIN, REVIEWER
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
 from fewshot_library.formats import find_writer, readable_formats, writable_formats
@@ -48,6 +49,7 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the actions of traces again in the current world, and list the observations that differ."""
+    authorize_verb(REVIEWER, ADMIN)
     services = current_services()
     ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
         services, library, DemonstrationFilter(project=project)

@@ -3,7 +3,6 @@
 `showhow worker` works on the verifications that are shared with workers, on any machine.
 """
 
-import getpass
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +34,7 @@ from app.cli.options import (
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
-from app.services import current_services
+from app.services import current_author, current_services
 from db import runs, verifications
 from db.leases import LEASE_SECONDS
 from db.models import Run
@@ -258,7 +257,7 @@ def _load_run(services: Services, run_id: UUID) -> Run:
 def _start_repairs(services: Services, run_id: UUID, name: str | None) -> Run:
     run = _load_run(services, run_id)
     try:
-        return start_repair_verification(services, run, lambda: freeze_repairs(services, run, getpass.getuser(), name))
+        return start_repair_verification(services, run, lambda: freeze_repairs(services, run, current_author(), name))
     except LeakageError as error:
         raise CommandError(str(error)) from error
 

@@ -15,7 +15,7 @@ from app.cli import world_questions
 from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import make_stage_printer, print_progress
-from app.services import current_services
+from app.services import authorize_verb, current_services
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
 from worlds.article_files import read_articles
@@ -78,6 +78,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     as_json: AsJson = False,
 ) -> None:
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
+    authorize_verb("admin")
     folder = current_services().settings.worlds_folder
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
@@ -227,6 +228,7 @@ def generate(  # noqa: PLR0913, PLR0917 - every option of the verb is one parame
 
 def _generate(name: str, options: GenerationOptions, processes: int | None, *, replace: bool, as_json: bool) -> None:
     """Generate the world, and print its sizes and shortfalls."""
+    authorize_verb("admin")
     # Loaded only by this verb, since its libraries are large.
     from fiction.generator.build import generate_world  # noqa: PLC0415
 

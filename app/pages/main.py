@@ -9,10 +9,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.services import current_services
 from app.streamlit_sessions import pop_notice
 from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
-from app.widgets.person import ask_for_confirmation, confirmation_cookie, current_user, is_confirmed
+from app.widgets.person import (
+    acting_services,
+    ask_for_confirmation,
+    confirmation_cookies,
+    is_confirmed,
+    show_invitation,
+)
 from app.widgets.queue import show_product_header
 from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
@@ -187,9 +192,9 @@ def show_navigation() -> None:
     st.logo(STATIC_FOLDER / "logo.svg")
     apply_style_sheet()
     release_removed_widgets()
-    database = current_services().database
-    person = current_user(database)
-    confirmed = is_confirmed(database, person.name)
+    services, person = acting_services()
+    database = services.database
+    confirmed = is_confirmed(services, person.name)
     pages = [
         st.Page(
             entry.script,
@@ -205,16 +210,17 @@ def show_navigation() -> None:
     if (notice := pop_notice()) is not None:
         st.error(notice)
     if confirmed:
-        announce_encoder(current_services().encoder)
+        announce_encoder(services.encoder)
         # The first page has the root as its path.
         show_product_header(database, person, shortcuts_of(page.url_path or PAGES[0].name))
         if (name := show_tour(database, person)) is not None:
             open_page(name, person)
+        show_invitation(person)
         page.run()
     else:
         ask_for_confirmation(person.name)
     cookies = {TOUR_COOKIE: "ended"} if is_tour_ended() else {}
-    listen_for_keys(cookies | ({confirmation_cookie(person.name): "1"} if confirmed else {}))
+    listen_for_keys(cookies | confirmation_cookies(services.settings.home, person.name))
 
 
 # Streamlit runs this file as a script; tests import it.

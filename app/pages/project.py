@@ -14,10 +14,9 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.cli.traces import TraceImportReport, import_traces
-from app.pages.library.demonstrations import show_export
+from app.pages.library.demonstrations import may_export, show_export
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, stored_upload
-from app.services import current_services
 from app.widgets.choices import choose_tools, pluralize
 from app.widgets.page_layout import (
     choose_view,
@@ -27,7 +26,7 @@ from app.widgets.page_layout import (
     format_when,
     show_head,
 )
-from app.widgets.person import current_user, show_members_dialog
+from app.widgets.person import acting_services, show_members_dialog
 from app.widgets.queue import current_project
 from app.widgets.table import TableCell, show_table
 from db import projects, queue
@@ -73,9 +72,17 @@ def show_header(services: Services, project: Project | None, person: User) -> No
                 show_question_import(services, person, project.name, project.world)
             if st.button("Import traces", key="import_traces", shortcut="Alt+I", icon=":material/upload_file:"):
                 _show_trace_import(services, person)
-        if project is not None and st.button("Export", key="export", shortcut="Alt+E", icon=":material/download:"):
+        if (
+            project is not None
+            and may_export(services.database)
+            and st.button("Export", key="export", shortcut="Alt+E", icon=":material/download:")
+        ):
             _show_export(services, project)
-        if project is not None and st.button("Members", key="members", shortcut="Alt+M", icon=":material/group:"):
+        if (
+            project is not None
+            and person.roles
+            and st.button("Members", key="members", shortcut="Alt+M", icon=":material/group:")
+        ):
             show_members_dialog(services.database, person, project.name)
 
 
@@ -392,8 +399,7 @@ def _show_export(services: Services, project: Project) -> None:
     )
 
 
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 project = current_project(services.database)
 show_header(services, project, person)
 if project is None:

@@ -1,15 +1,15 @@
 """The Review page: a reviewer compares submitted traces with the gold answer and approves or returns them."""
 
+from functools import partial
 from itertools import zip_longest
 from uuid import UUID
 
 import streamlit as st
 
-from app.services import current_services
 from app.widgets.choices import compare_on_request
 from app.widgets.notebook import list_shown_arguments, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.queue import current_project, show_task
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from app.widgets.table import TableCell, show_table
@@ -20,6 +20,7 @@ from db.models import Judgement, Project, Step, User
 from db.trace_record import TraceRecord
 from evaluation.metrics import METRICS, score_answer
 from evaluation.value_format import format_count
+from runs.services import Services
 from tools.registry import tool_title
 
 PAGE_SIZE = 25
@@ -30,6 +31,7 @@ SUBMISSION_HINTS = {
     MODELS: "Traces of models, from the Ask page or an evaluation, appear in this list.",
 }
 STATUSES = ("submitted", "approved", "rejected")
+RETURNED = "Returned to its author."
 
 
 def show_header(database: Database, project: Project) -> tuple[str, str]:
@@ -112,8 +114,9 @@ def _format_duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def show_review(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
+def show_review(services: Services, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:
     """Draw one trace with the gold answer, its earlier judgements, and the buttons Approve and Return."""
+    database = services.database
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
     show_task(record)
     fork_position = record.trace.parent_position
@@ -138,7 +141,7 @@ def show_review(database: Database, record: TraceRecord, person: User, items: li
         record,
         editable=False,
         forkable=False,
-        overrides={"notable": True, "folded": True, "gold": compare_on_request(current_services(), record)},
+        overrides={"notable": True, "folded": True, "gold": compare_on_request(services, record)},
     )
     show_requested_note_dialog(database, record, person)
 
@@ -165,25 +168,39 @@ def _show_decision_bar(database: Database, record: TraceRecord, person: User, it
         if is_refused:
             st.caption("You recorded this trace, so another reviewer decides on it.")
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            comment = st.text_input(
+            st.text_input(
                 "Comment",
                 key=f"comment_{record.trace.id.hex}",
                 placeholder="Comment; required when returning",
                 label_visibility="collapsed",
             )
-            is_approved = st.button(
-                "Approve", key="approve", type="primary", shortcut="Alt+A", disabled=is_refused or status == "approved"
+            # A callback decides on the trace and the version that the reviewer saw, whatever has changed meanwhile.
+            decide = partial(_decide, database, record.trace.id, record.trace.version, person, items)
+            st.button(
+                "Approve",
+                key="approve",
+                type="primary",
+                shortcut="Alt+A",
+                disabled=is_refused or status == "approved",
+                on_click=decide,
+                kwargs={"approved": True},
             )
-            is_returned = st.button(
-                "Return", key="return", shortcut="Alt+J", disabled=is_refused or status == "rejected"
+            st.button(
+                "Return",
+                key="return",
+                shortcut="Alt+J",
+                disabled=is_refused or status == "rejected",
+                on_click=decide,
+                kwargs={"approved": False},
             )
             is_next = st.button("Next", key="next", shortcut="Alt+N", type="tertiary")
             show_history_button(record)
         # What is wrong with a decision stands below its buttons.
-        if is_approved or is_returned:
-            _record_decision(database, record, person, comment, items, approved=is_approved)
-        elif is_next:
-            _open_next_trace(record.trace.id, items)
+        if problem := st.session_state.pop("decision_problem", None):
+            st.error(format_sentence(problem))
+        if is_next:
+            _choose_next_trace(record.trace.id, items)
+            st.rerun()
 
 
 def show_difference(parent: TraceRecord, fork: TraceRecord) -> None:
@@ -232,27 +249,24 @@ def _describe_judgement(judgement: Judgement, record: TraceRecord) -> str:
     return f"{escape_markdown(reviewer)}, {when}: {decision}. {escape_markdown(judgement.comment)}"
 
 
-def _record_decision(  # noqa: PLR0913 - a decision, and the list whose next trace is opened
-    database: Database,
-    record: TraceRecord,
-    person: User,
-    comment: str,
-    items: list[review.ReviewItem],
-    *,
-    approved: bool,
+def _decide(  # noqa: PLR0913 - a decision, and the list whose next trace is opened
+    database: Database, trace_id: UUID, seen: int, person: User, items: list[review.ReviewItem], *, approved: bool
 ) -> None:
+    """Decide on the trace as the reviewer saw it; a refused decision leaves the comment in its field."""
+    comment = st.session_state.get(f"comment_{trace_id.hex}", "")
     try:
         with database.begin() as session:
             decide = review.approve_trace if approved else review.reject_trace
-            decide(session, record.trace.id, by=users.register_user(session, person.name).id, comment=comment)
+            decide(session, trace_id, seen=seen, by=users.register_user(session, person.name).id, comment=comment)
     except StoreError as error:
-        st.error(format_sentence(str(error)))
+        st.session_state["decision_problem"] = str(error)
+        st.query_params["trace"] = str(trace_id)
         return
-    st.toast("Approved. The trace is a demonstration now." if approved else "Returned to its author.")
-    _open_next_trace(record.trace.id, items)
+    st.session_state["decision"] = "Approved. The trace is a demonstration now." if approved else RETURNED
+    _choose_next_trace(trace_id, items)
 
 
-def _open_next_trace(trace_id: UUID, items: list[review.ReviewItem]) -> None:
+def _choose_next_trace(trace_id: UUID, items: list[review.ReviewItem]) -> None:
     ids = [item.trace_id for item in items]
     index = ids.index(trace_id) if trace_id in ids else -1
     other_ids = ids[index + 1 :] + ids[: max(index, 0)]
@@ -260,7 +274,6 @@ def _open_next_trace(trace_id: UUID, items: list[review.ReviewItem]) -> None:
         st.query_params["trace"] = str(other_ids[0])
     else:
         st.query_params.pop("trace", None)
-    st.rerun()
 
 
 def load_record(database: Database, items: list[review.ReviewItem]) -> TraceRecord | None:
@@ -276,14 +289,16 @@ def load_record(database: Database, items: list[review.ReviewItem]) -> TraceReco
             return None
 
 
-database = current_services().database
-person = current_user(database)
+services, person = acting_services()
+database = services.database
 project = current_project(database)
 if project is None:
     show_head("Review")
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
     status, by = show_header(database, project)
+    if decision := st.session_state.pop("decision", None):
+        st.toast(decision)
     left, right = st.columns([1, 2], gap="medium")
     with left, st.container(key="list"):
         items = show_trace_list(database, project, status, by)
@@ -293,4 +308,4 @@ else:
     with right:
         record = load_record(database, items)
         if record is not None:
-            show_review(database, record, person, items)
+            show_review(services, record, person, items)

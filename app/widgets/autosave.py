@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from app.widgets.page_layout import format_sentence, read_asset
+from app.widgets.person import is_from_this_machine
 from app.widgets.queue import OpenedTrace, signing_key
 from db import recording, users
 from db.database import Database, StoreError
@@ -38,6 +39,8 @@ class DraftPage:
 
     opened: OpenedTrace
     number: int
+    is_local: bool
+    """Whether the page was opened on this machine, where a first act gives a new person a role."""
 
     @property
     def url(self) -> str:
@@ -53,7 +56,13 @@ class DraftPage:
             "question": str(opened.question_id or ""),
             "opened_at": opened.opened_at.isoformat() if opened.opened_at else "",
             "chosen": "yes" if opened.is_chosen else "",
+            "local": "yes" if self.is_local else "",
         }
+
+    @property
+    def person(self) -> users.ActingPerson:
+        """The person who types."""
+        return users.ActingPerson(self.opened.person, self.is_local)
 
     @property
     def _token(self) -> str:
@@ -72,7 +81,7 @@ class DraftPage:
                 datetime.fromisoformat(query["opened_at"]) if query.get("opened_at") else None,
                 is_chosen=bool(query.get("chosen")),
             )
-            page = cls(opened, int(query.get("page", "")))
+            page = cls(opened, int(query.get("page", "")), is_local=bool(query.get("local")))
         except ValueError:
             return None
         # As bytes, since compare_digest accepts no other text than ASCII.
@@ -145,7 +154,7 @@ def parse_draft(body: bytes) -> dict[str, Any]:
 
 
 def _store_draft(database: Database, page: DraftPage, content: dict[str, Any]) -> str:
-    with database.begin() as session:
+    with database.acting_as(page.person).begin() as session:
         page.opened.begin(session)
         author = users.register_user(session, page.opened.person)
         draft = recording.save_draft(session, page.opened.id, content, by=author.id, page_number=page.number)
@@ -172,7 +181,7 @@ def mount_autosave(
 ) -> None:
     """Mount the component; `content` is the draft of the current fields, `watch` the CSS class of each typed field."""
     try:
-        page = DraftPage(opened, _number_page(database, opened.id))
+        page = DraftPage(opened, _number_page(database, opened.id), is_local=is_from_this_machine())
     except StoreError as error:
         st.error(format_sentence(f"what you type is not stored yet: {error}"))
         return

@@ -19,6 +19,7 @@ from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter
 from db.models import Project
 from db.projects import ASKED_IN, list_projects, list_question_kinds, set_tools
 from db.trace_record import TraceRecord
+from db.users import ADMIN, has_acting_role
 from evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
 from evaluation.gold_reasoning import GoldReasoning
 from fewshot_library.library import LibraryDifference, LibraryStatistics, compare_versions, compute_statistics
@@ -240,17 +241,22 @@ def choose_tools(services: Services, project: Project) -> None:
             st.session_state["notice"] = str(error)
             st.session_state[key] = list(project.tools)
 
+    with services.database.read() as session:
+        is_refused = not has_acting_role(session, ADMIN)
     st.multiselect(
         "Tools",
         options,
         default=project.tools,
         key=key,
+        disabled=is_refused,
         on_change=save,
         format_func=lambda name: tools[name].title if name in tools else f"{name} (not available)",
         placeholder="All built-in tools",
         help="The tools offered to annotators and agents, in this order. "
         + ("If none is selected, all built-in tools." if project.world else "At least one, as there is no world."),
     )
+    if is_refused:
+        st.caption("An administrator can change the tools of a project.")
     st.caption(
         f"Tools of others (LangChain, functions, MCP servers) are declared in "
         f"{escape_markdown(str(services.tools_path))}. `showhow tools check` checks them."

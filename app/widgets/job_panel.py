@@ -8,8 +8,10 @@ import streamlit as st
 
 from app.jobs import Job, JobError
 from app.services import jobs
-from app.widgets.page_layout import escape_markdown
+from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.url_state import go_to_world
+from db.database import Database, StoreError
+from db.users import ADMIN, REVIEWER, authorize, has_acting_role
 from worlds.folder import ScratchFolder
 
 WORLD_JOB = "world"
@@ -29,11 +31,18 @@ class JobKind:
     """The predicate between the name and the error."""
     waiting_message: str
     """The text until the verb reports progress."""
+    roles: tuple[str, ...] = (REVIEWER, ADMIN)
+    """Who may start and stop it; empty for everybody with a role."""
 
 
 _LOADING_MESSAGE = "Loading the encoder …"
 USAGE_JOB = JobKind(
-    "usage", "Counting", "The count of {} was stopped; its results are not stored.", "was not counted", _LOADING_MESSAGE
+    "usage",
+    "Counting",
+    "The count of {} was stopped; its results are not stored.",
+    "was not counted",
+    _LOADING_MESSAGE,
+    roles=(),
 )
 DRIFT_JOB = JobKind(
     "drift",
@@ -65,9 +74,14 @@ JUDGING_JOB = JobKind(
 )
 
 
-def start_world_job(world: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None) -> None:
-    """Generate or import a world in the background; raises JobError if a job of that world is running."""
-    jobs().start(WORLD_JOB, world, activity, arguments, scratch)
+def start_world_job(
+    database: Database, world: str, activity: str, arguments: Sequence[str], scratch: ScratchFolder | None = None
+) -> None:
+    """Generate or import a world in the background, as an administrator.
+
+    JobError if a job of that world is running; Conflict if the person is no administrator.
+    """
+    jobs().start(WORLD_JOB, world, activity, arguments, scratch, person_id=authorize(database, ADMIN))
 
 
 def list_world_jobs() -> list[Job]:
@@ -120,23 +134,44 @@ def _show_finished_world_job(job: Job, *, for_administrator: bool) -> None:
             st.button("Dismiss", key=f"dismiss_{job.name}", on_click=jobs().dismiss, args=(job,), type="tertiary")
 
 
-def start_verb_job(kind: JobKind, name: str, arguments: Sequence[str]) -> None:
-    """Start the job, unless it is already running."""
+def start_verb_job(database: Database, kind: JobKind, name: str, arguments: Sequence[str]) -> None:
+    """Start the job as the person who acts, unless it is already running.
+
+    If the person may not, the page says so, and its script ends here.
+    """
+    try:
+        person_id = authorize(database, *kind.roles)
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
+        st.stop()
     with suppress(JobError):
-        jobs().start(kind.key, name, kind.activity, arguments)
+        jobs().start(kind.key, name, kind.activity, arguments, person_id=person_id)
 
 
-def show_verb_job(kind: JobKind, name: str) -> bool:
+def may_start(database: Database, kind: JobKind) -> bool:
+    """Whether the person who acts may start and stop jobs of this kind."""
+    with database.read() as session:
+        return has_acting_role(session, *kind.roles)
+
+
+def explain_roles(kind: JobKind) -> str:
+    """Who may start jobs of this kind, as a sentence."""
+    return "Reviewers and administrators can start this." if kind.roles else "Ask an administrator for an invitation."
+
+
+def show_verb_job(database: Database, kind: JobKind, name: str) -> bool:
     """Draw the job of that name, refreshed every second while it runs; returns whether it is running."""
     job = jobs().find(kind.key, name)
     if job is None:
         return False
     running = job.state == "running"
-    st.fragment(_show_verb_job, run_every=1.0 if running else None)(kind, job, was_running=running)
+    st.fragment(_show_verb_job, run_every=1.0 if running else None)(
+        kind, job, was_running=running, stoppable=may_start(database, kind)
+    )
     return running
 
 
-def _show_verb_job(kind: JobKind, job: Job, *, was_running: bool) -> None:
+def _show_verb_job(kind: JobKind, job: Job, *, was_running: bool, stoppable: bool) -> None:
     if job.state == "done":
         jobs().dismiss(job)
     if job.state == "done" or (was_running and job.state != "running"):
@@ -144,11 +179,11 @@ def _show_verb_job(kind: JobKind, job: Job, *, was_running: bool) -> None:
         st.rerun()
     with st.container(key=f"{kind.key}_job", border=True, gap="small"):
         if job.state == "running":
-            _show_running_job(job, f"stop_{kind.key}", kind.waiting_message, stoppable=True)
+            _show_running_job(job, f"stop_{kind.key}", kind.waiting_message, stoppable=stoppable)
             return
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(_format_end(kind, job), width="stretch")
-            if st.button("Dismiss", key=f"dismiss_{kind.key}", type="tertiary"):
+            if stoppable and st.button("Dismiss", key=f"dismiss_{kind.key}", type="tertiary"):
                 jobs().dismiss(job)
                 st.rerun()
 

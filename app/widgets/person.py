@@ -1,20 +1,47 @@
 """The current person: a name in the link, which survives a reload and distinguishes people who share a machine.
 
-Looking stores nothing: a person is stored at their first act (db/users.py).
+Looking stores nothing: a person is stored at their first act (db/users.py). Without a name, the person is the account
+of this machine, if the request comes from this machine itself (app/origin.py); from elsewhere they are a visitor
+without rights, and so is who gives a name that nobody has invited.
+
+Pages take their services from here, so that the store knows whose changes it is asked for.
 """
 
 import getpass
+import hmac
+import os
+import secrets
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from urllib.parse import urlencode
 
 import streamlit as st
+import streamlit.runtime
 
+from app.origin import LOCAL_MARK, LOCAL_TOKEN
+from app.services import current_services
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import users
 from db.database import Database, StoreError
 from db.models import User
+from runs.services import Services
 
 COOKIE_PREFIX = "showhow_you_"
+SECRET_FILE = "cookie_secret"  # noqa: S105 - the name of a file
+"""The file of the home with the secret that signs cookies, which only its owner reads."""
+_SECRET_BYTES = 32
+VISITOR = "a visitor"
+"""What pages call a person who comes from elsewhere and gives no name."""
+
+
+def acting_services() -> tuple[Services, User]:
+    """The services of a page, which act as the current person, and that person."""
+    services = current_services()
+    person = current_user(services.database)
+    return services.acting_as(_acting_person()), person
 
 
 def current_user(database: Database) -> User:
@@ -22,19 +49,39 @@ def current_user(database: Database) -> User:
 
     A person who is not stored yet has the roles of their first act; their id is not that of a stored row.
     """
-    name = st.query_params.get("you", "").strip()
-    if not name and "person_name" in st.session_state:
-        # Links between pages drop the query of the URL, but the person stays the same.
-        st.query_params["you"] = name = st.session_state["person_name"]
-    with database.read() as session:
-        person = users.preview_user(session, name or getpass.getuser())
+    actor = _acting_person()
+    with database.acting_as(actor).read() as session:
+        person = users.preview_user(session, actor.name)
     st.session_state["person_name"] = person.name
     return person
 
 
+def _acting_person() -> users.ActingPerson:
+    is_local = is_from_this_machine()
+    name = st.query_params.get("you", "").strip()
+    if not name and st.session_state.get("person_name"):
+        # Links between pages drop the query of the URL, but the person stays the same.
+        st.query_params["you"] = name = st.session_state["person_name"]
+    return users.ActingPerson(name or (getpass.getuser() if is_local else ""), is_local)
+
+
+def is_from_this_machine() -> bool:
+    """Whether the browser that shows the page runs on this machine, and no proxy is in between."""
+    # A script that runs without a server has no other visitor.
+    if not streamlit.runtime.exists():
+        return True
+    return hmac.compare_digest(st.context.headers.get(LOCAL_MARK, "").encode(), LOCAL_TOKEN.encode())
+
+
+def show_invitation(person: User) -> None:
+    """Tell a person without a role what they can do here, and how they get one."""
+    if not person.roles:
+        st.info(format_sentence(users.ActingPerson(person.name, is_local=False).invitation), icon=":material/lock:")
+
+
 def show_user_menu(person: User) -> None:
     """Draw the menu that shows the person's name and switches to another person."""
-    with st.popover(f"You: {escape_markdown(person.name)}", icon=":material/person:"):
+    with st.popover(f"You: {escape_markdown(person.name or VISITOR)}", icon=":material/person:"):
         show_name_field(person, "who_name")
 
 
@@ -43,13 +90,14 @@ def show_name_field(person: User, key: str = "settings_name") -> None:
     st.text_input(
         "Your name", value=person.name, key=key, max_chars=users.MAX_NAME_LENGTH, on_change=_switch_user, args=(key,)
     )
-    st.caption(f"Each name has its own queue and drafts. Roles: {', '.join(person.roles)}.")
+    st.caption(f"Each name has its own queue and drafts. Roles: {', '.join(person.roles) or 'none'}.")
 
 
 def _switch_user(key: str) -> None:
     name = st.session_state[key].strip()
     if name:
-        _confirmed_names().add(name)
+        if is_from_this_machine():
+            _confirmed_names().add(name)
         st.query_params.clear()
         st.query_params["you"] = name
 
@@ -83,7 +131,6 @@ def show_members_dialog(database: Database, person: User, project: str) -> None:
     if st.button("Save", key="member_save", type="primary", disabled=not roles):
         try:
             with database.begin() as session:
-                users.require_role(session, users.register_user(session, person.name).id, users.ADMIN)
                 users.set_roles(session, users.register_user(session, name.strip()).name, roles)
         except StoreError as error:
             st.error(format_sentence(str(error)))
@@ -98,13 +145,49 @@ def confirmation_cookie(name: str) -> str:
     return COOKIE_PREFIX + name.encode(errors="replace").hex()
 
 
-def is_confirmed(database: Database, name: str) -> bool:
-    """Whether this browser may act as the person: a new one, that of this machine's account, or a confirmed one."""
+def confirmation_cookies(home: Path, name: str) -> dict[str, str]:
+    """The cookies that this browser stores about the person, signed with the secret of the home."""
+    return {confirmation_cookie(name): sign_name(home, name)} if name in _confirmed_names() else {}
+
+
+def sign_name(home: Path, name: str) -> str:
+    """The value of the confirmation cookie, which nobody can write who has not confirmed to be this person."""
+    return hmac.digest(_cookie_secret(home), name.encode(errors="replace"), "sha256").hex()
+
+
+@cache
+def _cookie_secret(home: Path) -> bytes:
+    """The secret of this home, made by the first process that needs it."""
+    path = home / SECRET_FILE
+    try:
+        # The file appears complete, and readable by its owner only.
+        with tempfile.NamedTemporaryFile(dir=home) as made, suppress(FileExistsError):
+            made.write(secrets.token_bytes(_SECRET_BYTES))
+            made.flush()
+            os.link(made.name, path)
+        secret = path.read_bytes()
+    except OSError:
+        secret = b""
+    # Without a usable file, browsers are asked again after each start of the server.
+    return secret if len(secret) >= _SECRET_BYTES else secrets.token_bytes(_SECRET_BYTES)
+
+
+def is_confirmed(services: Services, name: str) -> bool:
+    """Whether this browser may act as the person: a new one, that of this machine's account, or a confirmed one.
+
+    A visitor without a name, or with one that is not stored, has nothing to confirm: they have no rights.
+    """
     confirmed = _confirmed_names()
-    if name not in confirmed and name != getpass.getuser() and confirmation_cookie(name) not in st.context.cookies:
-        with database.read() as session:
+    is_local = is_from_this_machine()
+    if name in confirmed or (is_local and name == getpass.getuser()):
+        return True
+    cookie = st.context.cookies.get(confirmation_cookie(name), "")
+    if not hmac.compare_digest(cookie.encode(), sign_name(services.settings.home, name).encode()):
+        with services.database.read() as session:
             if users.find_user(session, name) is not None:
                 return False
+        if not is_local:
+            return True
     # A new name is stored at its first act; it is confirmed from now on, so that its own user is not asked.
     confirmed.add(name)
     return True

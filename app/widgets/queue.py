@@ -308,7 +308,7 @@ def show_queue_header(database: Database, person: User, opened: OpenedTrace | No
             if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
                 _show_queue(database, project, person)
             is_own_draft = record is not None and record.trace.status == "draft" and record.trace.author_id == person.id
-            if record and is_own_draft and st.button("Skip", key="skip", shortcut="Alt+K"):
+            if record and person.roles and is_own_draft and st.button("Skip", key="skip", shortcut="Alt+K"):
                 st.session_state.pop("is_skipped", None)
                 _show_skip_dialog(database, record.question.id, person)
             if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):

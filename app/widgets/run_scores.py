@@ -6,7 +6,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.job_panel import JUDGING_JOB, SCORING_JOB, show_verb_job, start_verb_job
+from app.widgets.job_panel import JUDGING_JOB, SCORING_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import comparisons
@@ -21,6 +21,7 @@ from llm.types import DEFAULT_PROFILE_NAME
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
 
+HELP_TEXTS = {"score": "Score the stored answers by a metric.", "judge": "Have a model judge the answers."}
 LABEL_EXTENSIONS = ["csv", "jsonl"]
 SHARE_TITLES = {
     "share_true": "true, as judged",
@@ -40,12 +41,14 @@ def show_run_scores(services: Services, project: Project, choose_run: Callable[[
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.subheader("Other scores", anchor=False, width="stretch")
         run = choose_run()
-        if st.button("Score", key="score_run", icon=":material/rule:", help="Score the stored answers by a metric."):
+        is_refused = not may_start(database, SCORING_JOB)
+        help_of = dict.fromkeys(("score", "judge"), explain_roles(SCORING_JOB)) if is_refused else HELP_TEXTS
+        if st.button("Score", key="score_run", icon=":material/rule:", help=help_of["score"], disabled=is_refused):
             _show_scoring_dialog(database, project, run)
-        if st.button("Judge", key="judge_run", icon=":material/balance:", help="Have a model judge the answers."):
+        if st.button("Judge", key="judge_run", icon=":material/balance:", help=help_of["judge"], disabled=is_refused):
             _show_judging_dialog(services, project, run)
     for kind in (SCORING_JOB, JUDGING_JOB):
-        show_verb_job(kind, project.name)
+        show_verb_job(database, kind, project.name)
     figures = load_metric_figures(database, run.id)
     if figures:
         rows = [
@@ -83,7 +86,7 @@ def _show_scoring_dialog(database: Database, project: Project, run: Run) -> None
     name = st.selectbox("Metric", list(metrics), key="score_metric")
     st.caption(escape_markdown(f"{metrics[name].purpose}. Rule: {metrics[name].source}. {metrics[name].note}"))
     if st.button("Score", key="score_now", type="primary", shortcut="Ctrl+Enter"):
-        start_verb_job(SCORING_JOB, project.name, ["runs", "score", str(run.id), "--metric", name])
+        start_verb_job(database, SCORING_JOB, project.name, ["runs", "score", str(run.id), "--metric", name])
         st.rerun()
 
 
@@ -142,7 +145,7 @@ def _show_judging_dialog(services: Services, project: Project, run: Run) -> None
         arguments += [] if profile in (None, DEFAULT_PROFILE_NAME) else ["--profile", profile]
         arguments += ["--most-money", str(money)] if money else []
         arguments += [] if against is None else ["--against", str(against)]
-        start_verb_job(JUDGING_JOB, project.name, arguments)
+        start_verb_job(services.database, JUDGING_JOB, project.name, arguments)
         st.rerun()
 
 

@@ -44,7 +44,7 @@ def test_a_job_runs_its_verb_and_removes_its_scratch_folder(jobs, worlds, tmp_pa
     scratch = create_upload_folder(tmp_path / "uploads", "isle")
     (scratch.path / "articles.jsonl").write_bytes(ISLE.read_bytes())
     arguments = ["world", "import", "isle", f"--articles={scratch.path / 'articles.jsonl'}"]
-    job = jobs.start("world", "isle", "Importing", arguments, scratch)
+    job = jobs.start("world", "isle", "Importing", arguments, scratch, person_id=None)
     assert jobs.list_jobs("world") == [job]
     assert wait_for_end(job).state == "done"
     assert read_world_metadata(worlds, "isle")["articles"] == 7
@@ -56,31 +56,37 @@ def test_a_job_runs_its_verb_and_removes_its_scratch_folder(jobs, worlds, tmp_pa
 
 
 def test_a_failed_job_has_its_error_as_one_sentence(jobs, worlds):
-    job = wait_for_end(jobs.start("world", "isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"]))
+    job = wait_for_end(
+        jobs.start("world", "isle", "Importing", ["world", "import", "isle", "--articles=/nowhere"], person_id=None)
+    )
     assert job.state == "failed"
     assert job.error.startswith("/nowhere: there is no such file or folder")
     assert list_world_names(worlds) == []
 
 
 def test_a_stopped_job_removes_the_unfinished_world(jobs, worlds):
-    job = jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=60000"])
+    job = jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=60000"], person_id=None)
     # The work has begun once the unfinished folder exists.
     wait_until(lambda: worlds.is_dir() and any(worlds.iterdir()))
     with pytest.raises(JobError, match="already running"):
-        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd"])
+        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd"], person_id=None)
     jobs.dismiss(job)
     assert jobs.list_jobs("world") == [job], "a running job cannot be forgotten"
     job.stop()
     job.stop()
     assert wait_for_end(job).state == "stopped"
     assert list(worlds.iterdir()) == []
-    again = wait_for_end(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
+    again = wait_for_end(
+        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"], person_id=None)
+    )
     assert again.state == "done", again.message
     assert jobs.list_jobs("world") == [again]
 
 
 def test_progress_is_parsed_from_json_lines_and_other_lines_are_ignored(jobs, worlds):
-    job = wait_for_end(jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"]))
+    job = wait_for_end(
+        jobs.start("world", "crowd", "Generating", ["world", "generate", "crowd", "--people=20"], person_id=None)
+    )
     assert job.last_event.event in {"progress", "note"}
     assert job.message == job.last_event.message
     for line, share in {
@@ -95,7 +101,7 @@ def test_progress_is_parsed_from_json_lines_and_other_lines_are_ignored(jobs, wo
 
 
 def test_the_registry_finds_a_job_by_kind_and_name(jobs, worlds):
-    job = jobs.start("world", "isle", "Importing", ["world", "import", "isle", f"--articles={ISLE}"])
+    job = jobs.start("world", "isle", "Importing", ["world", "import", "isle", f"--articles={ISLE}"], person_id=None)
     assert jobs.find("world", "isle") is job
     assert jobs.find("usage", "isle") is None
     assert wait_for_end(job).state == "done"

@@ -21,6 +21,7 @@ from db.libraries import (
     store_version,
 )
 from db.models import Library, Question, Trace
+from db.runs import trace_version
 
 
 def recorded(scene, question, tools, *, stars=(), status="approved"):
@@ -47,7 +48,7 @@ def recorded(scene, question, tools, *, stars=(), status="approved"):
             answers = recording.TraceAnswers("Ines Moor", final_thought="so")
             recording.submit_trace(session, trace.id, answers, seen=seen, by=scene.ada.id)
             if status == "approved":
-                review.approve_trace(session, trace.id, by=scene.ben.id)
+                review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
     return trace.id
 
 
@@ -94,7 +95,9 @@ def test_versions_are_numbered_and_stay_as_they_were(scene, three):
         other = store_version(session, "piers", [three[0]], {})
         assert (first.number, second.number, other.number) == (1, 2, 1)
     with scene.database.begin() as session:
-        review.reject_trace(session, three[1], by=scene.ben.id, comment="no longer")
+        review.reject_trace(
+            session, three[1], seen=trace_version(session, three[1]), by=scene.ben.id, comment="no longer"
+        )
         traces.fork_trace(session, three[0], 1, scene.ben.id)
     with scene.database.read() as session:
         assert [demonstration.trace_id for demonstration in load_demonstrations(session, first.id)] == [
@@ -206,10 +209,10 @@ def test_the_fingerprint_of_approved_traces_changes_with_each_decision(scene, th
 
     seen = [stamp()]
     with scene.database.begin() as session:
-        review.reject_trace(session, three[0], by=scene.ben.id, comment="no")
+        review.reject_trace(session, three[0], seen=trace_version(session, three[0]), by=scene.ben.id, comment="no")
     seen.append(stamp())
     with scene.database.begin() as session:
-        review.approve_trace(session, three[0], by=scene.ben.id)
+        review.approve_trace(session, three[0], seen=trace_version(session, three[0]), by=scene.ben.id)
     seen.append(stamp())
     assert len(set(seen)) == 3
     assert stamp() == seen[-1]

@@ -11,6 +11,7 @@ from db.database import Database, StoreError
 from db.merge import MergePreview, merge_trace
 from db.models import Question
 from db.recording import NewStep, StepResult, TraceAnswers
+from db.runs import trace_version
 from db.schema import upgrade
 from db.trace_record import TraceRecord
 
@@ -38,7 +39,7 @@ def recorded(scene: Any) -> Any:
         recording.begin_step(session, trace.id, NewStep("three"), seen=4, by=trace.author_id)
         recording.undo_step(session, trace.id, seen=5, by=scene.ada.id)
         recording.submit_trace(session, trace.id, TraceAnswers("Ada"), seen=6, by=scene.ada.id)
-        review.approve_trace(session, trace.id, by=scene.ben.id, comment="good")
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment="good")
     with scene.database.read() as session:
         return traces.load_trace(session, trace.id)
 

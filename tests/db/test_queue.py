@@ -11,6 +11,7 @@ from db.database import Conflict
 from db.models import Assignment, Project, Question, Trace
 from db.projects import find_assignment, reserve_question
 from db.recording import TraceAnswers
+from db.runs import trace_version
 from db.types import utc_now
 
 
@@ -132,7 +133,7 @@ def test_an_answered_question_is_completed_and_a_rejected_one_is_open_to_others_
     assert completed(scene, scene.questions[0]) == 1
     assert next_of(scene, scene.ben).position == 2
     with scene.database.begin() as session:
-        review.reject_trace(session, trace.id, by=scene.ben.id, comment="no")
+        review.reject_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment="no")
     assert completed(scene, scene.questions[0]) == 0
     with scene.database.begin() as session:
         cleo = users.register_user(session, "cleo")
@@ -207,7 +208,7 @@ def test_a_skipped_draft_with_steps_is_stored_but_not_listed(scene):
 def test_a_returned_trace_leaves_the_list_when_it_is_forked(scene):
     trace = answer(scene, scene.questions[0], scene.ada)
     with scene.database.begin() as session:
-        review.reject_trace(session, trace.id, by=scene.ben.id, comment="no")
+        review.reject_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment="no")
     with scene.database.begin() as session:
         assert len(queue.list_returned_traces(session, scene.project.id, scene.ada.id)) == 1
         traces.fork_trace(session, trace.id, 0, scene.ada.id)
@@ -219,7 +220,7 @@ def test_completed_work_is_listed_by_its_status_and_open_questions_of_others_are
     first, second, third = scene.questions
     approved, submitted = (answer(scene, question, scene.ada) for question in (first, second))
     with scene.database.begin() as session:
-        review.approve_trace(session, approved.id, by=scene.ben.id)
+        review.approve_trace(session, approved.id, seen=trace_version(session, approved.id), by=scene.ben.id)
         reserve_question(session, third.id, scene.ben.id)
     with scene.database.read() as session:
         listed = {

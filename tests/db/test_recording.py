@@ -11,6 +11,7 @@ from db import queue, recording, review, traces
 from db.database import Conflict, RowNotFound, StoreError
 from db.models import Step, Trace
 from db.recording import NewStep, PageCounter, StepResult, TraceAnswers
+from db.runs import trace_version
 from db.types import MAX_JSON_CHARACTERS, MAX_TEXT_CHARACTERS
 
 FOUND = StepResult("three hits", {"hits": [{"title": "Quay"}]}, None, 0.02)
@@ -319,9 +320,11 @@ def test_a_trace_is_approved_or_returned_with_a_comment_for_its_author(scene):
     add(scene, trace)
     submit(scene, trace)
     with pytest.raises(Conflict, match="say what is wrong"), scene.database.begin() as session:
-        review.reject_trace(session, trace.id, by=scene.ben.id, comment=" ")
+        review.reject_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment=" ")
     with scene.database.begin() as session:
-        review.reject_trace(session, trace.id, by=scene.ben.id, comment="the wrong quay")
+        review.reject_trace(
+            session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment="the wrong quay"
+        )
     with scene.database.read() as session:
         (back,) = queue.list_returned_traces(session, scene.project.id, scene.ada.id)
         assert (back.trace.id, back.comment) == (trace.id, "the wrong quay")
@@ -333,10 +336,10 @@ def test_a_trace_is_approved_or_returned_with_a_comment_for_its_author(scene):
             "ben",
         )
     with scene.database.begin() as session:
-        review.approve_trace(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
         assert review.find_return(session, trace.id) is None
     with pytest.raises(Conflict, match="already approved"), scene.database.begin() as session:
-        review.approve_trace(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
     record = opened(scene, trace)
     assert [(judgement.aspect, judgement.value) for judgement in record.judgements] == [
         ("approval", "rejected"),
@@ -352,7 +355,7 @@ def test_a_trace_is_approved_or_returned_with_a_comment_for_its_author(scene):
 def test_a_draft_is_not_reviewed(scene):
     trace = start(scene)
     with pytest.raises(Conflict, match="only a submitted trace can be"), scene.database.begin() as session:
-        review.approve_trace(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
 
 
 def test_the_pages_of_the_review_list_have_no_gap_or_repeat(scene):

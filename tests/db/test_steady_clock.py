@@ -9,6 +9,7 @@ from uuid_utils.compat import uuid7
 
 from db import queue, recording, review
 from db.models import Judgement, Step
+from db.runs import trace_version
 from db.types import id_after, seconds_since, utc_now
 
 HOUR = timedelta(hours=1)
@@ -110,9 +111,11 @@ def test_the_latest_return_and_its_comment_come_first_after_the_clock_was_set_ba
         for number, comment in enumerate(decisions):
             with scene.database.begin() as session:
                 if comment is None:
-                    review.approve_trace(session, trace.id, by=scene.ben.id)
+                    review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
                 else:
-                    review.reject_trace(session, trace.id, by=scene.ben.id, comment=comment)
+                    review.reject_trace(
+                        session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment=comment
+                    )
             if number == 0:
                 # The clock was an hour ahead for the first decision on each trace.
                 with scene.database.begin() as session:

@@ -12,6 +12,7 @@ from db.merge import merge_trace
 from db.models import Step
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.review import STEP_NOTE_KINDS
+from db.runs import trace_version
 from db.schema import upgrade
 from db.tool_report import NotedStep, ToolCallFilter, build_tool_report
 from fewshot_library.formats.showhow import record_from_json, record_to_json
@@ -90,7 +91,13 @@ def test_a_decision_on_the_trace_is_no_note_and_a_note_no_decision(scene):
     with scene.database.begin() as session:
         version = traces.load_trace(session, step.trace_id).trace.version
         recording.submit_trace(session, step.trace_id, TraceAnswers("Ada Reed"), seen=version, by=scene.ada.id)
-        review.reject_trace(session, step.trace_id, by=scene.ben.id, comment="the wrong quay")
+        review.reject_trace(
+            session,
+            step.trace_id,
+            seen=trace_version(session, step.trace_id),
+            by=scene.ben.id,
+            comment="the wrong quay",
+        )
         review.add_step_note(session, step.id, "wrong result", "", by=scene.ben.id)
     with scene.database.read() as session:
         returned = review.find_return(session, step.trace_id)

@@ -5,6 +5,7 @@ from typing import Any
 from db import recording, review, traces
 from db.models import Trace
 from db.recording import NewStep, StepResult, TraceAnswers
+from db.runs import trace_version
 from db.trace_record import TraceChange, list_changes
 
 
@@ -48,8 +49,10 @@ def test_each_change_has_its_person_and_the_texts_before_and_after(scene):
     change(scene, trace, recording.submit_trace, trace.id, TraceAnswers("Ada Reed"))
     with scene.database.begin() as session:
         review.add_step_note(session, step.id, "wrong result", "another quay", by=scene.ben.id)
-        review.reject_trace(session, trace.id, by=scene.ben.id, comment="look at the map")
-        review.approve_trace(session, trace.id, by=scene.ben.id)
+        review.reject_trace(
+            session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id, comment="look at the map"
+        )
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
     assert summarize(read_history(scene, trace)) == [
         ("ada", "began the trace", None, "", ""),
         ("ada", "ran read", 1, "", "first text"),

@@ -9,6 +9,7 @@ from db.database import Conflict, RowNotFound
 from db.merge import merge_trace
 from db.models import User
 from db.recording import NewStep, StepResult, TraceAnswers
+from db.runs import trace_version
 
 
 def submitted_trace(scene, author):
@@ -74,16 +75,19 @@ def test_only_reviewers_and_administrators_decide_on_a_trace(scene):
         cleo = users.register_user(session, "cleo")
     for decide in (review.approve_trace, review.reject_trace):
         with pytest.raises(Conflict, match="cleo is not a reviewer or admin"), scene.database.begin() as session:
-            decide(session, trace.id, by=cleo.id, comment="mine")
+            decide(session, trace.id, seen=trace.version, by=cleo.id, comment="mine")
     with scene.database.begin() as session:
-        assert review.approve_trace(session, trace.id, by=scene.ben.id).status == "approved"
+        assert (
+            review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id).status
+            == "approved"
+        )
 
 
 def test_only_reviewers_and_administrators_freeze_a_version(scene):
     trace = submitted_trace(scene, scene.ada)
     with scene.database.begin() as session:
         cleo = users.register_user(session, "cleo")
-        review.approve_trace(session, trace.id, by=scene.ben.id)
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ben.id)
     with pytest.raises(Conflict, match="cleo is not a reviewer or admin"), scene.database.begin() as session:
         libraries.store_version(session, "quays", [trace.id], {}, by=cleo.id)
     with scene.database.begin() as session:
@@ -94,7 +98,7 @@ def test_nobody_decides_on_a_trace_they_recorded(scene):
     trace = submitted_trace(scene, scene.ada)
     for decide in (review.approve_trace, review.reject_trace):
         with pytest.raises(Conflict, match="ada recorded this trace"), scene.database.begin() as session:
-            decide(session, trace.id, by=scene.ada.id, comment="good")
+            decide(session, trace.id, seen=trace.version, by=scene.ada.id, comment="good")
 
 
 def test_the_only_person_of_an_installation_reviews_their_own_traces_until_a_second_one_comes(scene):
@@ -102,11 +106,11 @@ def test_the_only_person_of_an_installation_reviews_their_own_traces_until_a_sec
         users.set_roles(session, "ben", [])
     trace = submitted_trace(scene, scene.ada)
     with scene.database.begin() as session:
-        review.approve_trace(session, trace.id, by=scene.ada.id)
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ada.id)
     with scene.database.begin() as session:
         users.register_user(session, "ben")
     with pytest.raises(Conflict, match="ada recorded this trace"), scene.database.begin() as session:
-        review.reject_trace(session, trace.id, by=scene.ada.id, comment="no")
+        review.reject_trace(session, trace.id, seen=trace_version(session, trace.id), by=scene.ada.id, comment="no")
 
 
 def test_nobody_acts_on_the_draft_of_another_person(scene):
@@ -153,7 +157,7 @@ def test_people_without_a_role_or_a_row_cannot_begin_or_fork(scene):
         lambda s, by: traces.fork_trace(s, trace.id, 0, by),
         lambda s, by: queue.skip_question(s, scene.questions[1].id, by, "no"),
     ):
-        with pytest.raises(Conflict, match="stranger is not a"), scene.database.begin() as session:
+        with pytest.raises(Conflict, match="'stranger' has no role here"), scene.database.begin() as session:
             act(session, stranger.id)
         with pytest.raises(RowNotFound, match="not stored"), scene.database.begin() as session:
             act(session, scene.questions[0].id)

@@ -12,7 +12,7 @@ from db.libraries import MODELS
 from db.models import Attempt, Question, Run
 from db.projects import reserve_question
 from db.recording import TraceAnswers
-from db.runs import RunOutcome
+from db.runs import RunOutcome, trace_version
 from db.verifications import VERIFICATION_NAME, VerificationOutcome
 from evaluation.metrics import METRICS, Metric
 from evaluation.scoring import load_figures
@@ -141,13 +141,15 @@ def test_a_repair_is_tracked_from_the_reservation_to_the_approval(scene, run):
         recording.begin_step(session, fork.id, recording.NewStep("so"), seen=fork.version, by=fork.author_id)
         recording.submit_trace(session, fork.id, TraceAnswers("Ines Moor"), seen=fork.version + 1, by=scene.ada.id)
         assert verifications.list_approved_repairs(session, [wrong]) == []
-        review.reject_trace(session, fork.id, by=scene.ben.id, comment="no source")
+        review.reject_trace(
+            session, fork.id, seen=trace_version(session, fork.id), by=scene.ben.id, comment="no source"
+        )
     assert repairs(scene, run)[wrong.question] == "rejected ada"
     with scene.database.begin() as session:
         again = traces.fork_trace(session, fork.id, 0, scene.ada.id)
         recording.begin_step(session, again.id, recording.NewStep("so"), seen=again.version, by=again.author_id)
         recording.submit_trace(session, again.id, TraceAnswers("Ines Moor"), seen=again.version, by=scene.ada.id)
-        review.approve_trace(session, again.id, by=scene.ben.id)
+        review.approve_trace(session, again.id, seen=trace_version(session, again.id), by=scene.ben.id)
         # The repair of a repair counts, also for the question's failure in a later verification.
         assert verifications.list_approved_repairs(session, [wrong, refused]) == [again.id]
         assert verifications.count_kinds(session, [again.id]) == {None: 1}

@@ -19,6 +19,7 @@ from sqlalchemy import select
 from db import recording, review, traces
 from db.database import Database
 from db.models import Trace
+from db.runs import trace_version
 from db.users import register_user
 from evaluation import shared_model
 from tests.app.cli.in_process import run_in_process
@@ -354,7 +355,7 @@ def repair(home: Home, number: int) -> None:
             fork = traces.fork_trace(session, failed.id, 1, person)
             answers = recording.TraceAnswers(f"Answer {number}")
             recording.submit_trace(session, fork.id, answers, seen=fork.version, by=person)
-            review.approve_trace(session, fork.id, by=person)
+            review.approve_trace(session, fork.id, seen=trace_version(session, fork.id), by=person)
     finally:
         store.close()
 

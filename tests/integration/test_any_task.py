@@ -11,6 +11,7 @@ from db import projects, recording, review, users
 from db.answer_formats import InvalidAnswer
 from db.models import Question
 from db.recording import NewStep, TraceAnswers
+from db.runs import trace_version
 from db.traces import load_trace
 from reasoners.base import to_step_result
 from runs.services import Services
@@ -67,7 +68,7 @@ def record(services: Services, project: str, source_id: str, call: tuple[str, di
         answers = TraceAnswers(answer, final_thought="So it is.")
         recording.submit_trace(session, trace.id, answers, seen=version, by=ann)
     with database.begin() as session:
-        review.approve_trace(session, trace.id, by=lead)
+        review.approve_trace(session, trace.id, seen=trace_version(session, trace.id), by=lead)
     return question
 
 

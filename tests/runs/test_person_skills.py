@@ -11,6 +11,7 @@ import pytest
 from db import review, traces, users
 from db.database import Conflict
 from db.models import Step
+from db.runs import trace_version
 from db.trace_record import TraceRecord
 from evaluation.gold_comparison import find_gold_reasoning, find_gold_responder
 from evaluation.gold_skills import OracleResponder
@@ -148,7 +149,7 @@ def test_a_plan_that_a_person_wrote_during_a_run_is_a_shot_once_approved(desk: D
     with desk.services.database.begin() as session:
         users.register_user(session, "grace")
         reviewer = users.set_roles(session, "grace", ["reviewer"])
-        review.approve_trace(session, record.trace.id, by=reviewer.id)
+        review.approve_trace(session, record.trace.id, seen=trace_version(session, record.trace.id), by=reviewer.id)
     (shot,) = list_shots(REASONERS["atomr"].planning_skill, [desk.load(record.trace.id)])  # type: ignore[arg-type]
     assert shot.request.question == desk.question
     assert shot.reply == desk.oracle.plan(None)  # type: ignore[arg-type]

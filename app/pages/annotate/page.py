@@ -18,12 +18,11 @@ from app.pages.annotate.composer import (
     typed_field_classes,
 )
 from app.pages.annotate.recorder import AnnotationRecorder, choose_tool
-from app.services import current_services
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_markdown, format_sentence
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.queue import (
     OpenedTrace,
     current_trace,
@@ -147,8 +146,8 @@ class _Workbench:
     @property
     def is_draft(self) -> bool:
         """Whether the person may change the trace."""
-        trace = self.recorder.record.trace
-        return trace.status == "draft" and trace.author_id == self.recorder.person.id
+        trace, person = self.recorder.record.trace, self.recorder.person
+        return bool(person.roles) and trace.status == "draft" and trace.author_id == person.id
 
     @property
     def is_editable(self) -> bool:
@@ -178,7 +177,7 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
             show_trace(
                 workbench.recorder.record,
                 editable=workbench.is_editable,
-                forkable=True,
+                forkable=bool(workbench.recorder.person.roles),
                 on_act=partial(workbench.recorder.handle_action, workbench.composer),
                 is_known_name=workbench.composer.is_known_name,
                 overrides={
@@ -207,6 +206,9 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
 def _show_read_only(recorder: AnnotationRecorder) -> None:
     """Show what can be done with a read-only trace: fix returned work, repair, fork, or open the next question."""
     database, record, person = recorder.services.database, recorder.record, recorder.person
+    if not person.roles:
+        st.caption("Whoever has a role records steps here: a thought, a tool and its arguments, and at last an answer.")
+        return
     failure = find_failure(database, record.trace.id)
     with database.read() as session:
         returned = review.find_return(session, record.trace.id)
@@ -357,8 +359,7 @@ def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
         st.rerun()
 
 
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 opened = current_trace(services, person)
 show_queue_header(services.database, person, opened)
 if opened is not None:

@@ -9,9 +9,8 @@ import streamlit as st
 from app.pages.ask.form import open_run, seed_ask_form, show_ask_form
 from app.pages.ask.run_view import rerun, show_run, start_ask
 from app.pages.library.demonstrations import open_demonstration
-from app.services import current_services
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
-from app.widgets.person import current_user
+from app.widgets.person import acting_services, current_user
 from app.widgets.selection_form import render_pick_reasons
 from db import libraries, projects, runs, traces
 from db.database import Database, RowNotFound
@@ -305,9 +304,8 @@ def load_record(database: Database) -> TraceRecord | None:
     return record
 
 
-services = current_services()
+services, person = acting_services()
 database = services.database
-person = current_user(database)
 record = load_record(database)
 try:
     profiles = services.model_profiles()
@@ -317,7 +315,7 @@ except ProfileError as error:
 seed_ask_form(record, has_model=bool(profiles))
 with show_head("Ask"):
     show_history(database, person)
-ask_request = show_ask_form(services, profiles, explained=record is None)
+ask_request = show_ask_form(services, profiles, explained=record is None) if person.roles else None
 if ask_request is not None and start_ask(services, ask_request, person):
     st.rerun()
 if record is None:

@@ -109,7 +109,7 @@ def remember_asker(services: Services, trace_id: UUID, person: User) -> None:
 def show_run_actions(services: Services, record: TraceRecord, person: User) -> None:
     """Draw the buttons of a run that has ended."""
     trace = record.trace
-    if trace.run_id is None:
+    if trace.run_id is None or not person.roles:
         return
     with st.container(horizontal=True, gap="small", key="acts"):
         if trace.ending in RESUMABLE_ENDINGS and trace.status in ("draft", "failed"):
@@ -281,7 +281,7 @@ def _save_question(database: Database, record: TraceRecord) -> None:
         try:
             with database.begin() as session:
                 project = projects.get_or_create_project(session, name.strip(), world=record.project.world)
-                added_count = projects.add_questions(session, project.id, [question]).added
+                added_count = projects.add_question(session, project.id, question).added
         except StoreError as error:
             st.error(format_sentence(str(error)))
         else:

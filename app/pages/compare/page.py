@@ -8,9 +8,8 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
-from app.services import current_services
 from app.widgets.page_layout import escape_markdown, show_head
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
 from app.widgets.table import DECADE, TableCell, cost_chart_spec, run_chart_height, run_colour, show_table
@@ -416,9 +415,8 @@ def _title(metric: MetricVersion) -> str:
     return f"{metric_label(metric.name)}, version {metric.version}"
 
 
-def show_page(services: Services) -> None:
+def show_page(services: Services, person: User) -> None:
     """Draw the page."""
-    person = current_user(services.database)
     project = current_project(services.database)
     if project is None:
         show_head("Compare")
@@ -437,4 +435,4 @@ def show_page(services: Services) -> None:
     show_comparison(services, project, runs)
 
 
-show_page(current_services())
+show_page(*acting_services())

@@ -21,10 +21,12 @@ from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter, list_matching_ids
 from db.trace_record import TraceRecord
 from db.traces import load_trace, load_traces
+from db.users import ADMIN, REVIEWER, has_acting_role, require_acting_role
 from fewshot_library.formats import FORMATS, find_writer, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
 from runs.services import Services
 
+EXPORT_REFUSAL = "Reviewers and administrators can export."
 MAX_EXPORTED = 5_000
 """Maximum demonstrations that the page exports; the command line writes more, directly to disk."""
 MAX_LISTED_LOSSES = 12
@@ -54,6 +56,12 @@ def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter
         _export_file_name(library),
         command,
     )
+
+
+def may_export(database: Database) -> bool:
+    """Whether the person who acts may export traces."""
+    with database.read() as session:
+        return has_acting_role(session, REVIEWER, ADMIN)
 
 
 def show_export(
@@ -106,6 +114,7 @@ def describe_filter(conditions: DemonstrationFilter) -> str:
 def _write_export(services: Services, load: Callable[[Any], Iterable[TraceRecord]], name: str) -> ExportFile:
     # A file, since some formats seek, and since the content should not be in memory twice.
     with tempfile.TemporaryFile() as file, services.database.read() as session:
+        require_acting_role(session, REVIEWER, ADMIN)
         losses = find_writer(name)(build_export(services.tool_registry(), session, load(session)), file)
         file.seek(0)
         return ExportFile(file.read(), losses)
@@ -237,7 +246,15 @@ def _show_list(
         position_text = f"{start + index + 1:,} of {count:,}" if index is not None else f"{count:,} demonstrations"
         st.caption(position_text, width="content")
         st.space("stretch")
-        if st.button("Export …", key="export", shortcut="Alt+E", type="tertiary"):
+        is_refused = not may_export(library.services.database)
+        if st.button(
+            "Export …",
+            key="export",
+            shortcut="Alt+E",
+            type="tertiary",
+            disabled=is_refused,
+            help=EXPORT_REFUSAL if is_refused else None,
+        ):
             show_export_dialog(library, conditions)
     with st.container(horizontal=True, gap="small"):
         _show_navigation_button("Previous", "previous", "Alt+P", _previous_target(ids, index, start))

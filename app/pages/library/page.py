@@ -8,10 +8,9 @@ from app.pages.library.demonstrations import show_demonstration_filters, show_de
 from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
-from app.services import current_services
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from db import users
@@ -145,8 +144,7 @@ def show_library(library: SelectedLibrary) -> None:
             show_demonstrations(library)
 
 
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 show_header(services, person)
 left, right = st.columns([1, 3.8], gap="medium")
 with left, st.container(key="list"):

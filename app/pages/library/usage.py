@@ -12,7 +12,7 @@ import streamlit as st
 from app.pages.library.demonstrations import open_demonstration
 from app.pages.library.selection import open_selected_library
 from app.widgets.choices import SelectedLibrary
-from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, show_verb_job, start_verb_job
+from app.widgets.job_panel import DRIFT_JOB, USAGE_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when
 from app.widgets.person import current_user
 from app.widgets.selection_form import SelectionOptions, ask_selection_options
@@ -20,6 +20,7 @@ from app.widgets.table import BAR_COLOUR, BAR_STEP, TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
 from db.projects import count_questions, list_projects
+from db.users import authorize
 from evaluation.drift import load_drift
 from evaluation.selection_usage import Report, UsageRequest, compute_usage, load_usage
 from fewshot_library.selection import SelectionError
@@ -68,9 +69,17 @@ def _show_count_button(
 ) -> None:
     """Draw the button that starts the count, or the job that counts."""
     name = f"{library.reference} for {request.project}"
-    if show_verb_job(USAGE_JOB, name):
+    if show_verb_job(library.services.database, USAGE_JOB, name):
         return
-    if not st.button(f"Count for {questions:,} questions", key="count_usage", type="primary"):
+    database = library.services.database
+    is_refused = not may_start(database, USAGE_JOB)
+    if not st.button(
+        f"Count for {questions:,} questions",
+        key="count_usage",
+        type="primary",
+        disabled=is_refused,
+        help=explain_roles(USAGE_JOB) if is_refused else None,
+    ):
         st.caption(
             "Each question is compared with every demonstration, as before an answer. "
             + ("The count runs in the background; you can leave this page." if questions > MAX_INLINE_QUESTIONS else "")
@@ -78,9 +87,10 @@ def _show_count_button(
         return
     if questions > MAX_INLINE_QUESTIONS:
         arguments = [*("library", "usage", library.reference, "--project", request.project), *_command_options(options)]
-        start_verb_job(USAGE_JOB, name, arguments)
+        start_verb_job(library.services.database, USAGE_JOB, name, arguments)
         st.rerun()
     try:
+        authorize(database)
         open_selected_library(library)
         with st.empty():
             compute_usage(library.services, request, _show_progress)
@@ -210,7 +220,7 @@ def show_drift(library: SelectedLibrary) -> None:
     """Draw the button that runs the demonstrations again, and the last report."""
     reference = library.reference or None
     report = load_drift(library.services, reference)
-    if show_verb_job(DRIFT_JOB, library.title):
+    if show_verb_job(library.services.database, DRIFT_JOB, library.title):
         pass
     elif not library.count(DemonstrationFilter()):
         st.info("There is no demonstration yet. Traces that are approved on the Review page become demonstrations.")
@@ -222,9 +232,17 @@ def show_drift(library: SelectedLibrary) -> None:
 
 def _show_run_button(library: SelectedLibrary, *, again: bool) -> None:
     label = "Run them again now" if again else f"Run {library.count(DemonstrationFilter()):,} demonstrations again"
-    if st.button(label, key="run_drift", type="secondary" if again else "primary", icon=":material/replay:"):
+    is_refused = not may_start(library.services.database, DRIFT_JOB)
+    if st.button(
+        label,
+        key="run_drift",
+        type="secondary" if again else "primary",
+        icon=":material/replay:",
+        disabled=is_refused,
+        help=explain_roles(DRIFT_JOB) if is_refused else None,
+    ):
         arguments = ["--library", library.reference] if library.reference else []
-        start_verb_job(DRIFT_JOB, library.title, ["traces", "replay", *arguments])
+        start_verb_job(library.services.database, DRIFT_JOB, library.title, ["traces", "replay", *arguments])
         st.rerun()
     if not again:
         st.caption(

@@ -12,9 +12,8 @@ from app.widgets.page_layout import SHORTCUTS_COOKIE, escape_markdown, format_se
 from app.widgets.person import show_name_field
 from app.widgets.table import TableCell, show_table
 from app.widgets.tour import start_tour
-from db.database import Conflict
 from db.models import User
-from db.users import ADMIN, register_user, require_role
+from db.users import ADMIN
 from runs.services import Services
 from tools.arguments import ToolError
 from worlds.folder import WorldError
@@ -26,6 +25,7 @@ BACKUP_JOB = JobKind(
     "The backup to {} was stopped; the former one is still complete.",
     "was not written",
     "Copying the database and the worlds …",
+    roles=(ADMIN,),
 )
 BACKUPS_FOLDER = "backups"
 NAME_WIDTH = 420
@@ -99,7 +99,7 @@ def show_installation(services: Services, person: User) -> None:
         parts.append([TableCell(f"World {world['name']}"), TableCell(str(folder)), _size_cell(folder)])
     show_table(("part", "place", "size"), parts, key="storage", label="Storage")
     if ADMIN in person.roles:
-        _show_backup(services, person)
+        _show_backup(services)
     st.header("Server", anchor=False)
     encoder = services.encoder
     offline = "Live worlds answer from their recorded answers only." if settings.offline else ""
@@ -121,20 +121,14 @@ def _size_cell(folder: Path) -> TableCell:
     return TableCell(format_size(measure_folder(folder)), number=True)
 
 
-def _show_backup(services: Services, person: User) -> None:
+def _show_backup(services: Services) -> None:
     """Draw the button that backs up the database and the worlds into the home, and its progress."""
     folder = services.settings.home / BACKUPS_FOLDER
-    if show_verb_job(BACKUP_JOB, str(folder)):
+    if show_verb_job(services.database, BACKUP_JOB, str(folder)):
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if st.button("Back up now", key="backup_now", icon=":material/save:", shortcut="Alt+U"):
-            try:
-                with services.database.begin() as session:
-                    require_role(session, register_user(session, person.name).id, ADMIN)
-            except Conflict as error:
-                st.error(format_sentence(str(error)))
-                return
-            start_verb_job(BACKUP_JOB, str(folder), ["backup", str(folder)])
+            start_verb_job(services.database, BACKUP_JOB, str(folder), ["backup", str(folder)])
             st.rerun()
         manifest = folder / "backup.json"
         made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC) if manifest.is_file() else None

@@ -9,7 +9,7 @@ import streamlit as st
 from app.pages.settings.installation import show_installation, show_person
 from app.services import current_services
 from app.widgets.page_layout import choose_view, escape_markdown, show_head
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.table import TableCell, show_table
 from db.database import Conflict
 from db.models import User
@@ -419,8 +419,7 @@ def show_models(services: Services, person: User) -> None:
 
 
 VIEWS = {"models": "Language models", "you": "You", "installation": "Installation"}
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 show_head("Settings", "How language models are reached, who you are, and what is stored.")
 view = choose_view(VIEWS)
 if view == "you":

@@ -8,10 +8,9 @@ from json import dumps
 
 import streamlit as st
 
-from app.services import current_services
 from app.widgets.choices import choose_tools
 from app.widgets.page_layout import browser_zone, choose_view, escape_markdown, format_sentence, format_when, show_head
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.queue import current_project
 from app.widgets.step_notes import STEP_NOTE_LABELS
 from app.widgets.table import TableCell, show_bar_chart, show_table
@@ -282,8 +281,7 @@ def show_offered_tools(services: Services) -> None:
     choose_tools(services, project)
 
 
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 show_head("Tools", "Rate observations while you annotate: the lowest ratings show which tools to improve.")
 if choose_view(VIEWS) == "offered":
     show_offered_tools(services)

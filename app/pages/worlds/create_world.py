@@ -166,7 +166,7 @@ def show_import_dialog(services: Services, person: User) -> None:
         try:
             require_administrator(services, person)
             _check_request(services.settings, request)
-            _start_import(services.settings, request)
+            _start_import(services, request)
         except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
         else:
@@ -220,7 +220,8 @@ def _require_free_name(worlds_folder: Path, name: str, *, replace: bool) -> None
         raise WorldError(f"There is already a world {name!r}. Choose another name, or replace it.")
 
 
-def _start_import(settings: Settings, request: WorldImportRequest) -> None:
+def _start_import(services: Services, request: WorldImportRequest) -> None:
+    settings = services.settings
     try:
         scratch = create_upload_folder(settings.uploads_folder, request.name)
     except OSError as error:
@@ -238,8 +239,8 @@ def _start_import(settings: Settings, request: WorldImportRequest) -> None:
                 arguments.append(f"--{flag}={text}")
         if request.replace:
             arguments.append("--replace")
-        start_world_job(request.name, "Importing", arguments, scratch)
-    except (JobError, WorldError):
+        start_world_job(services.database, request.name, "Importing", arguments, scratch)
+    except (JobError, StoreError, WorldError):
         scratch.remove()
         raise
 
@@ -285,7 +286,7 @@ def show_generate_dialog(services: Services, person: User) -> None:
         try:
             require_administrator(services, person)
             _check_generation(worlds_folder, name, values, replace=replace)
-            start_world_job(name, "Generating", [*arguments, *(["--replace"] if replace else [])])
+            start_world_job(services.database, name, "Generating", [*arguments, *(["--replace"] if replace else [])])
         except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
         else:

@@ -6,10 +6,9 @@ from app.pages.worlds.create_world import show_generate_dialog, show_import_dial
 from app.pages.worlds.explorer import show_console, show_world_explorer
 from app.pages.worlds.questions import show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
-from app.services import current_services
 from app.widgets.job_panel import show_world_jobs
 from app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
-from app.widgets.person import current_user
+from app.widgets.person import acting_services
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
 from runs.services import Services
@@ -43,6 +42,8 @@ def show_view(world: SelectedWorld, person: User) -> None:
     match choose_view(WORLD_VIEWS):
         case "look":
             show_world_explorer(world)
+        case "query" if not person.roles:
+            st.info("Whoever has a role can query the graph here.")
         case "query":
             show_console(world)
         case "questions":
@@ -52,8 +53,7 @@ def show_view(world: SelectedWorld, person: User) -> None:
             show_world_overview(world)
 
 
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 show_header(services, person)
 show_world_jobs(for_administrator="admin" in person.roles)
 left, right = st.columns([1, 3.4], gap="medium")

@@ -15,11 +15,11 @@ from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
-from db import projects, users
+from db import projects
 from db.database import StoreError
 from db.models import Project, User
 from db.trace_record import TraceRecord
-from db.users import ADMIN, require_role
+from db.users import ADMIN
 from evaluation.datasets import open_question_file
 from evaluation.datasets.record import parse_question
 from evaluation.gold_demonstrations import make_world_gold_trace
@@ -92,7 +92,7 @@ def _annotate_question(world: SelectedWorld, row: dict[str, Any], person: User) 
         with world.services.database.begin() as session:
             existing = [project for project in projects.list_projects(session) if project.world == world.name]
             project: Project = existing[0] if existing else _create_project(session, world.name)
-            projects.add_questions(session, project.id, [record])
+            projects.add_question(session, project.id, record)
             question = projects.find_matching_question(session, project.id, record)
             parameters = {"you": person.name, "project": project.name, "question": str(question.id)}
     except StoreError as error:
@@ -281,7 +281,6 @@ def _make_project(world: SelectedWorld, person: User) -> None:
     """Create a project with all questions of the world, and open it."""
     try:
         with world.services.database.begin() as session:
-            require_role(session, users.register_user(session, person.name).id, ADMIN)
             project = _create_project(session, world.name)
             questions = open_question_file(world.folder / QUESTIONS_FILE).iter_records()
             projects.add_questions(session, project.id, questions)

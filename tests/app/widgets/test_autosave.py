@@ -50,7 +50,7 @@ class Scene:
 
     def page(self, number: int, person: str = "ada") -> DraftPage:
         """A page that shows Ada's trace to this person."""
-        return DraftPage(OpenedTrace(self.trace, person), number)
+        return DraftPage(OpenedTrace(self.trace, person), number, is_local=True)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_body_over_the_limit_is_refused_without_reading_it_all(client: TestCli
 
 def test_a_draft_without_the_token_of_the_page_is_refused(client: TestClient, scene: Scene):
     url = scene.page(3).url
-    other = DraftPage(OpenedTrace(uuid4(), "ada"), 3).url
+    other = DraftPage(OpenedTrace(uuid4(), "ada"), 3, is_local=True).url
     forged = [
         f"/drafts/{scene.trace}",
         f"/drafts/{scene.trace}?{other.partition('?')[2]}",
@@ -167,7 +167,7 @@ def test_a_draft_without_the_token_of_the_page_is_refused(client: TestClient, sc
 
 
 def test_a_draft_of_a_missing_trace_is_refused(client: TestClient, scene: Scene):
-    reply = client.post(DraftPage(OpenedTrace(uuid4(), "ada"), 1).url, json={})
+    reply = client.post(DraftPage(OpenedTrace(uuid4(), "ada"), 1, is_local=True).url, json={})
     assert reply.status_code == 503
     assert "no longer exists" in reply.json()["error"]
 
@@ -187,7 +187,7 @@ def test_a_first_draft_that_is_posted_while_the_page_loads_makes_its_trace_no_on
     opened = OpenedTrace.of_question(scene.new_question, "ben", utc_now())
     record, same_person = opened.load(scene.database)
     assert record.trace.author_id == same_person.id
-    assert client.post(DraftPage(opened, 1).url, json={"fields": {"thought": "new"}}).status_code == 200
+    assert client.post(DraftPage(opened, 1, is_local=True).url, json={"fields": {"thought": "new"}}).status_code == 200
     record, stored_person = opened.load(scene.database)
     assert record.trace.author_id == stored_person.id
 
@@ -198,7 +198,9 @@ def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Sce
     assert OpenedTrace.of_question(scene.new_question, "ben", utc_now()).id == opened.id
     assert OpenedTrace.of_question(scene.new_question, "cleo", opened_at).id != opened.id
     for text in ("Who", "Who is"):
-        assert client.post(DraftPage(opened, 1).url, json={"fields": {"thought": text}}).status_code == 200
+        assert (
+            client.post(DraftPage(opened, 1, is_local=True).url, json={"fields": {"thought": text}}).status_code == 200
+        )
     with scene.database.read() as session:
         record = traces.load_trace(session, opened.id)
     assert (record.author, record.trace.started_at) == ("ben", opened_at)
@@ -206,12 +208,14 @@ def test_the_first_draft_of_a_new_trace_begins_it(client: TestClient, scene: Sce
     assert draft is not None
     assert draft.content["fields"]["thought"] == "Who is"
     # The question is reserved now.
-    reply = client.post(DraftPage(OpenedTrace.of_question(scene.new_question, "cleo", opened_at), 2).url, json={})
+    reply = client.post(
+        DraftPage(OpenedTrace.of_question(scene.new_question, "cleo", opened_at), 2, is_local=True).url, json={}
+    )
     assert reply.status_code == 503
     assert "somebody else has begun it" in reply.json()["error"]
     with scene.database.read() as session:
         assert users.find_user(session, "cleo") is None
     # Who chose the question may answer it beside the others.
     chosen = OpenedTrace.of_question(scene.new_question, "cleo", opened_at, is_chosen=True)
-    assert client.post(DraftPage(chosen, 2).url, json={}).status_code == 200
+    assert client.post(DraftPage(chosen, 2, is_local=True).url, json={}).status_code == 200
     assert stored_draft(scene, chosen.id) is not None

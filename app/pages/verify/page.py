@@ -1,21 +1,20 @@
 """The Verify page: runs a reasoner on questions with gold answers, and asks repaired failures again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
-from app.pages.ask.form import SELECTION_LABELS
-from app.services import current_services
-from app.widgets.choices import list_versions
-from app.widgets.job_panel import VERIFICATION_JOB, show_verb_job, start_verb_job
-from app.widgets.page_layout import escape_markdown, format_when, show_head, show_title
-from app.widgets.person import current_user
+from app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
+from app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
+from app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
+from app.widgets.person import acting_services
 from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
 from app.widgets.table import TableCell, shorten, show_table
 from db import runs, verifications
-from db.database import Database
+from db.database import Database, StoreError
 from db.models import Project, Run, User
 from evaluation.metrics import METRICS
 from evaluation.repairs import (
@@ -27,26 +26,17 @@ from evaluation.repairs import (
 )
 from evaluation.scoring import (
     VerificationReport,
-    describe_power,
-    find_earlier_cost,
     format_model,
     load_figures,
     load_verification_report,
 )
 from evaluation.value_format import format_count, format_money
 from evaluation.worker import describe_workers
-from llm.profiles import ProfileError
-from llm.types import DEFAULT_PROFILE_NAME
-from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
-from reasoners.registry import REASONERS, default_reasoner, reasoner_title
+from reasoners.registry import reasoner_title
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
-from settings import DEFAULT_LIBRARY
 
-DEFAULT_PARALLEL = 2
-"""Questions in parallel."""
 MAX_LISTED_FAILURES = 200
-WORKERS_HELP = "Processes of `showhow worker`, on any machine, answer the questions."
 ORDER_EXPLANATION = (
     "Sorted by expected benefit of a repair: the failures of a kind that are not being repaired yet, divided by one "
     "more than its demonstrations and repairs."
@@ -72,10 +62,10 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
     if current:
         st.caption(current)
     _show_metrics(report)
-    if report["left"] and not running:
+    if report["left"] and not running and may_start(services.database, VERIFICATION_JOB):
         with st.container(horizontal=True, vertical_alignment="center"):
             if st.button(f"Continue with the {report['left']:,} questions left", key="go_on", type="primary"):
-                start_verb_job(VERIFICATION_JOB, project.name, ["verify", "--go-on", str(run.id)])
+                start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--go-on", str(run.id)])
                 st.rerun()
     if run.configuration.get("again_of"):
         _show_before_and_after(services.database, run, report)
@@ -161,11 +151,11 @@ def _show_failures(
     st.header(f"Failures ({len(failures):,})", anchor=False)
     approved = list_approved_repairs(services, run)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if approved and not running:
+        if approved and not running and may_start(services.database, VERIFICATION_JOB):
             count = f"{len(approved):,} repair{'' if len(approved) == 1 else 's'}"
             label = f"Freeze {count} and ask the failures again"
             if st.button(label, key="again", type="primary", shortcut="Alt+F", icon=":material/replay:"):
-                start_verb_job(VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])
+                start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])
                 st.query_params.pop("verification", None)
                 st.rerun()
         else:
@@ -230,99 +220,6 @@ def _show_scores_by_kind(services: Services, run: Run, report: VerificationRepor
         show_table(columns, rows, key="kinds", label="Scores by kind of question")
 
 
-@st.dialog("Verify", width="medium")
-def show_verify_dialog(services: Services, project: Project, questions: int) -> None:
-    """Ask for the reasoner and its options, and start `showhow verify` in the background."""
-    st.caption(
-        f"{questions:,} questions of this project have a gold answer. Each is answered and scored; wrong answers "
-        "go into the annotators' queue for repair."
-    )
-    try:
-        profiles = list(services.model_profiles())
-    except ProfileError as error:
-        st.error(escape_markdown(str(error)))
-        profiles = []
-    has_model = bool(profiles)
-    reasoner = st.selectbox(
-        "Reasoner",
-        list(REASONERS),
-        format_func=lambda name: REASONERS[name].label,
-        index=list(REASONERS).index(default_reasoner(has_model=has_model).name),
-        key="verify_reasoner",
-    )
-    library = st.selectbox(
-        "Library",
-        _library_references(services.database),
-        key="verify_library",
-        help="The reasoner imitates the demonstrations of this version.",
-    )
-    arguments = ["--reasoner", reasoner, *(["--library", library] if library else [])]
-    needs_model = REASONERS[reasoner].needs_model
-    if needs_model:
-        arguments += _show_model_fields(profiles)
-    with st.container(horizontal=True):
-        sample_size = st.number_input("Sample size", 1, questions, min(questions, 100), key="verify_most")
-        parallel = st.number_input(
-            "Parallel",
-            1,
-            MAX_CONCURRENT_QUESTIONS,
-            DEFAULT_PARALLEL,
-            key="verify_at_once",
-            help="Questions in parallel.",
-        )
-        repetitions = st.number_input(
-            "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
-        )
-    arguments += ["--limit", str(sample_size), "--at-once", str(parallel), "--repetitions", str(repetitions)]
-    if not services.database.is_sqlite and st.checkbox("By workers", key="verify_workers", help=WORKERS_HELP):
-        arguments.append("--workers")
-    st.caption(describe_power(sample_size))
-    if needs_model and has_model:
-        st.caption(_describe_price(services.database, project, reasoner, sample_size * repetitions))
-    is_model_missing = needs_model and not has_model
-    if is_model_missing:
-        st.warning("No model is set up. Add a profile on the Settings page, or choose Replay.")
-    if st.button("Verify", key="verify_now", type="primary", shortcut="Ctrl+Enter", disabled=is_model_missing):
-        start_verb_job(VERIFICATION_JOB, project.name, ["verify", "--project", project.name, *arguments])
-        st.query_params.pop("verification", None)
-        st.rerun()
-
-
-def _describe_price(database: Database, project: Project, reasoner: str, answers: int) -> str:
-    """What so many answers will cost, by the last verification with this reasoner and model."""
-    cost = find_earlier_cost(database, project.id, reasoner, st.session_state.get("verify_profile"))
-    if cost is None:
-        return "The price is not known before a verification with this reasoner and model; a limit bounds it."
-    total = format_money(cost * answers)
-    return escape_markdown(f"An answer cost at most {format_money(cost)} last time: about {total} for {answers:,}.")
-
-
-def _library_references(database: Database) -> list[str]:
-    """Every version as NAME:NUMBER, those of the default library first."""
-    references = [f"{version.name}:{version.number}" for version in list_versions(database)]
-    return sorted(references, key=lambda reference: not reference.startswith(f"{DEFAULT_LIBRARY}:"))
-
-
-def _show_model_fields(profiles: list[str]) -> list[str]:
-    with st.container(horizontal=True):
-        profile = st.selectbox(
-            "Model", profiles, key="verify_profile", width=200, help="A profile of the Settings page."
-        )
-        mode = st.selectbox(
-            "Demonstrations",
-            list(SELECTION_DESCRIPTIONS),
-            format_func=SELECTION_LABELS.__getitem__,
-            key="verify_mode",
-            width=200,
-        )
-        k = st.number_input("k", 0, 8, 3, key="verify_k", width=110)
-        money = st.number_input(
-            "Stop after (US dollars)", 0.0, value=None, key="verify_money", placeholder="no limit", width=200
-        )
-    model = [] if profile in (None, DEFAULT_PROFILE_NAME) else ["--profile", profile]
-    return [*model, "--mode", mode, "-k", str(k), *(["--most-money", str(money)] if money else [])]
-
-
 EXPLANATION = (
     "A reasoner answers the questions that have a gold answer. Wrong answers are repaired on the Annotate page, "
     "approved on the Review page and frozen into the library; then they are asked again. Start with Verify (Alt+V)."
@@ -337,8 +234,16 @@ def show_header(services: Services, project: Project) -> int:
     """Draw the top of the page; returns the number of questions that can be verified."""
     with services.database.read() as session:
         questions = len(verifications.list_gold_questions(session, project.id))
-    with show_head("Verify", f"{format_count(questions, 'question')} with a gold answer."):
-        if st.button("Verify", key="verify", shortcut="Alt+V", icon=":material/fact_check:", disabled=not questions):
+    may_verify = may_start(services.database, VERIFICATION_JOB)
+    who = "" if may_verify else " Reviewers and administrators can verify them."
+    with show_head("Verify", f"{format_count(questions, 'question')} with a gold answer.{who}"):
+        if st.button(
+            "Verify",
+            key="verify",
+            shortcut="Alt+V",
+            icon=":material/fact_check:",
+            disabled=not questions or not may_verify,
+        ):
             show_verify_dialog(services, project, questions)
     return questions
 
@@ -359,14 +264,20 @@ def choose_verification(database: Database, project: Project) -> tuple[Run | Non
 def show_concurrency(database: Database, run: Run) -> None:
     """Draw the number of parallel questions of a running verification, and the button that pauses it."""
     key = f"parallel_{run.id.hex}"
+    is_refused = not may_start(database, VERIFICATION_JOB)
 
-    def change() -> None:
-        with database.begin() as session:
-            runs.set_concurrency(session, run.id, st.session_state[key])
+    def change(store: Callable[[Any], None]) -> None:
+        try:
+            with database.begin() as session:
+                store(session)
+        except StoreError as error:
+            st.toast(format_sentence(str(error)))
+
+    def set_concurrency() -> None:
+        change(lambda session: runs.set_concurrency(session, run.id, st.session_state[key]))
 
     def pause(*, is_paused: bool) -> None:
-        with database.begin() as session:
-            runs.pause_run(session, run.id, is_paused=is_paused)
+        change(lambda session: runs.pause_run(session, run.id, is_paused=is_paused))
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.number_input(
@@ -375,12 +286,20 @@ def show_concurrency(database: Database, run: Run) -> None:
             MAX_CONCURRENT_QUESTIONS,
             run.concurrency or DEFAULT_PARALLEL,
             key=key,
-            on_change=change,
+            on_change=set_concurrency,
             width=140,
+            disabled=is_refused,
             help="Questions in parallel; a change takes effect within a second or two.",
         )
         label, icon = ("Resume", ":material/play_arrow:") if run.is_paused else ("Pause", ":material/pause:")
-        st.button(label, key="pause", icon=icon, on_click=pause, kwargs={"is_paused": not run.is_paused})
+        st.button(
+            label,
+            key="pause",
+            icon=icon,
+            disabled=is_refused,
+            on_click=pause,
+            kwargs={"is_paused": not run.is_paused},
+        )
         if run.is_paused:
             st.caption("Paused: questions at work are finished, and no other one is begun.")
 
@@ -418,8 +337,7 @@ def _open_verification(run_id: UUID) -> None:
     st.query_params["verification"] = str(run_id)
 
 
-services = current_services()
-person = current_user(services.database)
+services, person = acting_services()
 project = current_project(services.database)
 if project is None:
     show_head("Verify")
@@ -434,7 +352,7 @@ else:
         if run is None:
             st.caption("Verifications are listed here.")
     with right:
-        running = show_verb_job(VERIFICATION_JOB, project.name)
+        running = show_verb_job(services.database, VERIFICATION_JOB, project.name)
         workers = None if run is None else describe_workers(services.database, run)
         if run is not None and run.finished_at is None and (workers or (running and run.id == latest)):
             show_concurrency(services.database, run)

@@ -1,0 +1,121 @@
+"""The dialog that starts a verification: the reasoner, its options and its limits."""
+
+import streamlit as st
+
+from app.pages.ask.form import SELECTION_LABELS
+from app.widgets.choices import list_versions
+from app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
+from app.widgets.page_layout import escape_markdown
+from db.database import Database
+from db.models import Project
+from evaluation.scoring import (
+    describe_power,
+    find_earlier_cost,
+)
+from evaluation.value_format import format_money
+from llm.profiles import ProfileError
+from llm.types import DEFAULT_PROFILE_NAME
+from reasoners.humaniq.options import SELECTION_DESCRIPTIONS
+from reasoners.registry import REASONERS, default_reasoner
+from runs.budget import MAX_CONCURRENT_QUESTIONS
+from runs.services import Services
+from settings import DEFAULT_LIBRARY
+
+DEFAULT_PARALLEL = 2
+"""Questions in parallel."""
+WORKERS_HELP = "Processes of `showhow worker`, on any machine, answer the questions."
+
+
+@st.dialog("Verify", width="medium")
+def show_verify_dialog(services: Services, project: Project, questions: int) -> None:
+    """Ask for the reasoner and its options, and start `showhow verify` in the background."""
+    st.caption(
+        f"{questions:,} questions of this project have a gold answer. Each is answered and scored; wrong answers "
+        "go into the annotators' queue for repair."
+    )
+    try:
+        profiles = list(services.model_profiles())
+    except ProfileError as error:
+        st.error(escape_markdown(str(error)))
+        profiles = []
+    has_model = bool(profiles)
+    reasoner = st.selectbox(
+        "Reasoner",
+        list(REASONERS),
+        format_func=lambda name: REASONERS[name].label,
+        index=list(REASONERS).index(default_reasoner(has_model=has_model).name),
+        key="verify_reasoner",
+    )
+    library = st.selectbox(
+        "Library",
+        _library_references(services.database),
+        key="verify_library",
+        help="The reasoner imitates the demonstrations of this version.",
+    )
+    arguments = ["--reasoner", reasoner, *(["--library", library] if library else [])]
+    needs_model = REASONERS[reasoner].needs_model
+    if needs_model:
+        arguments += _show_model_fields(profiles)
+    with st.container(horizontal=True):
+        sample_size = st.number_input("Sample size", 1, questions, min(questions, 100), key="verify_most")
+        parallel = st.number_input(
+            "Parallel",
+            1,
+            MAX_CONCURRENT_QUESTIONS,
+            DEFAULT_PARALLEL,
+            key="verify_at_once",
+            help="Questions in parallel.",
+        )
+        repetitions = st.number_input(
+            "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
+        )
+    arguments += ["--limit", str(sample_size), "--at-once", str(parallel), "--repetitions", str(repetitions)]
+    if not services.database.is_sqlite and st.checkbox("By workers", key="verify_workers", help=WORKERS_HELP):
+        arguments.append("--workers")
+    st.caption(describe_power(sample_size))
+    if needs_model and has_model:
+        st.caption(_describe_price(services.database, project, reasoner, sample_size * repetitions))
+    is_model_missing = needs_model and not has_model
+    if is_model_missing:
+        st.warning("No model is set up. Add a profile on the Settings page, or choose Replay.")
+    if st.button("Verify", key="verify_now", type="primary", shortcut="Ctrl+Enter", disabled=is_model_missing):
+        start_verb_job(
+            services.database, VERIFICATION_JOB, project.name, ["verify", "--project", project.name, *arguments]
+        )
+        st.query_params.pop("verification", None)
+        st.rerun()
+
+
+def _describe_price(database: Database, project: Project, reasoner: str, answers: int) -> str:
+    """What so many answers will cost, by the last verification with this reasoner and model."""
+    cost = find_earlier_cost(database, project.id, reasoner, st.session_state.get("verify_profile"))
+    if cost is None:
+        return "The price is not known before a verification with this reasoner and model; a limit bounds it."
+    total = format_money(cost * answers)
+    return escape_markdown(f"An answer cost at most {format_money(cost)} last time: about {total} for {answers:,}.")
+
+
+def _library_references(database: Database) -> list[str]:
+    """Every version as NAME:NUMBER, those of the default library first."""
+    references = [f"{version.name}:{version.number}" for version in list_versions(database)]
+    return sorted(references, key=lambda reference: not reference.startswith(f"{DEFAULT_LIBRARY}:"))
+
+
+def _show_model_fields(profiles: list[str]) -> list[str]:
+    with st.container(horizontal=True):
+        profile = st.selectbox(
+            "Model", profiles, key="verify_profile", width=200, help="A profile of the Settings page."
+        )
+        mode = st.selectbox(
+            "Demonstrations",
+            list(SELECTION_DESCRIPTIONS),
+            format_func=SELECTION_LABELS.__getitem__,
+            key="verify_mode",
+            width=200,
+        )
+        k = st.number_input("k", 0, 8, 3, key="verify_k", width=110)
+        money = st.number_input(
+            "Stop after (US dollars)", 0.0, value=None, key="verify_money", placeholder="no limit", width=200
+        )
+    model = [] if profile in (None, DEFAULT_PROFILE_NAME) else ["--profile", profile]
+    return [*model, "--mode", mode, "-k", str(k), *(["--most-money", str(money)] if money else [])]
