@@ -15,7 +15,8 @@ DEFAULT_LIBRARY = "default"
 """What questions are answered with where no library is named."""
 DEFAULT_MODEL_SECONDS = 120.0
 _OWN_FILES = (
-    *("showhow.db*", "models.json", "destinations.json", "drift.json", "model_limits.sqlite*", "*.lock", ".*"),
+    *("showhow.db*", "models.json", "destinations.json", "cookie_secret", "drift.json"),
+    *("model_limits.sqlite*", "*.lock", ".*"),
     *("backups", "libraries", "model_slots", "runs", "tool-homes", "uploads", "worlds"),
 )
 """What Showhow keeps in its home."""

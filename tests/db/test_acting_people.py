@@ -43,7 +43,7 @@ OF_ANYBODY_WITH_A_ROLE = {
     # Questions that one asks or chooses.
     "projects": {
         *("collect_asked_questions", "add_question", "reserve_question", "complete_assignment"),
-        "update_completed_count",
+        *("update_completed_count", "update_completed_counts"),
     },
     "queue": {"begin_question", "skip_question", "unskip_question"},
     # Drafts of one's own: `by` is their author (test_users.py).
