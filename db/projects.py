@@ -251,25 +251,13 @@ def get_or_create_project(session: Session, name: str, *, world: str | None = No
 
 
 def add_questions(session: Session, project_id: UUID, records: Iterable[QuestionSource]) -> QuestionImportCounts:
-    """Append the questions to the project, except those whose source id, text and attachments it already has.
-
-    Only administrators add a file's questions; whoever has a role adds one (add_question).
-    """
-    return _append_questions(QuestionAppender(project_id), session, records)
+    """Append, as an administrator, the questions whose source id, text and attachments the project does not have."""
+    return QuestionAppender(project_id).add_all(session, records)
 
 
 def add_question(session: Session, project_id: UUID, record: QuestionSource) -> QuestionImportCounts:
     """Append one question, which a person has asked or chosen, unless the project has it."""
-    return _append_questions(QuestionAppender(project_id, roles=ROLES), session, [record])
-
-
-def _append_questions(
-    appender: "QuestionAppender", session: Session, records: Iterable[QuestionSource]
-) -> QuestionImportCounts:
-    for record in records:
-        appender.add(session, record)
-    appender.end_batch(session)
-    return appender.counts
+    return QuestionAppender(project_id, roles=ROLES).add_all(session, [record])
 
 
 class QuestionAppender:
@@ -290,6 +278,13 @@ class QuestionAppender:
     def counts(self) -> QuestionImportCounts:
         """The numbers of questions so far."""
         return QuestionImportCounts(self._added, self._existing, self._differing)
+
+    def add_all(self, session: Session, records: Iterable[QuestionSource]) -> QuestionImportCounts:
+        """Append the questions in this transaction."""
+        for record in records:
+            self.add(session, record)
+        self.end_batch(session)
+        return self.counts
 
     def prepare(self, session: Session, _: Sequence[QuestionSource]) -> None:
         """Read the questions of the project, so that the transaction is short."""

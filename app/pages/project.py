@@ -6,14 +6,13 @@ Files of questions and traces are imported and exported here, with what cannot b
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib.resources import files
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.cli.traces import TraceImportReport, import_traces
+from app.imports import TraceImportReport, import_traces, read_into_report
 from app.pages.library.demonstrations import may_export, show_export
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, stored_upload
@@ -32,7 +31,7 @@ from app.widgets.table import TableCell, show_table
 from db import projects, queue
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
-from db.merge import MergePreview, merge_trace
+from db.merge import MergePreview
 from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from db.trace_record import TRACE_STATUSES
@@ -360,10 +359,7 @@ def _read_traces(services: Services, upload: UploadedFile, *, store: bool) -> Tr
     database = services.database
     try:
         with st.spinner("Reading the traces …"), stored_upload(services, upload, TRACE_EXTENSIONS) as file:
-            if not store:
-                return import_traces(MergePreview(database).merge, file)
-            with database.begin() as session:
-                return import_traces(partial(merge_trace, session), file)
+            return import_traces(services, file) if store else read_into_report(MergePreview(database).merge, file)
     except (FormatError, StoreError, WorldError) as error:
         st.error(format_sentence(str(error)))
         return None
