@@ -58,7 +58,7 @@ def _describe_sqlite_rows(
         # The index of a constraint has no SQL; it is as its table says.
         if kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_"):
             continue
-        label = str(name) if kind == "table" else f"{name} of {owner}"
+        label = str(name) if name == owner else f"{name} of {owner}"
         yield (str(kind), label), _outline(sql) if isinstance(sql, str) else sql
 
 
