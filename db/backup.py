@@ -1,8 +1,6 @@
 """Backups: a whole database in one new file, made while others read and write it."""
 
 import os
-import re
-import secrets
 import shutil
 import sqlite3
 import subprocess
@@ -10,11 +8,11 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-import psutil
 from sqlalchemy import URL
 
 from db.database import Database, StoreError, StoreUnavailable
 from db.sqlite_files import open_readonly
+from guard.files import partial_path, remove_abandoned_partials
 
 _PLAIN_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
@@ -29,9 +27,9 @@ def back_up_database(database: Database, path: Path) -> None:
     if not path.parent.is_dir():
         raise StoreError(f"there is no folder {path.parent}; create it, or name another file for the backup")
     # Two backups at once, even to the same name, do not disturb each other.
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    partial = partial_path(path)
     try:
-        _remove_abandoned(path)
+        remove_abandoned_partials(path.parent, path.name)
         if database.is_sqlite:
             _copy_sqlite(Path(database.url.database or ""), partial)
         else:
@@ -43,15 +41,6 @@ def back_up_database(database: Database, path: Path) -> None:
     finally:
         for suffix in ("", "-journal", "-wal", "-shm"):
             partial.with_name(partial.name + suffix).unlink(missing_ok=True)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove what a killed backup to this file left."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)-[0-9a-f]+\.part")
-    for partial in path.parent.iterdir():
-        match = pattern.fullmatch(partial.name)
-        if match is not None and not psutil.pid_exists(int(match[1])):
-            partial.unlink(missing_ok=True)
 
 
 def _copy_sqlite(source_path: Path, target: Path) -> None:

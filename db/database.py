@@ -201,13 +201,16 @@ def _check_sqlite_url(url: URL) -> None:
     if not url.database or url.database == ":memory:" or url.host:
         raise StoreUnavailable("SHOWHOW_DATABASE_URL names no file; write sqlite:///FILE")
     try:
-        is_folder = Path(url.database).is_dir()
+        path = Path(url.database)
+        is_folder, is_special = path.is_dir(), path.exists() and not path.is_file()
     except (OSError, ValueError) as error:
         raise StoreUnavailable(
             f"SHOWHOW_DATABASE_URL names {url.database[:80]!r}, which can be no file ({error}); write sqlite:///FILE"
         ) from error
     if is_folder:
         raise StoreUnavailable(f"SHOWHOW_DATABASE_URL names the folder {url.database}; write sqlite:///FILE")
+    if is_special:
+        raise StoreUnavailable(f"SHOWHOW_DATABASE_URL names {url.database}, which is no file; write sqlite:///FILE")
     options = set(url.query) - {"timeout"}
     if options or not _is_number(url.query.get("timeout", "0")):
         raise StoreUnavailable(

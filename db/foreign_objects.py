@@ -21,19 +21,19 @@ LEFT_OUT = "it has what Showhow did not make, and only its rows were taken over"
 REMEDY = "`showhow db backup FILE` and `showhow db restore FILE` take over its rows alone"
 
 
-def list_foreign(found: Schema, expected: Schema) -> list[str]:
+def list_foreign(actual: Schema, expected: Schema) -> list[str]:
     """Name the objects that are not expected, or not as expected."""
     named = [
         f"the {kind} {_shorten(name)}" + (", which differs from Showhow's" if (kind, name) in expected else "")
-        for (kind, name), definition in sorted(found.items(), key=lambda item: item[0])
+        for (kind, name), definition in sorted(actual.items(), key=lambda item: item[0])
         if (kind, name) not in expected or expected[kind, name] != definition
     ]
     return [*named[:_MAX_NAMED], *([f"{len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else [])]
 
 
-def list_missing(found: Schema, expected: Schema) -> list[str]:
+def list_missing(actual: Schema, expected: Schema) -> list[str]:
     """Name the objects that should be there."""
-    return [f"the {kind} {name}" for kind, name in sorted(expected.keys() - found.keys())]
+    return [f"the {kind} {name}" for kind, name in sorted(expected.keys() - actual.keys())]
 
 
 def _shorten(name: str) -> str:
@@ -58,7 +58,7 @@ def _describe_sqlite_rows(
         # The index of a constraint has no SQL; it is as its table says.
         if kind == "index" and sql is None and str(name).startswith("sqlite_autoindex_"):
             continue
-        label = str(name) if kind == "table" else f"{name} of {owner}"
+        label = str(name) if name == owner else f"{name} of {owner}"
         yield (str(kind), label), _outline(sql) if isinstance(sql, str) else sql
 
 

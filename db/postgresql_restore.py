@@ -23,9 +23,7 @@ _BACKEND_EXIT_SECONDS = 2.0
 def restore_postgresql(url: URL, backup: Path) -> RestoredDatabase:
     """Replace the database by the backup; StoreError if the backup is damaged or the database is in use."""
     dump = PostgresqlDump(backup)
-    name = url.database or ""
-    server = url.set(database="postgres" if name != "postgres" else "template1")
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    engine = _connect_to_server(url)
     try:
         with engine.connect() as connection:
             if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _RESTORE_ADVISORY_LOCK}):
@@ -37,10 +35,40 @@ def restore_postgresql(url: URL, backup: Path) -> RestoredDatabase:
         engine.dispose()
 
 
+def remove_abandoned_database(url: URL) -> list[str]:
+    """Remove the database that a killed restore left unfinished, and return a sentence about it."""
+    prepared = _prepared_name(url.database or "")
+    engine = _connect_to_server(url)
+    try:
+        with engine.connect() as connection:
+            exists = text("SELECT count(*) FROM pg_database WHERE datname = :name")
+            # While another process restores, it is not abandoned.
+            if connection.scalar(exists, {"name": prepared}) and connection.scalar(
+                text("SELECT pg_try_advisory_lock(:key)"), {"key": _RESTORE_ADVISORY_LOCK}
+            ):
+                connection.execute(text(f"DROP DATABASE IF EXISTS {_quote(prepared)}"))
+                return ["Removed the unfinished copy of a backup: the process that restored it was killed."]
+    except DBAPIError as error:
+        return [f"Whether a killed restore left a copy on the server is not known ({_first_line(error)})."]
+    finally:
+        engine.dispose()
+    return []
+
+
+def _connect_to_server(url: URL) -> Engine:
+    """An engine for a database other than that one, which can then be replaced."""
+    server = url.set(database="postgres" if url.database != "postgres" else "template1")
+    return create_engine(server, isolation_level="AUTOCOMMIT")
+
+
+def _prepared_name(name: str) -> str:
+    return f"showhow_restoring_{sha256(name.encode()).hexdigest()[:32]}"
+
+
 def _replace_database(engine: Engine, connection: Connection, url: URL, dump: PostgresqlDump) -> RestoredDatabase:
     name = url.database or ""
     exists = _refuse_database_in_use(connection, name)
-    prepared = f"showhow_restoring_{sha256(name.encode()).hexdigest()[:32]}"
+    prepared = _prepared_name(name)
     former = _former_postgresql_name(name) if exists else None
     try:
         _create_database(connection, prepared, name)
@@ -116,7 +144,7 @@ def _former_postgresql_name(name: str) -> str:
 
 def _postgresql_error(error: DBAPIError) -> StoreUnavailable:
     state = getattr(error.orig, "sqlstate", None)
-    message = str(error.orig).strip().partition("\n")[0]
+    message = _first_line(error)
     if state == "55006":
         return StoreUnavailable(IN_USE)
     if state == "42501":
@@ -124,3 +152,7 @@ def _postgresql_error(error: DBAPIError) -> StoreUnavailable:
             f"this user of the database may not restore ({message}); ask its administrator for ALTER ROLE ... CREATEDB"
         )
     return StoreUnavailable(f"the backup cannot be restored ({message}); nothing was replaced")
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]

@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from sqlalchemy import URL
 
 from db.backup import flush_to_disk
 from db.database import Database, StoreError, StoreUnavailable
-from db.postgresql_restore import restore_postgresql
+from db.postgresql_restore import remove_abandoned_database, restore_postgresql
 from db.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
 from db.sqlite_files import (
     RestoreInProgress,
@@ -77,7 +77,7 @@ def _wrong_kind(backup: Path, magic: bytes, expected: str) -> str:
 def _restore_sqlite(path: Path, backup: Path) -> RestoredDatabase:
     if path.exists() and backup.samefile(path):
         raise StoreError(f"{backup} is the database itself; name a backup")
-    prepared = path.with_name(f".{path.name}.restoring")
+    prepared = _prepared_file(path)
     if prepared.exists() and backup.samefile(prepared):
         raise StoreError(
             f"{backup} is what an interrupted restore left, and the next one removes it; restore the backup itself, or "
@@ -127,6 +127,25 @@ def _prepare_sqlite(backup: Path, prepared: Path) -> tuple[list[str], str | None
         connection.execute("PRAGMA journal_mode = DELETE")
     flush_to_disk(prepared)
     return [*contents.findings, *findings], revision
+
+
+def remove_abandoned_copy(url: URL) -> list[str]:
+    """Remove what a killed restore left unfinished beside the database, and return a sentence about it."""
+    if url.get_backend_name() != "sqlite":
+        return remove_abandoned_database(url)
+    path = Path(url.database or "").resolve()
+    prepared = _prepared_file(path)
+    if not prepared.exists():
+        return []
+    # While another process restores, it is not abandoned.
+    with suppress(RestoreInProgress), restore_lock(path):
+        _remove_sqlite_files(prepared)
+        return ["Removed the unfinished copy of a backup: the process that restored it was killed."]
+    return []
+
+
+def _prepared_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.restoring")
 
 
 def _remove_sqlite_files(path: Path) -> None:

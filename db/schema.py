@@ -104,10 +104,10 @@ def _refuse_foreign_objects(database: Database) -> str | None:
         connection = session.connection()
         revision = _read_revision(connection)
         require_known_revision(revision)
-        found = _read_schema(connection)
+        actual = _read_schema(connection)
     expected: Schema = expected_sqlite(revision) if database.is_sqlite else {}
-    found = found if database.is_sqlite else active_objects(found)
-    if foreign := list_foreign(found, expected):
+    actual = actual if database.is_sqlite else active_objects(actual)
+    if foreign := list_foreign(actual, expected):
         raise StoreUnavailable(
             f"the database has what Showhow did not make ({'; '.join(foreign)}) and is not opened, since it could "
             f"change what is recorded; {REMEDY}"
@@ -138,11 +138,11 @@ def expected_sqlite(revision: str | None) -> Schema:
 def _compare_schema(database: Database, revision: str) -> list[str]:
     """Describe the differences of the schema from the one that the migrations make."""
     with translate_errors(), database.engine.connect() as connection:
-        found = _read_schema(connection)
+        actual = _read_schema(connection)
         if database.is_sqlite:
             expected = expected_sqlite(revision)
         # First what acts of itself: it would act on the comparison, too.
-        elif foreign := list_foreign(active_objects(found), {}):
+        elif foreign := list_foreign(active_objects(actual), {}):
             return [_describe_foreign(foreign)]
         elif not connection.scalar(text("SELECT has_database_privilege(current_database(), 'CREATE')")):
             return []
@@ -153,8 +153,8 @@ def _compare_schema(database: Database, revision: str) -> list[str]:
             apply_migrations(connection, revision)
             expected = _read_schema(connection)
             connection.rollback()
-    differences = [_describe_foreign(foreign)] if (foreign := list_foreign(found, expected)) else []
-    if missing := list_missing(found, expected):
+    differences = [_describe_foreign(foreign)] if (foreign := list_foreign(actual, expected)) else []
+    if missing := list_missing(actual, expected):
         differences.append(f"the database lacks {'; '.join(missing)}; restore a backup")
     return differences
 

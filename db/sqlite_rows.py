@@ -35,10 +35,10 @@ def read_sqlite_contents(path: Path) -> SqliteContents:
     with _reading(path), closing(sqlite3.connect(_address(path), uri=True)) as connection:
         _bound(connection, path)
         rows = connection.execute(SQLITE_SCHEMA).fetchmany(_MAX_OBJECTS)
-        found = describe_sqlite(rows)
-        if ("table", MIGRATIONS_TABLE) not in found:
+        actual = describe_sqlite(rows)
+        if ("table", MIGRATIONS_TABLE) not in actual:
             raise StoreError(f"{path} is no database of Showhow; name a file that `showhow db backup` made")
-        _require_plain_table(path, found, MIGRATIONS_TABLE)
+        _require_plain_table(path, actual, MIGRATIONS_TABLE)
         revisions = connection.execute(f"SELECT version_num FROM {MIGRATIONS_TABLE}").fetchmany(2)  # noqa: S608 - our name
         if len(revisions) != 1 or not isinstance(revisions[0][0], str):
             raise StoreError(f"{path} does not name the one revision of its tables; restore another backup")
@@ -47,15 +47,15 @@ def read_sqlite_contents(path: Path) -> SqliteContents:
         expected = expected_sqlite(revision)
         for kind, name in expected:
             if kind == "table":
-                _require_plain_table(path, found, name)
-    foreign = list_foreign(found, expected)
+                _require_plain_table(path, actual, name)
+    foreign = list_foreign(actual, expected)
     findings = [f"{LEFT_OUT}: {'; '.join(foreign)}"]
     return SqliteContents(path, revision, findings if foreign else [])
 
 
-def _require_plain_table(path: Path, found: Schema, name: str) -> None:
+def _require_plain_table(path: Path, actual: Schema, name: str) -> None:
     """A view or a virtual table is a program; only rows of a table are read."""
-    definition = found.get(("table", name))
+    definition = actual.get(("table", name))
     if not isinstance(definition, tuple) or definition[0] != ("CREATE", "TABLE", name):
         raise StoreError(f"{path} has no table {name}, or something else of that name; restore another backup")
 

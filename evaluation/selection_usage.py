@@ -5,7 +5,6 @@ Reports are cached beside the library, one for each project and selection config
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from db.projects import count_questions, find_project, list_question_texts
 from fewshot_library.dpp import IntArray
 from fewshot_library.library import LoadedLibrary
 from fewshot_library.selection import SelectionConfig
+from guard.files import partial_path
 from runs.services import Services
 
 MAX_LISTED_UNUSED = 1000
@@ -153,7 +153,7 @@ def load_report(file: Path) -> Report | None:
 def save_report(file: Path, report: Report) -> None:
     """Write a report atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    part_file = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part_file = partial_path(file)
     try:
         part_file.write_text(json.dumps(report, ensure_ascii=False), encoding="utf-8")
         part_file.replace(file)

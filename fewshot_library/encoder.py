@@ -17,6 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from guard.files import partial_path
 from worlds.source import SourceUnavailable
 
 BUNDLED_MODEL = "all-MiniLM-L6-v2"
@@ -273,7 +274,7 @@ def _read_cache(file: Path, key: str) -> EmbeddingMatrix | None:
 
 def _write_cache(file: Path, key: str, rows: EmbeddingMatrix) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    part_file = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part_file = partial_path(file)
     try:
         with part_file.open("wb") as stream:
             np.savez(stream, key=np.array(key), rows=rows)

@@ -1,14 +1,20 @@
-"""Files that were brought in: only regular files are opened, so that no name makes a reader wait or read for ever.
+"""Files that were brought in, and files that a killed process left.
 
-A named pipe waits for a writer, /dev/zero never ends, and a link in a folder can lead anywhere.
+Of those that were brought in, only regular files are opened, so that no name makes a reader wait or read for ever: a
+named pipe waits for a writer, /dev/zero never ends, and a link in a folder can lead anywhere.
 """
 
 import errno
 import os
+import re
+import secrets
+import shutil
 import stat
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
+
+import psutil
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -18,6 +24,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFLNK: "a link",
 }
+_PARTIAL_NAME = re.compile(r"\.(?P<name>.+)\.(?P<process>[0-9]{1,9})(-[0-9a-f]+)?\.part", re.DOTALL)
 _MIN_SPARSE_BYTES = 64 * 1024 * 1024
 """Up to this size, holes in a file cost nobody anything."""
 
@@ -49,6 +56,26 @@ def refuse_irregular(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise NotRegularFile(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+
+
+def partial_path(file: Path) -> Path:
+    """A new name beside the file, under which this process writes it until it is complete."""
+    return file.with_name(f".{file.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+
+
+def remove_abandoned_partials(folder: Path, name: str | None = None) -> list[Path]:
+    """Remove what killed processes wrote in the folder, for the file of that name or for any; returns what it was."""
+    abandoned = []
+    for path in folder.iterdir():
+        match = _PARTIAL_NAME.fullmatch(path.name)
+        if match is None or name not in (None, match["name"]) or psutil.pid_exists(int(match["process"])):
+            continue
+        abandoned.append(path)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    return abandoned
 
 
 def is_sparse(stream: BinaryIO) -> bool:

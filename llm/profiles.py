@@ -10,7 +10,6 @@ import math
 import os
 import re
 import runpy
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
+from guard.files import partial_path
 from llm.errors import ChatUnavailable
 from llm.providers import find_address_problem
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
@@ -400,17 +400,17 @@ class ProfileFile:
 
     def _write(self, profiles: list[ModelProfile]) -> None:
         document = {"profiles": {profile.name: profile_to_json(profile) for profile in profiles}}
-        # A temporary file is readable by its owner only, and stays so under its final name.
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self.path.parent, delete=False) as file:
-            try:
+        partial = partial_path(self.path)
+        try:
+            # Readable by its owner only, and it stays so under its final name.
+            partial.touch(mode=0o600, exist_ok=False)
+            with partial.open("w", encoding="utf-8") as file:
                 file.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-                Path(file.name).replace(self.path)
-            # After every exception, also KeyboardInterrupt, no half-written file is left.
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+            partial.replace(self.path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def _check_unchanged(profiles: Mapping[str, ModelProfile], seen: ModelProfile) -> None:

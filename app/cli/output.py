@@ -11,6 +11,8 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from guard.files import partial_path, remove_abandoned_partials
+
 UnboundedOption = Annotated[
     bool, typer.Option("--unbounded", help="Read a trusted file whatever its size, its expansion and its memory.")
 ]
@@ -30,8 +32,9 @@ def open_atomically(file: Path, *, force: bool) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only once it is complete; an existing one is replaced only with force."""
     if file.is_dir() or (file.exists() and not force):
         raise CommandError(f"{file} exists already; name another file, or replace it with --force")
-    partial_file = file.with_name(f".{file.name}.{os.getpid()}.part")
+    partial_file = partial_path(file)
     try:
+        remove_abandoned_partials(file.parent, file.name)
         with partial_file.open("xb") as stream:
             yield stream
             stream.flush()

@@ -17,7 +17,9 @@ from app.imports import finish_interrupted_imports
 from app.jobs import remove_abandoned_uploads
 from app.progress import print_progress
 from app.services import current_services
+from db.restore import remove_abandoned_copy
 from guard.environment import open_held_variables, read_environment
+from guard.files import remove_abandoned_partials
 from runs.resume import end_interrupted_runs
 from runs.services import Services
 from worlds.build import remove_half_built_worlds
@@ -29,11 +31,24 @@ def clear_leftovers(services: Services) -> list[str]:
     """End and remove what killed processes left unfinished, and return a sentence about each; living ones go on."""
     return [
         *_clear_folder(report_interrupted_restore, services.settings.home),
+        *_clear_folder(_remove_half_written_files, services.settings.home),
+        *remove_abandoned_copy(services.database.url),
         *_clear_folder(remove_half_built_worlds, services.settings.worlds_folder),
         *_clear_folder(remove_abandoned_uploads, services.settings.uploads_folder),
         *end_interrupted_runs(services),
         *finish_interrupted_imports(services),
     ]
+
+
+def _remove_half_written_files(home: Path) -> list[str]:
+    """Remove what killed processes wrote beside its place in the home; worlds have folders of their own for that."""
+    removed = [
+        path
+        for folder in (home, *(home / "libraries").rglob("*/"))
+        if folder.is_dir()
+        for path in remove_abandoned_partials(folder)
+    ]
+    return [f"Removed {path}: the process that wrote it was killed." for path in removed]
 
 
 def _clear_folder(clear: Callable[[Path], list[str]], folder: Path) -> list[str]:

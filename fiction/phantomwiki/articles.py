@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -42,6 +41,7 @@ from fiction.universe.relations import (
     get_relation,
 )
 from fiction.universe.universe import NONE, Universe
+from guard.files import partial_path, remove_abandoned_partials
 from worlds.folder import WorldError, world_folder
 from worlds.input_files import (
     READ_ERRORS,
@@ -316,7 +316,9 @@ def _write_instance(source: Path, metadata: dict[str, Any], folder: Path) -> Ins
     chains = [(row["id"], chain) for row in rows if (chain := _to_published_chain(row, values)) is not None]
     depth = max([int(metadata.get("depth", GRAMMAR_DEPTH)), *(chain.depth for _, chain in chains)])
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    remove_abandoned_partials(folder.parent, folder.name)
+    partial = partial_path(folder)
+    partial.mkdir(mode=0o700)
     try:
         _write_file(partial / "facts.pl", (f"{line}\n" for line in (*generate_rules(), *generate_facts(values))))
         _write_file(partial / "articles.json", _encode_json_list(_encode_articles(values)))

@@ -76,6 +76,24 @@ def test_a_backup_without_pg_dump_says_what_to_install(tmp_path, scene, monkeypa
         back_up_database(scene.database, tmp_path / "backup")
 
 
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_the_programs_of_postgresql_get_no_secrets_of_others(tmp_path, scene, monkeypatch):
+    (tmp_path / "pg_dump").write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\necho $0 $* >> {tmp_path}/seen\nexit 1\n")
+    (tmp_path / "pg_dump").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-another")
+    monkeypatch.setenv("PGSSLMODE", "prefer")
+    store = Database(scene.database.url.set(password="word"))  # noqa: S106 - of no server
+    with pytest.raises(StoreError, match="pg_dump failed"):
+        back_up_database(store, tmp_path / "backup")
+    seen = (tmp_path / "seen").read_text()
+    assert "key-of-another" not in seen
+    assert "PGPASSWORD=word\n" in seen
+    assert "PGSSLMODE=prefer\n" in seen
+    assert seen.count("word") == 1
+    store.close()
+
+
 def test_the_check_of_a_newer_database_says_to_update_the_program(database):
     with database.begin() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))

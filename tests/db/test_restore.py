@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, text
 from db import projects
 from db.backup import back_up_database
 from db.database import Database, StoreError, StoreUnavailable
-from db.restore import restore_database
+from db.restore import remove_abandoned_copy, restore_database
 from db.schema import check_database, current_revision, downgrade, latest_revision, upgrade
 from db.sqlite_files import commit_restored_file, restore_lock
 from tests.db.conftest import full_disk
@@ -291,6 +291,25 @@ def test_what_a_killed_restore_left_is_no_backup_and_is_removed_by_the_next_rest
     assert left[0].read_bytes() == backup.read_bytes()
     restore_database(database, backup)
     assert [file for file in left if file.exists()] == []
+
+
+def test_what_a_killed_restore_left_is_removed_at_the_next_start(database: Database, backup: Path):
+    assert remove_abandoned_copy(database.url) == []
+    digest = sha256(str(database.url.database).encode()).hexdigest()[:32]
+    if database.is_sqlite:
+        left = backup.with_name(".showhow.db.restoring")
+        shutil.copy(backup, left)
+        with restore_lock(Path(database.url.database or "")):
+            assert remove_abandoned_copy(database.url) == []
+    else:
+        engine = create_engine(database.url, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(f"CREATE DATABASE showhow_restoring_{digest}"))
+        engine.dispose()
+    (sentence,) = remove_abandoned_copy(database.url)
+    assert sentence.startswith("Removed the unfinished copy of a backup")
+    assert remove_abandoned_copy(database.url) == []
+    assert names(database) == ["first", "second"]
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)

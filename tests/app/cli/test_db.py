@@ -227,6 +227,20 @@ def test_a_database_of_a_newer_version_is_refused_by_every_verb(home: Path):
         assert "Traceback" not in done.stderr
 
 
+def test_a_home_with_foreign_objects_is_opened_by_no_verb_until_its_rows_are_taken_over(home: Path):
+    with closing(sqlite3.connect(home / "showhow.db")) as raw, raw:
+        raw.execute("CREATE TRIGGER t AFTER INSERT ON step BEGIN UPDATE step SET thought = 'changed'; END")
+        raw.execute("CREATE VIEW v AS SELECT * FROM user")
+    for words in (("project", "list"), ("run", "--port", str(free_port())), ("db", "upgrade"), ("traces", "list")):
+        assert "has what Showhow did not make (the trigger t of step; the view v)" in failure(run(home, *words))
+    assert "has what Showhow did not make" in run(home, "db", "check").stdout
+    assert run(home, "db", "backup", home / "b.db").returncode == 0
+    restored = run(home, "db", "restore", home / "b.db")
+    assert "only its rows were taken over: the trigger t of step; the view v" in restored.stdout
+    assert run(home, "db", "check").stdout == "the database is sound\n"
+    assert projects_of(home) == ["P"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -251,7 +265,14 @@ def test_a_port_out_of_range_is_wrong_usage_and_one_in_use_is_refused(tmp_path: 
 
 @pytest.mark.parametrize("verb", [("db", "check"), ("run", "--port"), ("project", "list")])
 @pytest.mark.parametrize(
-    "url", ["nonsense", "postgresql://me:word@here:port/x", "sqlite:////proc/x/y.db", "postgresql://me@127.0.0.1:1/x"]
+    "url",
+    [
+        "sqlite:////dev/zero",
+        "nonsense",
+        "postgresql://me:word@here:port/x",
+        "sqlite:////proc/x/y.db",
+        "postgresql://me@127.0.0.1:1/x",
+    ],
 )
 def test_a_database_address_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path, url: str, verb):
     words = (*verb, str(free_port())) if verb[0] == "run" else verb

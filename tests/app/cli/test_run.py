@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from app.cli.run import clear_leftovers
 from runs.services import Services
 from settings import Settings
@@ -47,6 +49,38 @@ def test_leftovers_of_a_killed_process_are_cleared_and_those_of_a_living_one_sta
         "Ended the run on 'Who?', whose process was killed; continue it on the Ask page.",
     ]
     assert [*(tmp_path / "uploads").iterdir(), *(tmp_path / "worlds").iterdir()] == []
+    assert clear_leftovers(services) == []
+    services.close()
+
+
+# Each writes one of the home's files, and is killed in the middle of it.
+HALF_WRITTEN = {
+    "profiles": "from llm.profiles import ProfileFile; from llm.types import ModelProfile; "
+    "ProfileFile(home / 'models.json').save(ModelProfile('openai:gpt-5-mini', name='a'))",
+    "export": "from app.cli.output import open_atomically\n"
+    "with open_atomically(home / 'traces.jsonl', force=False) as stream: stream.write(b'half')",
+    "embeddings": "import numpy; from fewshot_library.encoder import _write_cache; "
+    "_write_cache(home / 'libraries' / '1' / 'embeddings.npz', 'key', numpy.zeros(3)); ",
+    "report": "from evaluation.selection_usage import save_report; "
+    "save_report(home / 'libraries' / '1' / 'usage' / 'a.json', {})",
+}
+KILLED_BEFORE_THE_NAME = """
+import os, pathlib, signal, sys
+home = pathlib.Path(sys.argv[1])
+def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+pathlib.Path.replace = die
+"""
+
+
+@pytest.mark.parametrize("kind", HALF_WRITTEN)
+def test_half_written_files_of_killed_processes_are_removed_at_the_next_start(tmp_path: Path, kind: str):
+    script = KILLED_BEFORE_THE_NAME + HALF_WRITTEN[kind]
+    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.rglob("*.part")
+    services = Services(Settings.from_env({"SHOWHOW_HOME": str(tmp_path)}))
+    assert clear_leftovers(services) == [f"Removed {left}: the process that wrote it was killed."]
+    assert not left.exists()
     assert clear_leftovers(services) == []
     services.close()
 
