@@ -16,7 +16,7 @@ from guard.confinement import (
 )
 from tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
 
-_MAX_FUNCTION_PROCESSES = 1_000
+_MAX_FUNCTION_PROCESSES = 300
 """Processes of all calls together; one call may have fewer (functions/protocol.py)."""
 _SYSTEM_FOLDERS = frozenset(map(Path, ("/", "/home", "/root", "/etc", "/var", "/tmp", "/run")))  # noqa: S108 - not used
 

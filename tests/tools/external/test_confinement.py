@@ -226,7 +226,7 @@ def test_no_process_shows_a_secret_in_proc(tools: Tools, victim: subprocess.Pope
         ("import subprocess, sys; result = subprocess.check_output([sys.executable, '-c', 'print(6 * 7)'])", "42"),
         ("import datetime, zoneinfo; result = datetime.datetime.now(zoneinfo.ZoneInfo('Europe/Bern' and 'UTC'))", "20"),
         ("import pydantic, numpy; result = numpy.ones(3).sum()", "3.0"),
-        ("import asyncio; result = asyncio.run(asyncio.sleep(0, 'slept'))", "slept"),
+        ("from concurrent.futures import ThreadPoolExecutor as T; result = T().submit(abs, -7).result()", "7"),
     ],
 )
 def test_ordinary_work_goes_on(tools: Tools, code: str, expected: str) -> None:
