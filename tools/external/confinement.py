@@ -12,7 +12,6 @@ from guard.confinement import (
     Protection,
     TreeLimits,
     missing_protections,
-    python_code,
 )
 from tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
 
@@ -44,7 +43,8 @@ class ToolPlaces:
 
     def confine(self, name: str, limits: TreeLimits, readable: Sequence[Path], folders: Sequence[Path]) -> Confinement:
         without = missing_protections() if self.without is None else self.without
-        return Confinement(self._home(name), limits, tuple(readable), tuple(folders), self.private, without)
+        home = self._home(name)
+        return Confinement(home, limits, tuple(readable), tuple(folders), self.private, without)
 
     def _home(self, name: str) -> Path:
         if self.homes is not None:
@@ -70,7 +70,7 @@ class FunctionGrants:
     def confine(self, variables: Mapping[str, str], tools_folder: Path | None, megabytes: int) -> Confinement:
         """The confinement of a process of functions, which reads the folder of its tools.toml."""
         key = zlib.crc32("\0".join([*variables, *map(str, self.folders)]).encode())
-        readable = [*python_code(), *([tools_folder] if tools_folder else []), *_named_paths(variables.values())]
+        readable = [*([tools_folder] if tools_folder else []), *_named_paths(variables.values())]
         limits = TreeLimits(megabytes, _MAX_FUNCTION_PROCESSES, self.disk_megabytes)
         return self.places.confine(f"functions@{key:08x}", limits, readable, self.folders)
 

@@ -169,7 +169,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "import socket; socket.socket(socket.AF_UNIX).connect('\\0showhow-test-bus')",
         "import ctypes, os; assert ctypes.CDLL(None, use_errno=True).ptrace(16, VICTIM, 0, 0) == 0",
         "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/mnt', b'tmpfs', 0, None) == 0",
-        "import ctypes; assert ctypes.CDLL(None).unshare(0x10020000) == ctypes.CDLL(None).chroot(b'PERSON') == 0",
+        "import ctypes; c = ctypes.CDLL(None); c.unshare(0x10020000); c.chroot(b'PERSON'); result = open('/.ssh/id').read()",
         "import os; os.memfd_create('x')",
     ],
 )
