@@ -279,6 +279,39 @@ def missing_protections() -> frozenset[Protection]:
     return probe_protections(frozenset())
 
 
+def describe_gaps(missing: frozenset[Protection], *, is_root: bool = False) -> list[str]:
+    """What programs of others can do here because protections are missing, in one sentence each."""
+    if sys.platform != "linux":
+        return [
+            "Functions and MCP servers have the rights of your account, and what they start is not limited: this "
+            "system is not Linux."
+        ]
+    gaps = []
+    if Protection.FILES in missing:
+        gaps.append("Functions and MCP servers can read and change files of your account: this system has no Landlock.")
+    if missing >= {Protection.SIGNALS, Protection.PROCESSES}:
+        gaps.append(
+            "Functions and MCP servers can end other processes of your account: this system has neither namespaces nor "
+            "Landlock's sixth version."
+        )
+    if Protection.PROCESSES in missing:
+        gaps.append(
+            "Functions and MCP servers see the command lines of other processes, and cannot use multiprocessing: this "
+            "system allows no namespaces."
+        )
+    if Protection.CALLS in missing:
+        gaps.append(
+            "Functions and MCP servers can talk to services of your account, such as agents of keys: this system has "
+            "no seccomp."
+        )
+    if is_root and Protection.USER in missing:
+        gaps.append(
+            "Functions and MCP servers run as root, though without its capabilities: this system allows them no user "
+            "of their own. Start Showhow as an ordinary user."
+        )
+    return gaps
+
+
 def probe_protections(without: frozenset[Protection]) -> frozenset[Protection]:
     """Try all protections but these with a small program; return those that do not hold."""
     if sys.platform != "linux":

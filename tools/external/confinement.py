@@ -1,5 +1,6 @@
 """What functions and MCP servers may open and use: their confinements, made from the configuration."""
 
+import os
 import shutil
 import tempfile
 import zlib
@@ -11,6 +12,7 @@ from guard.confinement import (
     Confinement,
     Protection,
     TreeLimits,
+    describe_gaps,
     missing_protections,
 )
 from tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
@@ -52,6 +54,11 @@ class ToolPlaces:
         if not self._temporary:
             self._temporary.append(Path(tempfile.mkdtemp(prefix="showhow-tools-")))
         return self._temporary[0] / name
+
+    def describe_gaps(self) -> list[str]:
+        """What tools can do here because protections are missing, in one sentence each."""
+        missing = missing_protections() if self.without is None else self.without
+        return describe_gaps(missing, is_root=os.geteuid() == 0)
 
     def close(self) -> None:
         """Remove temporary homes."""

@@ -1,7 +1,6 @@
 """What functions and MCP servers cannot reach, use or leave behind; and what they still can do."""
 
 import os
-import signal
 import socket
 import sqlite3
 import subprocess
@@ -9,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,14 +18,14 @@ from guard.tree_usage import descendants
 from runs.services import Services
 from settings import Settings
 from tests.servers.weather_started import PATIENCE
-from tools.external.config import FunctionConfig, McpServerConfig, load_external_tools_config
+from tools.external.config import load_external_tools_config
 from tools.external.confinement import ToolPlaces
 from tools.registry import ToolRegistry
 from tools.tool import ToolContext, ToolResult
 from worlds.source import World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the protections are Linux's")
-SECRET = "sk-of-the-server-5f1c9"
+SECRET = "sk-of-the-server-5f1c9"  # noqa: S105 - planted to be looked for
 MODULE = """
 def attempt(code: str) -> str:
     "Run the code and return its result."
@@ -156,8 +155,8 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "import os; os.truncate('SHOWHOW/showhow.db', 0)",
         "import os; os.unlink('SHOWHOW/showhow.db')",
         "import os; os.rename('SHOWHOW/showhow.db', os.environ['HOME'] + '/x')",
-        "import os; os.link('SHOWHOW/models.json', os.environ['HOME'] + '/y'); result = open(os.environ['HOME'] + '/y').read()",
-        "import os; os.symlink('SHOWHOW/models.json', os.environ['HOME'] + '/z'); open(os.environ['HOME'] + '/z').read()",
+        "import os; os.chdir(os.environ['HOME']); os.link('SHOWHOW/models.json', 'y'); result = open('y').read()",
+        "import os; os.chdir(os.environ['HOME']); os.symlink('SHOWHOW/models.json', 'z'); open('z').read()",
         "open('SHOWHOW/hostile.py', 'a')",
         "open('SHOWHOW/new.py', 'w')",
         "open('PERSON/new', 'w')",
@@ -169,7 +168,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "import socket; socket.socket(socket.AF_UNIX).connect('\\0showhow-test-bus')",
         "import ctypes, os; assert ctypes.CDLL(None, use_errno=True).ptrace(16, VICTIM, 0, 0) == 0",
         "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/mnt', b'tmpfs', 0, None) == 0",
-        "import ctypes; c = ctypes.CDLL(None); c.unshare(0x10020000); c.chroot(b'PERSON'); result = open('/.ssh/id').read()",
+        "import ctypes; c = ctypes.CDLL(None); c.unshare(0x10020000); c.chroot(b'PERSON'); open('/.ssh/id').read()",
         "import os; os.memfd_create('x')",
     ],
 )
@@ -357,7 +356,7 @@ Tools(registry, Path(home), Path(home), is_server == "yes").run(code)
 def test_nothing_outlives_a_killed_showhow(tools: Tools, tmp_path: Path) -> None:
     mark = f"orphan-of-{os.getpid()}-{time.monotonic_ns()}"
     code = DAEMONS.replace("MARK", mark) + "\nimport time; time.sleep(600)"
-    places = tools.registry._places  # noqa: SLF001 - the same protections
+    places = tools.registry._places
     without = " ".join(places.without or ())
     root = Path(__file__).parents[3]
     showhow = subprocess.Popen(
