@@ -193,9 +193,10 @@ def _own_user(confinement: Confinement) -> int | None:
 
 def _plan(argv: Sequence[str], confinement: Confinement, path: str) -> dict[str, object]:
     readable: set[Path] = set()
-    listable: set[Path] = set()
+    code, code_folders = _python_code()
+    listable = {folder.resolve() for folder in code_folders}
     private = [entry.resolve() for entry in confinement.private]
-    for folder in (*confinement.readable, *_program_places(argv[0], path)):
+    for folder in (*confinement.readable, *code, *_program_places(argv[0], path)):
         _open_folder(folder.resolve(), private, readable, listable)
     writable: set[Path] = set()
     for folder in confinement.writable:
@@ -250,24 +251,23 @@ def _installation(program: Path) -> Iterator[Path]:
             yield from (file.parent.parent / name for name in _INSTALLED)
 
 
-def python_code() -> list[Path]:
-    """What this process imports from: packages and modules outside of Python's installation."""
-    places: list[Path] = []
-    for entry in sys.path:
-        folder = Path(entry or ".").absolute()
-        if folder.is_relative_to(sys.prefix) or folder.is_relative_to(sys.base_prefix):
-            continue
+def _python_code() -> tuple[list[Path], list[Path]]:
+    """What this process imports from outside of Python's installation: packages and modules, and folders to list."""
+    folders = [folder for entry in sys.path if (folder := Path(entry or ".").absolute()).is_dir()]
+    places = [folder for folder in folders if folder.name in ("site-packages", "dist-packages")]
+    listable = [folder for folder in folders if folder not in places]
+    for folder in listable:
         with contextlib.suppress(OSError):
-            places += [
-                child
-                for child in folder.iterdir()
-                if child.suffix in (".py", ".so") or (child / "__init__.py").is_file()
-            ]
+            places += [child for child in folder.iterdir() if _is_code(child)]
     # Packages that pip has installed from a checkout.
     for finder in sys.meta_path:
         mapping = getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", None)
         places += map(Path, mapping.values()) if isinstance(mapping, dict) else ()
-    return places
+    return places, listable
+
+
+def _is_code(path: Path) -> bool:
+    return path.suffix in (".py", ".so") or (path / "__init__.py").is_file()
 
 
 # --- What holds here ---
@@ -277,6 +277,39 @@ def python_code() -> list[Path]:
 def missing_protections() -> frozenset[Protection]:
     """The protections that this system does not allow, by trying them once."""
     return probe_protections(frozenset())
+
+
+def describe_gaps(missing: frozenset[Protection], *, is_root: bool = False) -> list[str]:
+    """What programs of others can do here because protections are missing, in one sentence each."""
+    if sys.platform != "linux":
+        return [
+            "Functions and MCP servers have the rights of your account, and what they start is not limited: this "
+            "system is not Linux."
+        ]
+    gaps = []
+    if Protection.FILES in missing:
+        gaps.append("Functions and MCP servers can read and change files of your account: this system has no Landlock.")
+    if missing >= {Protection.SIGNALS, Protection.PROCESSES}:
+        gaps.append(
+            "Functions and MCP servers can end other processes of your account: this system has neither namespaces nor "
+            "Landlock's sixth version."
+        )
+    if Protection.PROCESSES in missing:
+        gaps.append(
+            "Functions and MCP servers see the command lines of other processes, and cannot use multiprocessing: this "
+            "system allows no namespaces."
+        )
+    if Protection.CALLS in missing:
+        gaps.append(
+            "Functions and MCP servers can talk to services of your account, such as agents of keys: this system has "
+            "no seccomp."
+        )
+    if is_root and Protection.USER in missing:
+        gaps.append(
+            "Functions and MCP servers run as root, though without its capabilities: this system allows them no user "
+            "of their own. Start Showhow as an ordinary user."
+        )
+    return gaps
 
 
 def probe_protections(without: frozenset[Protection]) -> frozenset[Protection]:

@@ -32,8 +32,10 @@ _GRACE_SECONDS = 1.0
 _SHARED_MEGABYTES = 64
 """The size of /dev/shm, which holds semaphores."""
 _MAX_FILES = 1_024
-_PROCESS_MARGIN = 64
-"""Processes that the kernel allows beyond the limit, at which the warden ends all."""
+_THREADS_PER_CORE = 32
+"""Threads count as processes for the kernel, whose limit is above the warden's by this."""
+_NICENESS = 5
+"""The program's, so that the warden and Showhow go on however many processes it starts."""
 _FAILED_STATUS = 126
 
 
@@ -107,7 +109,8 @@ class Warden:
         plan, user = self._plan, self._plan["user"]
         layers = [] if "processes" in self._without else ["processes"]
         has_own_count = bool(layers) or user is not None
-        processes = plan["processes"] + _PROCESS_MARGIN if has_own_count else None
+        processes = plan["processes"] + _THREADS_PER_CORE * (os.cpu_count() or 1) if has_own_count else None
+        os.nice(_NICENESS)
         sandbox.limit_process(file_megabytes=plan["disk_megabytes"], files=_MAX_FILES, processes=processes)
         sandbox.forbid_new_privileges()
         rules = None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tools.external.functions.host import FunctionHost
     from tools.external.mcp_server import McpServer
 
+CONFINEMENT_NOTE = "Functions and MCP servers can use the network, also services of this machine."
 SERVER_START_TIMEOUT_SECONDS = 15.0
 """Seconds that a request for tools waits for servers to start."""
 
@@ -233,8 +234,18 @@ class ToolRegistry:
             owners |= dict.fromkeys((tool.name for tool in tools), server.name)
             yield ToolProviderStatus("server", server.name, server.location, tools, problem)
 
+    def confinement_notes(self) -> list[str]:
+        """What the configured functions and servers can do on this system, in one sentence each."""
+        if not self.config.functions and not any(server.command for server in self.config.servers.values()):
+            return []
+        return [CONFINEMENT_NOTE, *self._places.describe_gaps()]
+
     def reload_failed(self) -> None:
         """Load the functions that failed to load again, and restart the servers that are not available."""
+        if any(isinstance(tool, ToolError) for tool in self._functions.values()):
+            # The sandbox of a running process may not open modules that were written later.
+            for host in self._function_hosts.values():
+                host.close()
         with self._load_lock:
             self._functions = {name: tool for name, tool in self._functions.items() if isinstance(tool, Tool)}
         for server in self._started_servers():

@@ -36,6 +36,7 @@ def check(*, as_json: AsJson = False) -> None:
     lines = [f"{_source_name(state)}: {_format_status(state)}" for state in states]
     if len(states) == 1:
         lines.append(f"{services.tools_path} declares no external tools.")
+    lines += registry.confinement_notes()
     emit([_source_value(state) for state in states], "\n".join(lines), as_json=as_json)
     registry.close()
     if failing_states:

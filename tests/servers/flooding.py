@@ -1,4 +1,4 @@
-"""An MCP server that floods its client: `flooding.py MODE`; every tools/call starts the flood, pages flood at the start."""
+"""An MCP server that floods its client: `flooding.py MODE`; each call starts the flood, `pages` when tools are listed."""
 
 import itertools
 import json
@@ -34,8 +34,8 @@ def flood(mode: str, request: dict[str, Any]) -> None:
         "notifications": json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}})
         + "\n",
         "progress": '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n',
-        "requests": '{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}\n',
-        "elicitation": '{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"","requestedSchema":{}}}\n',
+        "requests": '{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{"messages":[]}}\n',
+        "elicitation": '{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":""}}\n',
     }
     if mode in endless:
         line = endless[mode]
@@ -48,9 +48,9 @@ def flood(mode: str, request: dict[str, Any]) -> None:
         reply(request, {"content": [text("x")], "structuredContent": {"rows": rows}})
     if mode == "depth":
         deep = "[" * 300_000 + "]" * 300_000
-        sys.stdout.write(
-            '{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":%s}}\n' % (request["id"], deep)
-        )
+        identifier = request["id"]
+        start = f'{{"jsonrpc":"2.0","id":{identifier},"result":{{"content":[],"structuredContent":'
+        sys.stdout.write(start + deep + "}}\n")
         sys.stdout.flush()
     if mode == "pattern":
         reply(request, {"content": [text("x")], "structuredContent": {"text": "a" * 50 + "b"}})

@@ -1,5 +1,6 @@
 """What functions and MCP servers may open and use: their confinements, made from the configuration."""
 
+import os
 import shutil
 import tempfile
 import zlib
@@ -11,12 +12,12 @@ from guard.confinement import (
     Confinement,
     Protection,
     TreeLimits,
+    describe_gaps,
     missing_protections,
-    python_code,
 )
 from tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
 
-_MAX_FUNCTION_PROCESSES = 1_000
+_MAX_FUNCTION_PROCESSES = 300
 """Processes of all calls together; one call may have fewer (functions/protocol.py)."""
 _SYSTEM_FOLDERS = frozenset(map(Path, ("/", "/home", "/root", "/etc", "/var", "/tmp", "/run")))  # noqa: S108 - not used
 
@@ -44,7 +45,8 @@ class ToolPlaces:
 
     def confine(self, name: str, limits: TreeLimits, readable: Sequence[Path], folders: Sequence[Path]) -> Confinement:
         without = missing_protections() if self.without is None else self.without
-        return Confinement(self._home(name), limits, tuple(readable), tuple(folders), self.private, without)
+        home = self._home(name)
+        return Confinement(home, limits, tuple(readable), tuple(folders), self.private, without)
 
     def _home(self, name: str) -> Path:
         if self.homes is not None:
@@ -52,6 +54,11 @@ class ToolPlaces:
         if not self._temporary:
             self._temporary.append(Path(tempfile.mkdtemp(prefix="showhow-tools-")))
         return self._temporary[0] / name
+
+    def describe_gaps(self) -> list[str]:
+        """What tools can do here because protections are missing, in one sentence each."""
+        missing = missing_protections() if self.without is None else self.without
+        return describe_gaps(missing, is_root=os.geteuid() == 0)
 
     def close(self) -> None:
         """Remove temporary homes."""
@@ -70,7 +77,7 @@ class FunctionGrants:
     def confine(self, variables: Mapping[str, str], tools_folder: Path | None, megabytes: int) -> Confinement:
         """The confinement of a process of functions, which reads the folder of its tools.toml."""
         key = zlib.crc32("\0".join([*variables, *map(str, self.folders)]).encode())
-        readable = [*python_code(), *([tools_folder] if tools_folder else []), *_named_paths(variables.values())]
+        readable = [*([tools_folder] if tools_folder else []), *_named_paths(variables.values())]
         limits = TreeLimits(megabytes, _MAX_FUNCTION_PROCESSES, self.disk_megabytes)
         return self.places.confine(f"functions@{key:08x}", limits, readable, self.folders)
 

@@ -57,7 +57,7 @@ class MessageBounds:
             self._second, self._lines, self._messages, self._bytes = second, 0, 0, 0
 
     def check(self, message: SessionMessage) -> None:
-        """Count a message, check its parts, and drop the schemas of results, whose patterns would run in this process."""
+        """Count a message, check its parts, and drop schemas of results, whose patterns would run in this process."""
         self._begin_second()
         self._messages += 1
         if self._messages > MAX_MESSAGES_PER_SECOND:

@@ -279,6 +279,10 @@ def show_offered_tools(services: Services) -> None:
         st.error(format_sentence(notice))
     st.caption(f"The tools that people and models can use for the questions of {escape_markdown(project.name)}.")
     choose_tools(services, project)
+    note, *gaps = services.tool_registry().confinement_notes() or [""]
+    st.caption(escape_markdown(note))
+    for gap in gaps:
+        st.warning(escape_markdown(gap), icon=":material/lock_open:")
 
 
 services, person = acting_services()

@@ -25,7 +25,7 @@ from tools.tool import ToolContext, ToolResult
 from worlds.source import World
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the protections are Linux's")
-SECRET = "sk-of-the-server-5f1c9"
+SECRET = "sk-of-the-server-5f1c9"  # noqa: S105 - planted to be looked for
 MODULE = """
 def attempt(code: str) -> str:
     "Run the code and return its result."
@@ -155,8 +155,8 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "import os; os.truncate('SHOWHOW/showhow.db', 0)",
         "import os; os.unlink('SHOWHOW/showhow.db')",
         "import os; os.rename('SHOWHOW/showhow.db', os.environ['HOME'] + '/x')",
-        "import os; os.link('SHOWHOW/models.json', os.environ['HOME'] + '/y'); result = open(os.environ['HOME'] + '/y').read()",
-        "import os; os.symlink('SHOWHOW/models.json', os.environ['HOME'] + '/z'); open(os.environ['HOME'] + '/z').read()",
+        "import os; os.chdir(os.environ['HOME']); os.link('SHOWHOW/models.json', 'y'); result = open('y').read()",
+        "import os; os.chdir(os.environ['HOME']); os.symlink('SHOWHOW/models.json', 'z'); open('z').read()",
         "open('SHOWHOW/hostile.py', 'a')",
         "open('SHOWHOW/new.py', 'w')",
         "open('PERSON/new', 'w')",
@@ -168,7 +168,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
         "import socket; socket.socket(socket.AF_UNIX).connect('\\0showhow-test-bus')",
         "import ctypes, os; assert ctypes.CDLL(None, use_errno=True).ptrace(16, VICTIM, 0, 0) == 0",
         "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/mnt', b'tmpfs', 0, None) == 0",
-        "import ctypes; assert ctypes.CDLL(None).unshare(0x10020000) == ctypes.CDLL(None).chroot(b'PERSON') == 0",
+        "import ctypes; c = ctypes.CDLL(None); c.unshare(0x10020000); c.chroot(b'PERSON'); open('/.ssh/id').read()",
         "import os; os.memfd_create('x')",
     ],
 )
@@ -225,7 +225,7 @@ def test_no_process_shows_a_secret_in_proc(tools: Tools, victim: subprocess.Pope
         ("import subprocess, sys; result = subprocess.check_output([sys.executable, '-c', 'print(6 * 7)'])", "42"),
         ("import datetime, zoneinfo; result = datetime.datetime.now(zoneinfo.ZoneInfo('Europe/Bern' and 'UTC'))", "20"),
         ("import pydantic, numpy; result = numpy.ones(3).sum()", "3.0"),
-        ("import asyncio; result = asyncio.run(asyncio.sleep(0, 'slept'))", "slept"),
+        ("from concurrent.futures import ThreadPoolExecutor as T; result = T().submit(abs, -7).result()", "7"),
     ],
 )
 def test_ordinary_work_goes_on(tools: Tools, code: str, expected: str) -> None:

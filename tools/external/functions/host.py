@@ -387,6 +387,12 @@ def _to_tool_error(name: str, failure: Failure | None, redactor: Redactor) -> To
     exception = (redactor.redact_cut if failure.is_cut else redactor.redact)(failure.exception)
     if len(exception) > MAX_ERROR_CHARACTERS:
         exception = f"{exception[:MAX_ERROR_CHARACTERS]} …"
+    if failure.is_denied:
+        return ToolError(
+            f"{name} failed with {exception}; it may read what is beside tools.toml, where an administrator can name "
+            "other folders.",
+            failure.kind,
+        )
     return ToolError(f"{name} failed with {exception}; try other arguments, or another tool.", failure.kind)
 
 

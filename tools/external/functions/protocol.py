@@ -51,6 +51,8 @@ class Failure(_Message):
     is_cut: bool = False
     """Whether the exception is longer."""
     kind: ErrorKind = ErrorKind.OTHER
+    is_denied: bool = False
+    """Whether the system refused to open something."""
 
 
 class ForkEnd(_Message):

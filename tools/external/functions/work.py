@@ -113,7 +113,9 @@ def call_tool(order: WorkOrder, reply: socket.socket) -> Reply:
     # The tool may raise any exception, also SystemExit; it becomes the reason of the failed call.
     except BaseException as error:  # noqa: BLE001
         exception = _summarize(error)
-        return Reply(failure=Failure(exception=exception, is_cut=len(exception) >= _MAX_EXCEPTION_CHARACTERS))
+        is_denied = isinstance(first_exception(error), PermissionError)
+        is_cut = len(exception) >= _MAX_EXCEPTION_CHARACTERS
+        return Reply(failure=Failure(exception=exception, is_cut=is_cut, is_denied=is_denied))
 
 
 def _run_target(order: WorkOrder, call: CallArguments) -> ToolOutput:
