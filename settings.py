@@ -22,6 +22,7 @@ _OWN_FILES = (
 """What Showhow keeps in its home."""
 LOOPBACK = "loopback"
 """The word for the addresses by which a machine reaches itself."""
+_LIBPQ_PASSWORD = "PGPASSWORD"  # noqa: S105 - a name
 
 
 class SettingsError(Exception):
@@ -74,7 +75,7 @@ class Settings:
         home = Path(values.get("SHOWHOW_HOME") or user_data_path("showhow", appauthor=False)).expanduser().resolve()
         return cls(
             home=home,
-            database_url=_add_password(values.get("SHOWHOW_DATABASE_URL"), values.get("PGPASSWORD"))
+            database_url=_add_password(values.get("SHOWHOW_DATABASE_URL"), values.get(_LIBPQ_PASSWORD))
             or f"sqlite:///{home / 'showhow.db'}",
             encoder=values.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
             model=values.get("SHOWHOW_MODEL"),
