@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from dotenv import dotenv_values
 from platformdirs import user_data_path
@@ -22,6 +23,7 @@ _OWN_FILES = (
 """What Showhow keeps in its home."""
 LOOPBACK = "loopback"
 """The word for the addresses by which a machine reaches itself."""
+_LIBPQ_PASSWORD = "PGPASSWORD"  # noqa: S105 - a name
 
 
 class SettingsError(Exception):
@@ -74,7 +76,8 @@ class Settings:
         home = Path(values.get("SHOWHOW_HOME") or user_data_path("showhow", appauthor=False)).expanduser().resolve()
         return cls(
             home=home,
-            database_url=values.get("SHOWHOW_DATABASE_URL") or f"sqlite:///{home / 'showhow.db'}",
+            database_url=_add_password(values.get("SHOWHOW_DATABASE_URL"), values.get(_LIBPQ_PASSWORD))
+            or f"sqlite:///{home / 'showhow.db'}",
             encoder=values.get("SHOWHOW_ENCODER") or DEFAULT_ENCODER,
             model=values.get("SHOWHOW_MODEL"),
             model_base_url=values.get("SHOWHOW_MODEL_BASE_URL"),
@@ -121,6 +124,17 @@ class Settings:
         own += database.parent.glob(f"{database.name}*") if self.database_url.startswith("sqlite:///") else []
         folders = [self.home, Path.cwd(), *([self.tools_file.parent] if self.tools_file else [])]
         return [*own, *(folder / ".env" for folder in folders)]
+
+
+def _add_password(url: str | None, password: str | None) -> str | None:
+    """The URL with the password of libpq's variable, which is taken out of the environment, unless it has its own."""
+    if not url or not password or not url.startswith("postgresql"):
+        return url
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    if ":" in user or "password=" in parts.query:
+        return url
+    return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))
 
 
 def _parse_path(written: str | None) -> Path | None:

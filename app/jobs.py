@@ -149,20 +149,22 @@ class JobRegistry:
             if existing_job is not None and existing_job.state == "running":
                 raise JobError(f"{name!r} is already running; wait for it, or stop it.")
             environment, held = open_held_variables(read_environment())
-            process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-                [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,
-                # The job may outlive a killed server, and still needs the folder.
-                pass_fds=(held,) if scratch is None else (held, scratch.descriptor),
-                env={**environment, "PYTHONPATH": _MODULE_PATH, "PYTHONIOENCODING": "utf-8"},
-            )
-            os.close(held)
+            try:
+                process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
+                    [sys.executable, "-P", "-c", _ENTRY_POINT, "--json-progress", *person, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                    start_new_session=True,
+                    # The job may outlive a killed server, and still needs the folder.
+                    pass_fds=(held,) if scratch is None else (held, scratch.descriptor),
+                    env={**environment, "PYTHONPATH": _MODULE_PATH, "PYTHONIOENCODING": "utf-8"},
+                )
+            finally:
+                os.close(held)
             job = self._jobs[kind, name] = Job(kind, name, activity, process, scratch)
         Thread(target=job.read_progress, daemon=True).start()
         return job

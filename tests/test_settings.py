@@ -93,3 +93,16 @@ def test_what_cannot_be_meant_for_live_worlds_is_told(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(SettingsError, match=f"{name} is '{value}'"):
         Settings.from_env(wrong)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgresql://me@db.example/x", "postgresql://me:a%2Fb%40c@db.example/x"),
+        ("postgresql+psycopg:///x", "postgresql+psycopg://:a%2Fb%40c@/x"),
+        ("postgresql://me:own@db.example/x", "postgresql://me:own@db.example/x"),
+        ("sqlite:////x.db", "sqlite:////x.db"),
+    ],
+)
+def test_the_password_of_libpq_is_part_of_the_address(url: str, expected: str):
+    assert Settings.from_env({"SHOWHOW_DATABASE_URL": url, "PGPASSWORD": "a/b@c"}).database_url == expected

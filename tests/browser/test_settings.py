@@ -85,11 +85,12 @@ def add_profile(grace: Administrator, model: ModelServer) -> None:
 def allow_key(grace: Administrator, model: ModelServer) -> None:
     """Test the connection, which sends nothing before the box is ticked that names the variable and the server."""
     page, origin = grace.page, model.url.removesuffix("/v1")
-    box = page.get_by_role("checkbox", name=f"Send LOCAL_API_KEY to {origin}")
+    box = page.get_by_role("checkbox", name=f"Send LOCAL_API_KEY to `{origin}`")
     expect(box).not_to_be_checked()
     page.keyboard.press("Alt+V")
     expect(page.get_by_text(f"LOCAL_API_KEY is not sent to {origin}, which is not allowed yet")).to_be_visible()
     assert model.requests == []
+    assert page.locator(".st-key-profile_consent a").count() == 0
     # Streamlit hides the box itself behind its label.
     page.locator(".st-key-profile_consent label").click()
     expect(box).to_be_checked()

@@ -49,7 +49,7 @@ def test_a_job_has_its_secrets_and_shows_none(tmp_path: Path, model: ModelServer
     table = SecretTable({}, tmp_path / DESTINATIONS_FILE_NAME)
     table.allow([Grant("LOCAL_API_KEY", str(parse_origin(model.url)))])
     jobs = JobRegistry()
-    job = jobs.start("check", "local", "Checking", ["models", "check", "local"])
+    job = jobs.start("check", "local", "Checking", ["models", "check", "local"], person_id=None)
     wait_until(lambda: bool(model.requests) or job.state != "running")
     assert job.state == "running", job.error
     shown = [Path(f"/proc/{job.process.pid}/{file}").read_bytes() for file in ("environ", "cmdline")]

@@ -157,7 +157,8 @@ def _ask_consent(grant: Grant) -> bool:
     """Ask whether the key may go to the server of the profile; returns whether the box is ticked."""
     with st.container(border=True, gap="small", key="profile_consent"):
         is_allowed = st.checkbox(
-            f"Send **{grant.variable}** to **{escape_markdown(grant.destination)}**",
+            # As code, since Markdown would make a link of an address.
+            f"Send {grant.variable} to `{grant.destination}`",
             # Another variable or server is another question, whose box is empty.
             key=f"profile_consent_{grant}",
         )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -318,3 +318,28 @@ def test_each_tool_with_an_unusable_name_or_schema_is_refused_alone(nowhere: Too
     assert "far_schema" in state.problem
     assert "This tool has no description." in registry.get_tool("strange_read").description
     registry.close()
+
+
+def test_a_token_goes_over_http_to_this_machine_only():
+    variable = "WEATHER_KEY"
+    far = McpServerConfig(url="http://tools.example/mcp", token=variable, seconds=PATIENCE)
+    registry = registry_of(weather=far)
+    (status,) = [entry for entry in registry.provider_statuses() if entry.kind != "ours"]
+    assert "WEATHER_KEY is not sent to http://tools.example, since http:// beyond this machine" in (
+        status.problem or ""
+    )
+    registry.close()
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_a_redirect_takes_no_token_elsewhere(transport: Literal["http", "sse"]):
+    variable = "WEATHER_KEY"
+    with run_faulty_server() as elsewhere, run_faulty_server() as server:
+        elsewhere.respond_with(status(400))
+        server.respond_with(status(307, Location=f"{elsewhere.url}/mcp"))
+        redirecting = McpServerConfig(url=f"{server.url}/mcp", transport=transport, token=variable, seconds=PATIENCE)
+        registry = registry_of(weather=redirecting)
+        assert [entry.problem for entry in registry.provider_statuses() if entry.kind != "ours"] != [None]
+        registry.close()
+        assert [request.headers["authorization"] for request in server.asked][:1] == [f"Bearer {SECRET}"]
+        assert elsewhere.asked == []
