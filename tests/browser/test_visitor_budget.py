@@ -356,6 +356,7 @@ def test_messages_that_no_page_sends_are_dropped_without_a_traceback(home: Showh
 
 def test_a_person_sees_one_sentence_where_a_field_is_too_large(page: Page, home: Showhow):
     person = Annotator(page, home.url, "pasting", PROJECT)
+    person.thought.click()
     person.thought.evaluate(
         """(field, text) => {
             Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set.call(field, text);
@@ -363,5 +364,5 @@ def test_a_person_sees_one_sentence_where_a_field_is_too_large(page: Page, home:
         }""",
         "w" * (MAX_MESSAGE_BYTES + 1),
     )
-    person.thought.blur()
+    page.keyboard.press("Control+Enter")
     expect(page.get_by_text(WIDGETS_TOO_LARGE)).to_be_visible()
