@@ -30,7 +30,7 @@ class Widget:
 
 
 class BrowserSession:
-    """One open page: the `widgets` on it, and the `texts` and the bytes that the last run of its script sent."""
+    """One open page: its `id`, its `widgets`, and the `texts` and the bytes that the last run of its script sent."""
 
     def __init__(self, connection: ClientConnection, page: str, parameters: Mapping[str, str], seconds: float) -> None:
         self._connection = connection
@@ -42,6 +42,7 @@ class BrowserSession:
         self.widgets: dict[str, Widget] = {}
         self.texts: list[str] = []
         self.received = b""
+        self.id = ""
 
     def rerun(
         self,
@@ -95,6 +96,7 @@ class BrowserSession:
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 started = True
+                self.id = message.new_session.initialize.session_id
                 fragments = set(message.metadata.run.fragment_ids)
                 self.widgets = {
                     key: widget
