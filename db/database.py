@@ -29,7 +29,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
 from db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
-from db.types import UnstorableValue, dump_json, set_redactor
+from db.types import UnstorableValue, dump_json, redactor_of_dialect, set_redactor
 from guard.redaction import NOTHING_SECRET, Redactor
 
 BUSY_TIMEOUT_SECONDS = 20
@@ -86,8 +86,8 @@ class Database:
         self._sqlite_files = (
             SqliteFiles(Path(self.url.database)) if _is_sqlite(self.url) and self.url.database else None
         )
-        self.engine = _build_engine(self.url, self._sqlite_files)
         self._redactor = redactor
+        self.engine = _build_engine(self.url, self._sqlite_files, self._dump_without_secrets)
         self._read_engine = self.engine.execution_options(reads_only=True)
         # SQLite does not queue writers, so that one may wait for seconds under load; this lock queues the threads.
         self._write_lock = threading.Lock() if self.is_sqlite else None
@@ -165,6 +165,11 @@ class Database:
         if self._sqlite_files is not None:
             self._sqlite_files.forget()
 
+    def _dump_without_secrets(self, value: Any) -> str:
+        redactor, text = redactor_of_dialect(self.engine.dialect), dump_json(value)
+        # A text of JSON is searched once; each of its values only if there is something to remove.
+        return dump_json(redactor.redact_json(value)) if redactor.finds(text) else text
+
     @contextmanager
     def _write_slot(self) -> Iterator[None]:
         if self._write_lock is None:
@@ -227,9 +232,9 @@ def _is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
 
-def _build_engine(url: URL, sqlite_files: SqliteFiles | None) -> Engine:
+def _build_engine(url: URL, sqlite_files: SqliteFiles | None, serializer: Callable[[Any], str]) -> Engine:
     if sqlite_files is None:
-        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=dump_json)
+        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=40, json_serializer=serializer)
     try:
         sqlite_files.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -244,7 +249,7 @@ def _build_engine(url: URL, sqlite_files: SqliteFiles | None) -> Engine:
         max_overflow=30,
         # The connection that was used last has its pages in memory; those of the others are outdated by its changes.
         pool_use_lifo=True,
-        json_serializer=dump_json,
+        json_serializer=serializer,
     )
     # SQLite would create a file that was removed, or open another one in its place.
     event.listen(engine, "do_connect", lambda *_: _refuse_changed_files(sqlite_files))

@@ -84,9 +84,7 @@ class ModelRequest:
 
     def redacted(self, redactor: Redactor) -> "ModelRequest":
         """The request without secrets, as it is stored; a resumed run, which reads the store, has the same hash."""
-        return replace(
-            self, messages=redactor.redact_json(self.messages), parameters=redactor.redact_json(self.parameters)
-        )
+        return replace(self, messages=redactor.redact_json(self.messages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +110,11 @@ def begin_model_call(
     A call for a trace without `step_id` is linked to the next step that the run begins. `stored_pieces` are hashes of
     pieces that are known to be stored, since earlier requests have them.
     """
-    request = request.redacted(redactor_of_dialect(session.connection().dialect))
+    redactor = redactor_of_dialect(session.connection().dialect)
     texts = [dump_json(dict(message)) for message in request.messages]
+    if any(map(redactor.finds, texts)):
+        request = request.redacted(redactor)
+        texts = [dump_json(dict(message)) for message in request.messages]
     pieces = [
         [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text), PIECE_CHARACTERS)] for text in texts
     ]

@@ -29,7 +29,7 @@ _MAX_ESCAPED_CHARACTERS = 4096
 _MAX_JSON_DEPTH = 400
 _MAX_PATTERN_BYTES = 1 << 30
 # A character that begins an escape, with what may follow before the escape is complete.
-_UNFINISHED_ESCAPE = r"[\\%&=][\\%&=#;A-Za-z0-9]{0,24}"
+_UNFINISHED_ESCAPE = r"(?:\\+(?:[ux][0-9A-Fa-f]{0,4})?|[%&=][%&=#;A-Za-z0-9]{0,24})"
 _JOINERS = str.maketrans("", "", "-_. ")
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
@@ -69,14 +69,17 @@ class Redactor:
         """Whether there is anything to remove."""
         return self._pattern is not None
 
+    def finds(self, text: str) -> bool:
+        """Whether the text has a secret."""
+        if self._pattern is None or len(text) < self._shortest:
+            return False
+        return self._pattern.search(text.encode("utf-8", "surrogatepass")) is not None
+
     def redact(self, text: str) -> str:
         """The text without secrets."""
-        if self._pattern is None or len(text) < self._shortest:
+        if not self.finds(text):
             return text
-        data = text.encode("utf-8", "surrogatepass")
-        if self._pattern.search(data) is None:
-            return text
-        return self.redact_bytes(data).decode("utf-8", "surrogatepass")
+        return self.redact_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def redact_bytes(self, data: bytes) -> bytes:
         """The bytes of a text in UTF-8, or in another code that has ASCII in it, without secrets."""
@@ -230,18 +233,16 @@ def _match_character(character: str) -> str:
     forms = [
         _match_plainly(character),
         # URLs, Quoted-Printable, Python's bytes; each also escaped again.
-        "".join(f"(?:%(?:25){{0,3}}|=|\\\\{{1,8}}x){_match_hex(byte)}" for byte in data),
-        "".join(
-            f"\\\\{{1,8}}u{_match_hex(units[place])}{_match_hex(units[place + 1])}" for place in range(0, len(units), 2)
-        ),
+        "".join(f"(?:%(?:25){{0,3}}|=|\\\\+x){_match_hex(byte)}" for byte in data),
+        "".join(f"\\\\+u{_match_hex(units[place])}{_match_hex(units[place + 1])}" for place in range(0, len(units), 2)),
         f"&(?:amp;){{0,3}}(?:{numbers})",
     ]
     if character == "\\":
-        forms.append(r"\\{2,16}")
+        forms.append(r"\\+")
     if character in _SHORT_ESCAPES:
-        forms.append(rf"\\{{1,8}}{_SHORT_ESCAPES[character]}")
+        forms.append(rf"\\+{_SHORT_ESCAPES[character]}")
     if character != "\\" and code < 128 and not character.isalnum():
-        forms.append(rf"\\{{1,8}}{_match_plainly(character)}")
+        forms.append(rf"\\+{_match_plainly(character)}")
     if character == " ":
         forms.append(r"\+")
     return f"(?:{'|'.join(forms)})"

@@ -188,11 +188,14 @@ class Services:
         tokens = {server.token for server in config.servers.values() if server.token}
         return tokens | {name for entry in entries for name in entry.environment}
 
+    @cached_property
+    def _files_of_variables(self) -> tuple[Path, ...]:
+        return self.profile_file.path, self.settings.home / DESTINATIONS_FILE_NAME, self.tools_path
+
     @property
     def redactor(self) -> Redactor:
         """What removes these secrets from every text that is stored, shown or logged."""
-        files = (self.profile_file.path, self.settings.home / DESTINATIONS_FILE_NAME, self.tools_path)
-        stamp = tuple(map(_file_stamp, files))
+        stamp = tuple(map(_file_stamp, self._files_of_variables))
         redactor = self._redactors.get(stamp)
         if redactor is None:
             self._redactors.clear()

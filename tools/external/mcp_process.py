@@ -20,7 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from guard.confinement import ConfinedLaunch, Confinement
-from guard.redaction import NOTHING_SECRET, RedactingStream, Redactor
+from guard.redaction import RedactingStream, Redactor
 from tools.arguments import ToolError
 from tools.external.message_bounds import MAX_MESSAGE_BYTES, MessageBounds
 from worlds.source import ErrorKind
@@ -43,7 +43,7 @@ class ServerCommand:
     environment: Mapping[str, str]
     folder: Path | None
     confinement: Confinement
-    redactor: Redactor = NOTHING_SECRET
+    redactor: Redactor
     """Removes secrets from what it prints."""
 
 

@@ -124,12 +124,7 @@ class McpSession:
     """One connection to a server, and the tools it offers."""
 
     def __init__(
-        self,
-        name: str,
-        config: McpServerConfig,
-        environ: Mapping[str, str],
-        places: ToolPlaces,
-        redactor: Redactor,
+        self, name: str, config: McpServerConfig, environ: Mapping[str, str], places: ToolPlaces, redactor: Redactor
     ) -> None:
         self._name, self._config, self._environ, self._places = name, config, environ, places
         self._redactor = redactor
