@@ -33,16 +33,15 @@ def score_cases_within_limits(cases: Sequence[Case], metric: DatasetMetric) -> l
     is_registered = DATASET_METRICS.get(metric.name) is metric
     long = [case for case in cases if is_registered and not _is_short(case)]
     batches = (long[start : start + _CASES_OF_A_BATCH] for start in range(0, len(long), _CASES_OF_A_BATCH))
-    results = {
-        id(case): result for batch in batches for case, result in zip(batch, _score_batch(batch, metric), strict=True)
-    }
-    return [results[id(case)] if id(case) in results else _try(lambda case=case: metric.score(case)) for case in cases]
+    pairs = [pair for batch in batches for pair in zip(batch, _score_batch(batch, metric), strict=True)]
+    results: dict[int, RuleResult] = {id(case): result for case, result in pairs}
+    return [results[id(case)] if id(case) in results else _try(metric.score, case) for case in cases]
 
 
 def _score_batch(cases: Sequence[Case], metric: DatasetMetric) -> list[RuleResult]:
     """The results of cases, alone if one of them has no figures."""
     fields = [(dict(case.gold), case.predicted, dict(case.row)) for case in cases]
-    results = _try(lambda: _run(score_fields, metric.name, fields))
+    results = _try(_run, score_fields, metric.name, fields)
     if not isinstance(results, Exception):
         return list(results or ())
     if len(fields) == 1:
@@ -50,9 +49,9 @@ def _score_batch(cases: Sequence[Case], metric: DatasetMetric) -> list[RuleResul
     return [result for case in cases for result in _score_batch([case], metric)]
 
 
-def _try(call: Callable[[], Any]) -> Any:
+def _try(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return call()
+        return call(*arguments)
     # The rule of a metric may raise anything for a foreign record; who asked for the figures says what it means.
     except Exception as error:  # noqa: BLE001
         return error

@@ -85,8 +85,9 @@ class ScoringCase:
     """The instance that the question is of, such as a generated universe; None if it names none."""
 
 
-ScoredPair = tuple[ScoringCase, Components | Unscorable | None]
-"""A case with its figures, with why it has none, or with None if the rule leaves it out."""
+RuleScore = Components | Unscorable | None
+"""The figures of a case, why it has none, or None if the rule leaves it out."""
+ScoredPair = tuple[ScoringCase, RuleScore]
 
 
 def read_cases(file: Path, gold_file: Path | None, metric: DatasetMetric) -> list[ScoringCase]:
@@ -324,21 +325,17 @@ def _summarize_instances(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> 
 
 def _score_cases(cases: Sequence[ScoringCase], metric: DatasetMetric, file: Path | str) -> list[ScoredPair]:
     scored = [case for case in cases if case.ending == ANSWERED or metric.scores_empty]
-    results = score_cases_within_limits([case.case for case in scored], metric)
-    figures = {id(case): _read_result(result, case, metric, file) for case, result in zip(scored, results, strict=True)}
+    results = zip(scored, score_cases_within_limits([case.case for case in scored], metric), strict=True)
+    figures = {id(case): _read_result(result, case, metric, file) for case, result in results}
     return [(case, figures.get(id(case), dict.fromkeys(metric.components, 0.0))) for case in cases]
 
 
-def _read_result(
-    result: RuleResult, case: ScoringCase, metric: DatasetMetric, file: Path | str
-) -> Components | Unscorable | None:
+def _read_result(result: RuleResult, case: ScoringCase, metric: DatasetMetric, file: Path | str) -> RuleScore:
     if not isinstance(result, Exception) or isinstance(result, Unscorable):
         return result
-    if isinstance(result, UnusableValue):
-        raise PredictionFileError(file, case.place, str(result)) from result
-    if not isinstance(result, AttributeError | IndexError | KeyError | TypeError | ValueError):
-        raise result
-    reason = f"the prediction or its gold record has not the form of {' or '.join(metric.datasets)} ({result!r})"
+    reason = str(result)
+    if not isinstance(result, UnusableValue):
+        reason = f"the prediction or its gold record has not the form of {' or '.join(metric.datasets)} ({result!r})"
     raise PredictionFileError(file, case.place, reason) from result
 
 
