@@ -333,9 +333,8 @@ def _score_cases(cases: Sequence[ScoringCase], metric: DatasetMetric, file: Path
 def _read_result(result: RuleResult, case: ScoringCase, metric: DatasetMetric, file: Path | str) -> RuleScore:
     if not isinstance(result, Exception) or isinstance(result, Unscorable):
         return result
-    reason = str(result)
-    if not isinstance(result, UnusableValue):
-        reason = f"the prediction or its gold record has not the form of {' or '.join(metric.datasets)} ({result!r})"
+    form = f"the prediction or its gold record has not the form of {' or '.join(metric.datasets)} ({result!r})"
+    reason = str(result) if isinstance(result, UnusableValue) else form
     raise PredictionFileError(file, case.place, reason) from result
 
 
