@@ -32,7 +32,7 @@ from reasoners.skills.values import AnswerValue, OperandValue, distinct_values, 
 from runs.services import Services
 from worlds.folder import WorldError, world_folder
 
-_REFERENCE = re.compile(r"\[(\d+)\]")
+_REFERENCE = re.compile(r"\[(\d{1,9})\]")
 GoldAnswers = list[AnswerValue] | None
 """The gold answers of a part; None if the gold reasoning does not know its question."""
 

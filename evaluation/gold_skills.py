@@ -322,7 +322,7 @@ class OracleResponder(BaselineOracle):
     def _renumber(self, text: str, numbers: Mapping[ReasoningNode, int]) -> str:
         """A gold text whose references are the numbers of facts; one without a number refers to none."""
         leaves = [leaf for leaf, _ in self._gold.subquestions]
-        return re.sub(r"#(\d+)", lambda match: f"#{numbers.get(leaves[int(match[1]) - 1], 0)}", text)
+        return re.sub(r"#(\d{1,9})", lambda match: f"#{numbers.get(leaves[int(match[1]) - 1], 0)}", text)
 
     def _answer_subquestion(
         self, planned: str, references: Mapping[int, Sequence[AnswerValue]], state: Sequence[ExcavatedFact]

@@ -21,6 +21,7 @@ from rapidfuzz.distance import Levenshtein
 from db import attempts, comparisons
 from db.attempts import FinishedAnswer, MetricScore
 from db.database import Database
+from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
 from evaluation.datasets import read_questions
 from evaluation.metrics import DATASET_METRICS, METRICS, find_dataset_metric, list_dataset_metrics
 from evaluation.metrics.metric import (
@@ -84,8 +85,9 @@ class ScoringCase:
     """The instance that the question is of, such as a generated universe; None if it names none."""
 
 
-ScoredPair = tuple[ScoringCase, Components | Unscorable | None]
-"""A case with its figures, with why it has none, or with None if the rule leaves it out."""
+RuleScore = Components | Unscorable | None
+"""The figures of a case, why it has none, or None if the rule leaves it out."""
+ScoredPair = tuple[ScoringCase, RuleScore]
 
 
 def read_cases(file: Path, gold_file: Path | None, metric: DatasetMetric) -> list[ScoringCase]:
@@ -288,7 +290,7 @@ def score_cases(cases: Sequence[ScoringCase], metric: DatasetMetric, file: Path)
     `value` is None if an answer could not be scored; `value_of_scored` is then that of the others. A question without
     an answer has 0 in all components unless the metric's rule scores it.
     """
-    return _build_report([(case, _score_case(case, metric, file)) for case in cases], metric)
+    return _build_report(_score_cases(cases, metric, file), metric)
 
 
 def _build_report(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> dict[str, Any]:
@@ -321,19 +323,19 @@ def _summarize_instances(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> 
     return {"n": len(values), "value": fmean(values), "standard_error": error}
 
 
-def _score_case(case: ScoringCase, metric: DatasetMetric, file: Path | str) -> Components | Unscorable | None:
-    if case.ending != ANSWERED and not metric.scores_empty:
-        return dict.fromkeys(metric.components, 0.0)
-    try:
-        return metric.score(case.case)
-    except Unscorable as error:
-        return error
-    except UnusableValue as error:
-        raise PredictionFileError(file, case.place, str(error)) from error
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        form = " or ".join(metric.datasets)
-        reason = f"the prediction or its gold record has not the form of {form} ({error!r})"
-        raise PredictionFileError(file, case.place, reason) from error
+def _score_cases(cases: Sequence[ScoringCase], metric: DatasetMetric, file: Path | str) -> list[ScoredPair]:
+    scored = [case for case in cases if case.ending == ANSWERED or metric.scores_empty]
+    results = zip(scored, score_cases_within_limits([case.case for case in scored], metric), strict=True)
+    figures = {id(case): _read_result(result, case, metric, file) for case, result in results}
+    return [(case, figures.get(id(case), dict.fromkeys(metric.components, 0.0))) for case in cases]
+
+
+def _read_result(result: RuleResult, case: ScoringCase, metric: DatasetMetric, file: Path | str) -> RuleScore:
+    if not isinstance(result, Exception) or isinstance(result, Unscorable):
+        return result
+    form = f"the prediction or its gold record has not the form of {' or '.join(metric.datasets)} ({result!r})"
+    reason = str(result) if isinstance(result, UnusableValue) else form
+    raise PredictionFileError(file, case.place, reason) from result
 
 
 def _summarize(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> dict[str, Any]:
@@ -411,7 +413,7 @@ def score_run(database: Database, run_id: UUID, name: str, dataset: str | None =
     if run.questions_hash not in (None, attempts.hash_questions(asked)):
         raise MetricError("Questions or gold answers changed since this run asked them; score a new run over them.")
     cases = [_make_run_case(answer, metric) for answer in answers]
-    pairs = [(case, _score_case(case, metric, f"run {run_id}")) for case in cases]
+    pairs = _score_cases(cases, metric, f"run {run_id}")
     stored = next(
         other
         for other in DATASET_METRICS.values()

@@ -21,8 +21,10 @@ from db.projects import add_questions, find_project, get_or_create_project, has_
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import VERIFICATION_NAME
+from evaluation.bounded_scoring import score_within_limits
 from evaluation.datasets import read_world_questions
-from evaluation.metrics import METRICS, GoldAnswer, Metric, score_answer
+from evaluation.metrics import METRICS, GoldAnswer, Metric
+from evaluation.metrics.metric import Unscorable
 from evaluation.scoring import list_usages
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
 from evaluation.skill_sources import parse_skill_source
@@ -248,22 +250,34 @@ def finish_verification(services: Services, run_id: UUID) -> bool:
     return is_finished
 
 
+_ANSWERS_A_COMMIT = 500
+
+
 def score_missing_answers(services: Services, run_id: UUID) -> None:
     """Score the stored answers of a run that have no score by the present version of a metric; nothing is asked."""
     for metric in METRICS.values():
+        unscorable = set[UUID]()
         while True:
             with services.database.read() as session:
-                unscored = attempts.list_answers_without_score(session, run_id, metric.name, metric.version)
-            if not unscored:
+                limit = len(unscorable) + _ANSWERS_A_COMMIT
+                rows = attempts.list_answers_without_score(session, run_id, metric.name, metric.version, limit)
+            rows = [row for row in rows if row.attempt_id not in unscorable]
+            scored = [(row, _score_by(row.answer, row.gold, [metric])) for row in rows]
+            if not scored:
                 break
+            unscorable |= {row.attempt_id for row, values in scored if not values}
             with services.database.begin() as session:
-                for row in unscored:
-                    scores = _score_by(row.answer, row.gold, [metric])
-                    attempts.save_scores(session, row.attempt_id, row.lease_token, scores)
+                for row, values in scored:
+                    attempts.save_scores(session, row.attempt_id, row.lease_token, values)
 
 
 def _score_by(answer: str, gold: Sequence[GoldAnswer], metrics: Iterable[Metric]) -> list[MetricScore]:
-    return [MetricScore(metric.name, metric.version, score_answer(answer, gold, metric)) for metric in metrics]
+    """The scores of an answer; none if it cannot be scored, so that it stays an answer without a score."""
+    try:
+        scores = score_within_limits(answer, gold)
+    except Unscorable:
+        return []
+    return [MetricScore(metric.name, metric.version, scores[metric.name]) for metric in metrics]
 
 
 class AttemptWorker:
@@ -334,9 +348,10 @@ class AttemptWorker:
 
     def _store_scores(self, lease: Lease, question: Question, outcome: RunOutcome) -> None:
         """Store the scores of the answer; of an unfinished attempt, when it is asked again."""
+        answers = outcome.answers
+        scores = [] if answers is None else _score_by(answers.final_answer, question.gold_answers, METRICS.values())
         with self._services.database.begin() as session:
-            if outcome.answers is not None:
-                scores = _score_by(outcome.answers.final_answer, question.gold_answers, METRICS.values())
+            if answers is not None:
                 attempts.save_scores(session, lease.attempt_id, lease.token, scores)
             elif outcome.ending in UNFINISHED_ENDINGS and lease.for_workers:
                 leases.release_attempt(session, lease, self.shared_model.retry_delay)

@@ -10,7 +10,7 @@ from worlds.source import Cell, ErrorKind, GraphSource, Table
 MAX_ROWS_SHOWN = 20
 MAX_LABEL_LOOKUPS = 500
 _MAX_CELL_CHARACTERS = 200
-_DATE = re.compile(r"(\d{4,})-(\d\d)-(\d\d)(T00:00:00(?:\.0+)?Z?)?(?:Z)?")
+_DATE = re.compile(r"(\d{4,9})-(\d\d)-(\d\d)(T00:00:00(?:\.0+)?Z?)?(?:Z)?")
 _MONTHS = [
     "January",
     "February",

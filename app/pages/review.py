@@ -1,6 +1,7 @@
 """The Review page: a reviewer compares submitted traces with the gold answer and approves or returns them."""
 
 from functools import partial
+from collections.abc import Sequence
 from itertools import zip_longest
 from uuid import UUID
 
@@ -18,7 +19,9 @@ from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE
 from db.models import Judgement, Project, Step, User
 from db.trace_record import TraceRecord
-from evaluation.metrics import METRICS, score_answer
+from evaluation.bounded_scoring import score_within_limits
+from evaluation.metrics import ANSWER_F1, METRICS, GoldAnswer
+from evaluation.metrics.metric import Unscorable
 from evaluation.value_format import format_count
 from runs.services import Services
 from tools.registry import tool_title
@@ -150,13 +153,20 @@ def _compare_with_gold(record: TraceRecord) -> str:
     """The gold answer, whether the answer is the same set, and the answers as a whole and by source, as Markdown."""
     trace, gold_answers = record.trace, record.question.gold_answers
     gold = ", ".join(answer["text"] for answer in gold_answers) or "unknown"
-    score = score_answer(trace.final_answer or "", gold_answers)
-    verdict = f" · {'same set' if score == 1 else 'another set'} (F1 {score:.2f})" if gold_answers else ""
+    verdict = f" · {_describe_score(trace.final_answer or '', gold_answers)}" if gold_answers else ""
     sources = {"text": trace.answer_text, "graph": trace.answer_graph, "model": trace.answer_model}
     by_source = " | ".join(f"{name}: {escape_markdown(answer)}" for name, answer in sources.items() if answer)
     answer_line = f"Answer: **{escape_markdown(trace.final_answer or 'none')}**"
     lines = (f"Gold answer: **{escape_markdown(gold)}**{verdict}", " · ".join(filter(None, (answer_line, by_source))))
     return "  \n".join(lines)
+
+
+def _describe_score(answer: str, gold_answers: Sequence[GoldAnswer]) -> str:
+    try:
+        score = score_within_limits(answer, gold_answers)[ANSWER_F1.name]
+    except Unscorable as error:
+        return escape_markdown(str(error))
+    return f"{'same set' if score == 1 else 'another set'} (F1 {score:.2f})"
 
 
 def _show_decision_bar(database: Database, record: TraceRecord, person: User, items: list[review.ReviewItem]) -> None:

@@ -7,12 +7,13 @@ should name, it is over the answers, as in PhantomWiki's paper. An answer equal 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from reasoners.answers.normalization import AnswerMatcher, ParsedAnswer, parse_answer, word_overlap
+from reasoners.answers.normalization import AnswerMatcher, ParsedAnswer, Words, list_keys, parse_answer, word_overlap
 
 GoldAnswer = Mapping[str, Any]
 """A gold answer {"text", "entity", "aliases"}; the last two may be missing."""
@@ -201,6 +202,10 @@ _LIST_SEPARATOR = re.compile(r"((?<!\s)\s*+(?:,\s*+(?:and\b\s*+)?|&\s*+|\band\b\
 _ITEM_NUMBER = re.compile(r"^[^\S\n]*+(?:\d+[.)]|[-*\u2022])\s+", re.MULTILINE)
 
 
+_MAX_PIECES = 4_000
+"""In a longer list, no names that contain a separator are looked for."""
+
+
 def score_against_gold(answer: str, golds: Sequence[GoldAnswer]) -> float:
     """Score an answer against gold answers {"text", "entity", "aliases"}."""
     parsed_golds = [list(_parse_gold(gold)) for gold in golds]
@@ -209,11 +214,23 @@ def score_against_gold(answer: str, golds: Sequence[GoldAnswer]) -> float:
     parsed = list(dict.fromkeys(map(parse_answer, split_answers(answer, golds))))
     matcher = AnswerMatcher([*parsed, *(alias for aliases in parsed_golds for alias in aliases)])
 
-    def matches(candidate: ParsedAnswer, aliases: list[ParsedAnswer]) -> bool:
-        return any(matcher.answers_match(candidate, alias) for alias in aliases)
-
-    correct = sum(any(matches(candidate, aliases) for aliases in parsed_golds) for candidate in parsed)
-    recalled = sum(any(matches(candidate, aliases) for candidate in parsed) for aliases in parsed_golds)
+    # Equal answers share a key, so that thousands of answers are not compared with thousands of gold answers.
+    places_by_key: dict[Words, list[tuple[int, ParsedAnswer]]] = defaultdict(list)
+    for place, aliases in enumerate(parsed_golds):
+        for alias in aliases:
+            for key in list_keys(alias):
+                places_by_key[key].append((place, alias))
+    correct, recalled_places = 0, set[int]()
+    for candidate in parsed:
+        named = {
+            place
+            for key in list_keys(candidate)
+            for place, alias in places_by_key.get(key, ())
+            if matcher.answers_match(candidate, alias)
+        }
+        correct += bool(named)
+        recalled_places |= named
+    recalled = len(recalled_places)
     if not correct:
         return 0.0
     precision, recall = correct / len(parsed), recalled / len(parsed_golds)
@@ -229,11 +246,14 @@ def split_answers(text: str, golds: Sequence[GoldAnswer] = ()) -> list[str]:
     if _LINE_SEPARATOR.search(text):
         return [line.strip() for line in _LINE_SEPARATOR.split(text) if line.strip()]
     names = {parse_answer(name).words for gold in golds for name in list_aliases(gold) if _LIST_SEPARATOR.search(name)}
+    # A piece has a word, so a name spans no more pieces and separators than it has words.
+    longest = 2 * max(map(len, names), default=0) + 1
     pieces = _LIST_SEPARATOR.split(text)
     answers: list[str] = []
     start = 0
     while start < len(pieces):
-        ends = range(len(pieces), start + 1, -2) if names else ()
+        last = min(len(pieces), start + longest)
+        ends = range(last, start + 1, -2) if names and len(pieces) <= _MAX_PIECES else ()
         end = next((end for end in ends if parse_answer("".join(pieces[start:end])).words in names), start + 1)
         answers.append("".join(pieces[start:end]))
         start = end + 1

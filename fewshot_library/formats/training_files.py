@@ -165,7 +165,7 @@ SHAREGPT = TraceFormat(
 )
 
 
-_TRAJECTORY_KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d+)")
+_TRAJECTORY_KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d{1,9})")
 FINISH_TOOL, FINISH_OBSERVATION = "finish", "Completed."
 KEY_TYPES: dict[str, Any] = {"thought": str | None, "tool_name": str | None, "tool_args": dict | None}
 

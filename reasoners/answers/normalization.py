@@ -32,7 +32,7 @@ _BARE_ID = re.compile(rf"^\s*{_WIKIDATA_ID}(?:\s*$|:?\s+(?=[^\W\d]))|\b(Q\d{{3,}
 _ARTICLE = re.compile(r"^\W*(?:the|an|a)\s+(?=\S)|(?<=\s)the\s+(?=\S)", re.IGNORECASE)
 _INITIALS = re.compile(r"\b([A-Za-z])[. ]+(?=[A-Za-z]\b)")
 _TOKEN = re.compile(
-    r"(?<!\w)-?\d+(?:[.:/-]\d+)*[^\W_]*|[^\W\d_]\w{0,200}(?:\+\+|[#+])?(?![+#\w])|[^\W_]+|[%\N{DEGREE SIGN}]"
+    r"(?<!\w)-?\d+(?:[.:/-]\d+)*[^\W_]*|[^\W\d_]\w{0,60}(?:\+\+|[#+])?(?![+#\w])|[^\W_]+|[%\N{DEGREE SIGN}]"
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _NUMBER_WITH_SYMBOL = re.compile(r"(-?\d+(?:\.\d+)?)([^\W\d_]+2?)")
@@ -173,7 +173,26 @@ class AnswerMatcher:
 
     def contains_all(self, answer: ParsedAnswer, expected: ParsedAnswer) -> bool:
         """Whether the answer has a match for every part of `expected`."""
-        return all(any(self.parts_match(part, other) for part in answer.parts) for other in expected.parts)
+        parts_by_key: dict[Words, list[AnswerPart]] = {}
+        for part in answer.parts:
+            for key in _part_keys(part):
+                parts_by_key.setdefault(key, []).append(part)
+        return all(
+            any(self.parts_match(part, other) for key in _part_keys(other) for part in parts_by_key.get(key, ()))
+            for other in expected.parts
+        )
+
+
+def _part_keys(part: AnswerPart) -> set[Words]:
+    """Equal parts share one of them: their words, their name or their entity."""
+    return {part.words, part.name} | ({("", part.entity)} if part.entity is not None else set())
+
+
+def list_keys(answer: ParsedAnswer) -> set[Words]:
+    """Equal answers share one of them."""
+    keys = {answer.words}.union(*map(_part_keys, answer.parts))
+    # "Lund, Ada" is "Ada Lund".
+    return keys | ({answer.parts[1].words + answer.parts[0].words} if len(answer.parts) == 2 else set())
 
 
 def answers_equal(first: str, second: str) -> bool:
@@ -212,15 +231,16 @@ def word_overlap(first: Words, second: Words) -> float:
 
 
 def _common_subsequence_length(first: Words, second: Words) -> int:
-    lengths = [0] * (len(second) + 1)
+    """The length of the longest common subsequence: a bit for each word of the second (Hyyrö, 2004)."""
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(second):
+        places.setdefault(word, []).append(place)
+    every = (1 << len(second)) - 1
+    row = every
     for word in first:
-        diagonal = 0
-        for column, other in enumerate(second, start=1):
-            diagonal, lengths[column] = (
-                lengths[column],
-                diagonal + 1 if word == other else max(lengths[column], lengths[column - 1]),
-            )
-    return lengths[-1]
+        matches = row & sum(1 << place for place in places.get(word, ()))
+        row = ((row + matches) | (row - matches)) & every
+    return len(second) - row.bit_count()
 
 
 def _is_inverted_name(first: ParsedAnswer, second: ParsedAnswer) -> bool:

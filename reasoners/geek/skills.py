@@ -16,7 +16,7 @@ from reasoners.skills.values import (
     format_values,
 )
 
-_REFERENCE = re.compile(r"#(\d+)")
+_REFERENCE = re.compile(r"#(\d{1,9})")
 
 
 class ExcavatedFact(BaseModel):

@@ -77,7 +77,7 @@ def link_evidence(text: str, steps: Collection[int]) -> LinkedResponse:
     linked_text = _STEP_REFERENCE.sub(replace_reference, text).strip()
     links = tuple(
         {"step": int(match[1]), "start": match.start(), "end": match.end()}
-        for match in re.finditer(r"\[step (\d+)\]", linked_text)
+        for match in re.finditer(r"\[step (\d{1,9})\]", linked_text)
     )
     # A reference behind a full stop belongs to the sentence before it.
     moved = re.sub(r"([.!?])((?: \[step \d+\])+)", r"\2\1", linked_text)

@@ -195,7 +195,7 @@ def fill_references(question: str, answers: Mapping[int, Sequence[AnswerValue]])
     return question
 
 
-_PASSAGE_ID = re.compile(r"(\d+)\.(\d+)")
+_PASSAGE_ID = re.compile(r"(\d{1,9})\.(\d+)")
 _PASSAGE_ID_FIELDS = ("support", "facts")
 """The fields of requests and replies that list ids of passages; passages and facts themselves have an `id`."""
 

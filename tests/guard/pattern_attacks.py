@@ -169,7 +169,7 @@ def list_attacks(pattern: str, flags: int) -> list[tuple[str, str, str]]:
     pumps = sorted({pump for _, pump in repeats} | set(signs), key=len)
     attacks = {(head, pump, tail): None for head in ("", *heads[:8]) for pump in pumps for tail in TAILS}
     # What leads to a repetition may repeat itself, as may a whole match, or two signs in turn.
-    pairs = [first + second for first in signs[:10] for second in signs[:10] if first != second]
+    pairs = [first + second for first in signs[:12] for second in signs[:12] if first != second]
     long_pumps = [*heads, *(head + pump for head, pump in repeats if head), *wholes, *pairs]
     attacks |= {("", pump, TAILS[1]): None for pump in long_pumps if pump}
     return [attack for attack in attacks if attack[1]]
@@ -231,7 +231,7 @@ def _item_examples(code: Any, value: Any, seen: set[int]) -> list[str]:  # noqa:
     return [""]
 
 
-CANDIDATES = " a1._A\n\t.,-:;'\"()[]{}<>*#/\\&|!?@$%+=~^`Zzé\u3000"
+CANDIDATES = " a1._A\n\\\"\t,-:;'()[]{}<>*#/\\&|!?@$%+=~^`Zzé\u3000"
 
 
 def _signs_of(parts: list[Any]) -> list[str]:

@@ -55,12 +55,16 @@ def find_operator(host: str) -> str:
     return WIKIMEDIA if is_wikimedia else host
 
 
+_MAX_DIGITS = 9
+
+
 def parse_retry_after(header: str | None) -> float | None:
     """Seconds of a Retry-After header, a number or a date; None if it is missing or invalid."""
     if header is None:
         return None
     if header.strip().isdecimal():
-        return float(header)
+        # A longer number is no time that anybody waits.
+        return float(header) if len(header) <= _MAX_DIGITS else None
     try:
         moment = parsedate_to_datetime(header)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

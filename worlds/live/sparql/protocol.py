@@ -182,7 +182,7 @@ class SparqlClient:
         table = drop_internal_columns(parse_results(response.body, self.host))
         # Virtuoso reports its own limit in a header only.
         max_rows = response.headers.get("x-sparql-maxrows", "")
-        if max_rows.isdigit() and len(table.rows) >= int(max_rows):
+        if max_rows.isdecimal() and len(max_rows) < 10 and len(table.rows) >= int(max_rows):
             table = replace(table, truncated=True)
         if query.limit_added and len(table.rows) > self.endpoint.rows:
             table = replace(table, rows=table.rows[: self.endpoint.rows], truncated=True)
