@@ -170,7 +170,7 @@ def test_only_administrators_can_change_profiles(page: Page, home: Showhow):
 def test_a_forged_click_of_a_visitor_sends_no_key(home: Showhow, model: ModelServer):
     """The widgets of an administrator's page, clicked in a session of somebody else."""
     with open_session(home.url, "settings", {"you": "grace", "profile": "local"}) as session:
-        clicked = session.find("profile_test").id
+        clicked = session.rerun(click="confirm_person").find("profile_test").id
     sent = len(model.requests)
     with open_session(home.url, "settings", {"you": "ida", "profile": "local"}) as session:
         session.widgets[clicked] = Widget(clicked, "")

@@ -94,17 +94,22 @@ def test_other_names_do_not(name: str):
 
 def test_secrets_are_values_that_names_or_addresses_mark_and_no_short_ones():
     environ = {
-        "A_KEY": "secret-one",
+        "A_KEY": "secret-one-4711",
         "B_KEY": "none",
-        "ODD": "secret-two",
+        "ODD": "secret-two-4711",
         "PATH": "/usr/bin:/bin",
-        "SHOWHOW_DATABASE_URL": "postgresql://me:secret%2Dthree@db.example/x",
-        "OTHER_URL": "postgresql://db.example/x?user=me&password=secret-four",
-        "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20secret-five,x-a=b",
+        "SHOWHOW_DATABASE_URL": "postgresql://me:secret%2Dthree-4711@db.example/x",
+        "OTHER_URL": "postgresql://db.example/x?user=me&password=secret-four-4711",
+        "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic%20secret-five-4711,x-a=b",
         "SHOWHOW_MODEL_KEY_VARIABLE": "ODD_API_KEY",
     }
     secrets = list_secrets(environ, {"ODD", "PATH"})
-    assert {"secret-one", "secret-two", "secret%2Dthree", "secret-three", "secret-four", "Basic secret-five"} <= {
-        *secrets
-    }
+    assert {
+        "secret-one-4711",
+        "secret-two-4711",
+        "secret%2Dthree-4711",
+        "secret-three-4711",
+        "secret-four-4711",
+        "Basic secret-five-4711",
+    } <= {*secrets}
     assert not {"none", "/usr/bin:/bin", "ODD_API_KEY"} & {*secrets}

@@ -72,14 +72,14 @@ def test_secrets_are_those_of_names_profiles_tools_and_addresses(tmp_path: Path)
     )
     services = services_of(
         tmp_path,
-        COUNTER="planted-counter",
-        FAR="planted-far",
+        COUNTER="planted-counter-4711",
+        FAR="planted-far-4711",
         HOME="/home/of-somebody",
-        SOME_API_KEY="planted-token",
-        ALLOWED="planted-allowed",
-        SHOWHOW_DATABASE_URL="postgresql://me:planted-password@127.0.0.1/x",
+        SOME_API_KEY="planted-token-4711",
+        ALLOWED="planted-allowed-4711",
+        SHOWHOW_DATABASE_URL="postgresql://me:planted-password-4711@127.0.0.1/x",
         UNRELATED="of no interest",
     )
     services.secret_table.allow([Grant("ALLOWED", "https://a.example")])
-    planted = {f"planted-{name}" for name in ("counter", "far", "token", "allowed", "password")}
+    planted = {f"planted-{name}-4711" for name in ("counter", "far", "token", "allowed", "password")}
     assert {*services.secrets} == planted
