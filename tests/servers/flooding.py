@@ -1,4 +1,4 @@
-"""An MCP server that floods its client: `flooding.py MODE`; each call starts the flood, `pages` when tools are listed."""
+"""An MCP server that floods its client: `flooding.py MODE`; each call starts the flood."""
 
 import itertools
 import json

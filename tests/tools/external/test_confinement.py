@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from guard.confinement import Protection, missing_protections
+from guard.confinement import Protection, describe_gaps, missing_protections
 from guard.tree_usage import descendants
 from runs.services import Services
 from settings import Settings
+from tests.browser.server import copy_prepared_home
 from tests.servers.weather_started import PATIENCE
 from tools.external.config import load_external_tools_config
 from tools.external.confinement import ToolPlaces
@@ -372,3 +373,17 @@ def test_nothing_outlives_a_killed_showhow(tools: Tools, tmp_path: Path) -> None
         showhow.kill()
         showhow.wait()
     wait_until(lambda: not processes_with(mark) and not any(Path(f"/proc/{process}").exists() for process in started))
+
+
+def test_everything_that_showhow_keeps_in_its_home_stays_closed(tmp_path: Path) -> None:
+    copy_prepared_home(tmp_path)
+    settings = Settings.from_env({"SHOWHOW_HOME": str(tmp_path)})
+    assert {*tmp_path.iterdir()} <= {*settings.list_private_paths()}
+
+
+@pytest.mark.parametrize("missing", Protection)
+def test_each_missing_protection_is_told_in_a_sentence(missing: Protection) -> None:
+    gaps = describe_gaps(frozenset({missing, Protection.PROCESSES}), is_root=True)
+    assert gaps
+    assert all(gap.startswith("Functions and MCP servers ") and gap.endswith(".") for gap in gaps)
+    assert describe_gaps(frozenset(), is_root=True) == []
