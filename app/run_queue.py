@@ -24,6 +24,10 @@ COMPUTING_SHARE = 0.05
 MAX_WAIT = 0.4
 """Seconds after which one visitor more is let in, if it has recently computed less than LITTLE_USE seconds."""
 LITTLE_USE = 0.3
+MUCH_USE = 3.0
+"""Recent seconds of CPU time from which a visitor waits while others are there: two fifths of a core for long."""
+PRESENT_SECONDS = 5.0
+"""How long after its last run a visitor counts as there."""
 
 
 @dataclass(eq=False, slots=True)
@@ -101,11 +105,14 @@ class RunQueue:
         self._runs: set[PageRun] = set()
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._came_at: dict[str, float] = {}
+        """When each visitor last asked for a run."""
 
     async def admit(self, seat: Seat) -> None:
         """Wait until a run of the seat may begin; it is then `admitted` until it begins or is released."""
         waiting = _Waiting(seat, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
+        self._came_at[seat.visitor.key] = waiting.since
         self._let_in()
         try:
             await waiting.turn
@@ -164,7 +171,14 @@ class RunQueue:
         own_computing = sum(run.is_computing for run in own)
         if len(own) >= MAX_RUNS or own_computing >= VISITOR_COMPUTING:
             return False
+        if waiting.seat.visitor.own.computed.value() > MUCH_USE and self._are_others_there(key):
+            return False
         computing = sum(run.is_computing for run in self._runs)
         if computing == COMPUTING and not own_computing and waiting.seat.visitor.recent_use < LITTLE_USE:
             return time.monotonic() - waiting.since >= MAX_WAIT
         return computing < COMPUTING
+
+    def _are_others_there(self, key: str) -> bool:
+        earliest = time.monotonic() - PRESENT_SECONDS
+        self._came_at = {other: at for other, at in self._came_at.items() if at >= earliest}
+        return any(other != key for other in self._came_at)

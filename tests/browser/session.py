@@ -21,6 +21,13 @@ class SessionError(Exception):
     """The server refused or closed the session, showed an exception, or did not finish the page in time."""
 
 
+def encode_rerun(query: str) -> bytes:
+    """A message that runs the first page."""
+    message = BackMsg()
+    message.rerun_script.query_string = query
+    return message.SerializeToString()
+
+
 @dataclass(frozen=True, slots=True)
 class Widget:
     """A widget of the page: its id, and the id of the fragment that draws it or ""."""

@@ -26,7 +26,7 @@ from app.visitor_budget import MAX_MESSAGE_BYTES, NO_LENGTH, NO_UPLOADER, UPLOAD
 from app.visitors import COOKIE, MEGABYTE, VISITOR_LIMITS
 from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
-from tests.browser.session import SessionError, open_session
+from tests.browser.session import SessionError, encode_rerun, open_session
 
 PROJECT = "Fictional people"
 HTML = {"Accept": "text/html"}
@@ -64,14 +64,8 @@ def frame(content: bytes, opcode: int = 2) -> bytes:
     return struct.pack("!BB4x", 0x80 | opcode, 0x80 | len(content)) + content
 
 
-def rerun_message(query: str = "x") -> BackMsg:
-    message = BackMsg()
-    message.rerun_script.query_string = query
-    return message
-
-
 FLOODS = {
-    "runs of a page": frame(rerun_message("a" * 30).SerializeToString()),
+    "runs of a page": frame(encode_rerun("a" * 30)),
     "empty messages": frame(b""),
     "pings": frame(b"", 9),
     "parts of a message": struct.pack("!BB4x", 0x02, 0x80) + struct.pack("!BB4x", 0x00, 0x80) * 500,
@@ -332,7 +326,7 @@ def test_messages_that_no_page_sends_are_dropped_without_a_traceback(home: Showh
     cookie = cookie_of_new_visitor(home)
     names = BackMsg()
     names.file_urls_request.file_names.extend(["x"] * 100_000)
-    widgets = rerun_message()
+    widgets = BackMsg()
     widgets.rerun_script.widget_states.widgets.extend([WidgetState()] * 100_000)
     for message in (
         BackMsg(clear_cache=True),
@@ -343,7 +337,7 @@ def test_messages_that_no_page_sends_are_dropped_without_a_traceback(home: Showh
     ):
         with connect_raw(home, cookie) as connection:
             connection.send(message.SerializeToString())
-            connection.send(rerun_message(f"you=tidy&project={PROJECT}").SerializeToString())
+            connection.send(encode_rerun(f"you=tidy&project={PROJECT}"))
             assert connection.recv(timeout=60)
     for content in (b"\xff\xff\xff", "a text"):
         with connect_raw(home, cookie) as connection:
