@@ -29,7 +29,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
 from db.sqlite_files import RestoreInProgress, SqliteFiles, find_restored_file, finish_restore, restore_lock
-from db.types import UnstorableValue, dump_json, redactor_of_dialect, set_redactor
+from db.types import UnstorableValue, dump_json, set_redactor
 from guard.redaction import NOTHING_SECRET, Redactor
 
 BUSY_TIMEOUT_SECONDS = 20
@@ -87,7 +87,8 @@ class Database:
             SqliteFiles(Path(self.url.database)) if _is_sqlite(self.url) and self.url.database else None
         )
         self._redactor = redactor
-        self.engine = _build_engine(self.url, self._sqlite_files, self._dump_without_secrets)
+        self._json_writer = _JsonWriter()
+        self.engine = _build_engine(self.url, self._sqlite_files, self._json_writer)
         self._read_engine = self.engine.execution_options(reads_only=True)
         # SQLite does not queue writers, so that one may wait for seconds under load; this lock queues the threads.
         self._write_lock = threading.Lock() if self.is_sqlite else None
@@ -136,7 +137,7 @@ class Database:
         """
         with translate_errors(), self._write_slot():
             _refuse_changed_files(self._sqlite_files)
-            set_redactor(self.engine.dialect, self.redactor)
+            self._renew_redactor()
             with Session(self.engine, expire_on_commit=False, info=self._session_info) as session, session.begin():
                 if self.actor is not None:
                     self.actor.admit(session)
@@ -148,7 +149,7 @@ class Database:
     def read(self) -> Iterator[Session]:
         """Open a session for reading; its objects stay usable afterwards."""
         # Conditions are compared with texts that were stored without secrets.
-        set_redactor(self.engine.dialect, self.redactor)
+        self._renew_redactor()
         with (
             translate_errors(),
             Session(self._read_engine, expire_on_commit=False, info=self._session_info) as session,
@@ -165,10 +166,9 @@ class Database:
         if self._sqlite_files is not None:
             self._sqlite_files.forget()
 
-    def _dump_without_secrets(self, value: Any) -> str:
-        redactor, text = redactor_of_dialect(self.engine.dialect), dump_json(value)
-        # A text of JSON is searched once; each of its values only if there is something to remove.
-        return dump_json(redactor.redact_json(value)) if redactor.finds(text) else text
+    def _renew_redactor(self) -> None:
+        self._json_writer.redactor = redactor = self.redactor
+        set_redactor(self.engine.dialect, redactor)
 
     @contextmanager
     def _write_slot(self) -> Iterator[None]:
@@ -181,6 +181,18 @@ class Database:
             yield
         finally:
             self._write_lock.release()
+
+
+class _JsonWriter:
+    """Writes JSON without secrets; an object, since psycopg takes equal functions of two databases for one."""
+
+    def __init__(self) -> None:
+        self.redactor = NOTHING_SECRET
+
+    def __call__(self, value: Any) -> str:
+        text = dump_json(value)
+        # The text is searched once; each of its values only if there is something to remove.
+        return dump_json(self.redactor.redact_json(value)) if self.redactor.finds(text) else text
 
 
 def _parse_database_url(url: str | URL) -> URL:

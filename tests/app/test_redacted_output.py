@@ -1,0 +1,72 @@
+"""Standard output and error: secrets are removed, also across writes, in logs and in tracebacks."""
+
+import io
+import logging
+import subprocess
+import sys
+
+from app.redacted_output import RedactedOutput
+from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
+
+KEY = "sk-planted-0123456789"
+DEFECT = """
+import logging, os, sys
+from app.cli.main import VERBS, main
+from app.services import current_services
+
+def fail():
+    key = current_services().environ["PLANTED_API_KEY"]
+    sys.stderr.write(key[:8]); sys.stderr.flush(); sys.stderr.write(key[8:] + "\\n")
+    print(f"printed {key}")
+    try:
+        raise ValueError(f"header Bearer {key}")
+    except ValueError:
+        logging.getLogger("package").exception("it failed")
+        raise
+
+import app.cli.licences
+app.cli.licences.licences = fail
+sys.argv = ["showhow", "licences"]
+main()
+"""
+
+
+def test_a_key_in_two_writes_a_log_and_a_traceback_are_removed():
+    target = io.StringIO()
+    output = RedactedOutput(target, lambda: Redactor([KEY]))
+    handler = logging.StreamHandler(output)
+    logger = logging.Logger("of a package")
+    logger.addHandler(handler)
+    output.write(KEY[:7])
+    output.flush()
+    output.write(f"{KEY[7:]} and more\nsk-")
+    try:
+        raise ValueError(f"Authorization: Bearer {KEY}")  # noqa: TRY301 - a traceback is wanted
+    except ValueError:
+        logger.exception("a page failed")
+    assert target.getvalue().startswith(f"{REMOVED} and more\nsk-a page failed")
+    assert f"Bearer {REMOVED}" in target.getvalue()
+    assert KEY not in target.getvalue()
+
+
+def test_lines_are_passed_on_at_their_end_and_nothing_waits_without_secrets():
+    target = io.StringIO()
+    redactor = NOTHING_SECRET
+    output = RedactedOutput(target, lambda: redactor)
+    output.write("sk-")
+    assert target.getvalue() == "sk-"
+    redactor = Redactor([KEY])
+    output.write(" a line\nsk-pl")
+    assert target.getvalue() == "sk- a line\n"
+    output.finish()
+    assert target.getvalue() == "sk- a line\nsk-pl"
+
+
+def test_a_verb_that_fails_unexpectedly_prints_no_key(tmp_path):
+    environment = {"PLANTED_API_KEY": KEY, "SHOWHOW_HOME": str(tmp_path), "PATH": "/usr/bin"}
+    command = [sys.executable, "-c", DEFECT]
+    done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "ValueError: header Bearer [key removed]" in done.stderr
+    assert f"printed {REMOVED}" in done.stdout
+    assert KEY not in done.stdout + done.stderr
