@@ -1,7 +1,7 @@
 """The Review page: a reviewer compares submitted traces with the gold answer and approves or returns them."""
 
-from functools import partial
 from collections.abc import Sequence
+from functools import partial
 from itertools import zip_longest
 from uuid import UUID
 
