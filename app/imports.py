@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,7 +18,14 @@ from app.progress import print_count
 from db import projects
 from db.batches import write_in_batches
 from db.database import Database, StoreError
-from db.import_journal import ImportJournal
+from db.import_journal import (
+    IMPORT_PREFIX,
+    JOURNAL_FILE,
+    REQUEST_FILE,
+    UNDO_FILE,
+    ImportJournal,
+    identify_database,
+)
 from db.merge import MergeOutcome, MergePreview, TraceMerger
 from db.models import Question
 from db.projects import QuestionAppender, QuestionImportCounts
@@ -32,10 +38,6 @@ from runs.services import Services
 from worlds.folder import ScratchFolder, claim_abandoned_folders
 from worlds.input_files import open_regular_file
 
-_PREFIX = "import-"
-_REQUEST_FILE = "import.json"
-_UNDO_FILE = "undo"
-_JOURNAL_FILE = "added.jsonl"
 PROGRESS_SECONDS = 1.0
 MAX_LISTED_RECORDS = 1_000
 """The records of a report that are listed; the others are counted."""
@@ -158,14 +160,14 @@ def import_questions(
 def finish_interrupted_imports(services: Services) -> Iterator[str]:
     """Go on with the imports whose processes were killed, or undo them; yields a sentence about each."""
     folder = services.settings.imports_folder
-    for path in claim_abandoned_folders(folder, _PREFIX) if folder.is_dir() else ():
+    for path in claim_abandoned_folders(folder, IMPORT_PREFIX) if folder.is_dir() else ():
         staged = _StagedImport.resume(services, path)
         if staged is None:
             continue
         name = staged.request["file"]
         if staged.is_undone:
             staged.undo(services.database)
-            yield f"Undid the import of {name}, which was interrupted while it was undone."
+            yield f"Undid the import of {name}, which was interrupted."
             continue
         try:
             outcomes = staged.write(services.database)
@@ -182,7 +184,7 @@ class _StagedImport:
     def __init__(self, folder: Path, request: dict[str, Any]) -> None:
         self.request = request
         self._folder = folder
-        self._journal = ImportJournal(folder / _JOURNAL_FILE)
+        self._journal = ImportJournal(folder / JOURNAL_FILE)
         self._scratch: ScratchFolder | None = None
         self._database: Database | None = None
         self.differing: list[str] = []
@@ -192,13 +194,13 @@ class _StagedImport:
     def begin(cls, services: Services, file: Path, request: dict[str, Any]) -> "_StagedImport":
         """Copy the file into the home; OSError becomes StoreError, before anything is written."""
         try:
-            scratch = ScratchFolder(services.settings.imports_folder, _PREFIX, "import")
-            staged = cls(scratch.path, request | {"database": _identify(services.database)})
+            scratch = ScratchFolder(services.settings.imports_folder, IMPORT_PREFIX, "import")
+            staged = cls(scratch.path, request | {"database": identify_database(services.database)})
             staged.file.parent.mkdir()
             with open_regular_file(file) as source, staged.file.open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             # What follows counts as begun.
-            (scratch.path / _REQUEST_FILE).write_text(json.dumps(staged.request), encoding="utf-8")
+            (scratch.path / REQUEST_FILE).write_text(json.dumps(staged.request), encoding="utf-8")
         except OSError as error:
             raise StoreError(f"{file} cannot be copied to {services.settings.imports_folder} ({error})") from error
         staged._scratch, staged._database = scratch, services.database
@@ -208,10 +210,10 @@ class _StagedImport:
     def resume(cls, services: Services, folder: Path) -> "_StagedImport | None":
         """The import of a process that was killed; None if it has written nothing to this database."""
         try:
-            staged = cls(folder, json.loads((folder / _REQUEST_FILE).read_text(encoding="utf-8")))
+            staged = cls(folder, json.loads((folder / REQUEST_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return None
-        return staged if staged.request["database"] == _identify(services.database) else None
+        return staged if staged.request["database"] == identify_database(services.database) else None
 
     @property
     def file(self) -> Path:
@@ -221,7 +223,7 @@ class _StagedImport:
     @property
     def is_undone(self) -> bool:
         """Whether its undoing has begun."""
-        return (self._folder / _UNDO_FILE).exists()
+        return (self._folder / UNDO_FILE).exists()
 
     def __enter__(self) -> "_StagedImport":
         return self
@@ -234,7 +236,7 @@ class _StagedImport:
 
     def undo(self, database: Database) -> None:
         """Remove what was added."""
-        (self._folder / _UNDO_FILE).touch()
+        (self._folder / UNDO_FILE).touch()
         self._journal.undo(database)
 
     def write(self, database: Database) -> Counter[str]:
@@ -306,8 +308,3 @@ class _StagedImport:
                 print_count(count, total, units)
 
         return committed
-
-
-def _identify(database: Database) -> str:
-    """Tell databases apart without naming them: the address may contain a password."""
-    return sha256(database.url.render_as_string(hide_password=False).encode()).hexdigest()

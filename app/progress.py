@@ -58,6 +58,12 @@ def print_progress(message: str) -> None:
     _write_event(ProgressEvent("note", message))
 
 
+def print_result(message: str) -> None:
+    """Write the result for the program that runs the verb; people read it on stdout."""
+    if _json_lines.get():
+        _write_event(ProgressEvent("note", message))
+
+
 def print_count(done: int, total: int, units: str) -> None:
     """Write how many of the units are done."""
     _write_event(ProgressEvent("progress", f"{done:,} of {total:,} {units}", units, done, total))

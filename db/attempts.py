@@ -12,7 +12,8 @@ trace that another worker has reopened.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,7 +21,8 @@ from sqlalchemy import ColumnElement, Exists, Integer, case, cast, exists, func,
 from sqlalchemy.orm import Session, aliased
 from uuid_utils.compat import uuid7
 
-from db.database import Conflict, RowNotFound
+from db.batches import write_in_batches
+from db.database import Conflict, Database, RowNotFound
 from db.models import (
     MET_UNAVAILABLE_SOURCE_CONDITION,
     UNFINISHED_ENDINGS,
@@ -41,6 +43,7 @@ TIME_LIMIT_KIND = "time limit"
 """Kinds of errors of a step, as worlds.source.ErrorKind names them."""
 QUERY_TOOL = "runQuery"
 """The tool that runs a query of the agent's own."""
+_ROWS_OF_A_STATEMENT = 1_000
 CORRECT_SCORE = 1.0
 """The score of an answer that equals the gold answers."""
 _QUERY_BATCH_SIZE = 500
@@ -91,7 +94,18 @@ class ScoreGroup(NamedTuple):
 def add_attempts(session: Session, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
     """Store the attempts of a new run: each question in order, as often as it is repeated."""
     require_acting_role(session, REVIEWER, ADMIN)
-    rows = [
+    insert_rows(session, Attempt, list(_attempt_rows(run, questions, repetitions)))
+
+
+def add_attempts_in_batches(database: Database, run: Run, questions: Sequence[Question], repetitions: int) -> None:
+    """Store the attempts of a stored run in short transactions; whoever stored it may do so."""
+    rows = _attempt_rows(run, questions, repetitions)
+    groups = iter(lambda: list(islice(rows, _ROWS_OF_A_STATEMENT)), [])
+    write_in_batches(database, groups, lambda session, group: insert_rows(session, Attempt, group))
+
+
+def _attempt_rows(run: Run, questions: Sequence[Question], repetitions: int) -> Iterator[dict[str, Any]]:
+    return (
         {
             "run_id": run.id,
             "question_id": question.id,
@@ -117,8 +131,7 @@ def add_attempts(session: Session, run: Run, questions: Sequence[Question], repe
         }
         for repetition in range(1, repetitions + 1)
         for number, question in enumerate(questions, 1)
-    ]
-    insert_rows(session, Attempt, rows)
+    )
 
 
 def hash_questions(questions: Iterable[Question]) -> str:

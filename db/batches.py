@@ -44,9 +44,11 @@ def write_in_batches(  # noqa: PLR0913 - the callbacks are the parts of a batch
                 time.sleep(PAUSE_SECONDS)
             with database.begin() as session:
                 started = time.monotonic()
-                while waiting and time.monotonic() - started < HOLD_SECONDS:
+                is_time_left = True
+                while waiting and is_time_left:
                     write(session, waiting.popleft())
                     count += 1
+                    is_time_left = time.monotonic() - started < HOLD_SECONDS
                 if end_batch is not None:
                     end_batch(session)
             if committed is not None:

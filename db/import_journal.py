@@ -7,10 +7,11 @@ none. Rows that others have built on meanwhile stay.
 import json
 import os
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -20,6 +21,9 @@ from db.models import Attempt, Draft, Edit, Judgement, Project, Question, Run, S
 from db.projects import update_completed_count
 from db.types import Base
 
+IMPORT_PREFIX = "import-"
+REQUEST_FILE, UNDO_FILE, JOURNAL_FILE = "import.json", "undo", "added.jsonl"
+"""In the folder of an import: what is imported, whether it has to be undone, and what was added."""
 _KINDS: dict[str, type[Base]] = {kind.__name__: kind for kind in (Trace, Run, Question, Project, User)}
 """The kinds of rows that imports add, in the order in which they are removed."""
 
@@ -60,7 +64,7 @@ class ImportJournal:
                 if kind is Trace:
                     kept += not _remove_trace(session, key, version)
                 elif kind is Run:
-                    _remove_attempts(session, key)
+                    _remove_attempts(session, Attempt.run_id == key)
                     session.execute(delete(Run).where(Run.id == key))
                 else:
                     session.execute(delete(kind).where(kind.id == key))  # type: ignore[attr-defined]
@@ -92,6 +96,7 @@ def _remove_trace(session: Session, key: UUID, version: int) -> bool:
         return True
     if stored.version != version:
         return False
+    _remove_attempts(session, Attempt.trace_id == key)
     for kind in (Judgement, Edit, Draft, Step):
         session.execute(delete(kind).where(kind.trace_id == key))
     session.execute(delete(Trace).where(Trace.id == key))
@@ -99,6 +104,11 @@ def _remove_trace(session: Session, key: UUID, version: int) -> bool:
     return True
 
 
-def _remove_attempts(session: Session, run_id: UUID) -> None:
-    session.execute(delete(Score).where(Score.run_id == run_id))
-    session.execute(delete(Attempt).where(Attempt.run_id == run_id))
+def _remove_attempts(session: Session, condition: ColumnElement[bool]) -> None:
+    session.execute(delete(Score).where(Score.attempt_id.in_(select(Attempt.id).where(condition))))
+    session.execute(delete(Attempt).where(condition))
+
+
+def identify_database(database: Database) -> str:
+    """Tell databases apart without naming them: the address may contain a password."""
+    return sha256(database.url.render_as_string(hide_password=False).encode()).hexdigest()

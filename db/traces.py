@@ -253,6 +253,13 @@ def has_trace(session: Session, trace_id: UUID) -> bool:
     return session.scalar(select(Trace.id).where(Trace.id == trace_id)) is not None
 
 
+def count_stored_traces(session: Session, ids: Sequence[UUID]) -> int:
+    """Count those of the traces that are stored."""
+    batches = (ids[start : start + 500] for start in range(0, len(ids), 500))
+    counts = (select(func.count()).select_from(Trace).where(Trace.id.in_(batch)) for batch in batches)
+    return sum(session.scalar(count) or 0 for count in counts)
+
+
 def preview_trace(session: Session, trace: Trace) -> TraceRecord:
     """The record of a trace that its author has not begun; nothing is stored."""
     row = session.execute(

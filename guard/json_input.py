@@ -27,6 +27,7 @@ _LONGEST_LITERAL = 16
 """An error so near to the end of what was read may be due to a value that was cut off."""
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _BLANK = re.compile(r"[ \t\n\r]*+")
+_AFTER_VALUE = frozenset(" \t\n\r,]")
 _TOO_DEEP = f"the JSON is nested too deeply, with more than {MAX_DEPTH} lists and objects within each other; flatten it"
 
 
@@ -170,7 +171,8 @@ class _ListReader:
                 raise InputBoundExceeded(_TOO_DEEP) from error
             else:
                 # A number may go on in what follows.
-                if end < len(self._text) or not self._grow():
+                is_whole = end < len(self._text) - _LONGEST_LITERAL or self._text[end : end + 1] in _AFTER_VALUE
+                if is_whole or not self._grow():
                     self._position = end
                     return value
 

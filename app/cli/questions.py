@@ -8,7 +8,7 @@ import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
 from app.imports import QuestionImportPlan, finish_interrupted_imports, import_questions
-from app.progress import print_progress
+from app.progress import print_progress, print_result
 from app.services import current_services
 from db import projects
 from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
@@ -62,6 +62,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
             read_world_metadata(services.settings.worlds_folder, world)
         counts = import_questions(services, file, plan, survey.questions)
     figures = {"added": counts.added, "already": counts.existing, "differing": counts.differing}
+    print_result(f"{project}: {counts}")
     lines = (f"{project}: {counts}", *_survey_lines(survey))
     emit({"project": project, **figures, **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
 

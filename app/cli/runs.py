@@ -9,8 +9,9 @@ from uuid import UUID
 
 import typer
 
-from app.cli.output import CommandError, emit, open_atomically
+from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
 from app.cli.score import report_lines
+from app.imports import finish_interrupted_imports
 from app.progress import print_progress
 from app.services import current_services
 from db import comparisons
@@ -31,12 +32,14 @@ from evaluation.comparison import (
     list_run_rows,
     metric_label,
 )
-from evaluation.inspect_runs import import_inspect_log, write_inspect_log
+from evaluation.inspect_import import import_inspect_log
+from evaluation.inspect_runs import write_inspect_log
 from evaluation.predictions import list_run_metrics, score_run
 from evaluation.scoring import label_runs, load_figures
 from evaluation.statistics import Estimate
 from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value
 from fewshot_library.formats.format import FormatError
+from guard.input_bounds import bounded_work
 
 TEXT, LATEX = "text", "latex"
 FORMATS = (TEXT, *TABLE_WRITERS, LATEX)
@@ -263,12 +266,20 @@ def import_run(
     *,
     project: Annotated[str, typer.Option("--project", help="The project that has its questions, or gets them.")],
     format_name: LogFormatOption = "inspect",
+    unbounded: UnboundedOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a log of Inspect as a run of a project, with its answers and scores; nothing if it is malformed."""
     _check_log_format(format_name)
     try:
-        report = import_inspect_log(current_services(), file, project)
+        services = current_services()
+        for sentence in finish_interrupted_imports(services):
+            print_progress(sentence)
+        with (
+            bounded_work(file, unbounded=unbounded),
+            fail_on_interrupt("The import was stopped; nothing was imported."),
+        ):
+            report = import_inspect_log(services, file, project)
     except FormatError as error:
         raise CommandError(f"{error}; nothing was imported") from error
     for what, count in sorted(report.losses.items()):

@@ -12,7 +12,7 @@ import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
 from app.imports import finish_interrupted_imports, import_traces
-from app.progress import print_count, print_progress
+from app.progress import print_count, print_progress, print_result
 from app.services import authorize_verb, current_services
 from db.database import RowNotFound, StoreError
 from db.libraries import DemonstrationFilter
@@ -129,6 +129,7 @@ def import_file(
             report = import_traces(services, file, format_name)
     except (FormatError, StoreError) as error:
         raise CommandError(f"{error}; no trace was imported") from error
+    print_result(next(report.lines()))
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.imports import TraceImportReport, import_traces, read_into_report
+from app.jobs import JobError
 from app.pages.library.demonstrations import may_export, show_export
 from app.pages.worlds.create_world import require_administrator
-from app.pages.worlds.import_questions import show_question_import, stored_upload
+from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
 from app.widgets.choices import choose_tools, pluralize
+from app.widgets.job_panel import show_import_job
 from app.widgets.page_layout import (
     choose_view,
     disarm_images,
@@ -31,16 +32,16 @@ from app.widgets.table import TableCell, show_table
 from db import projects, queue
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
-from db.merge import MergePreview
 from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from db.trace_record import TRACE_STATUSES
-from db.traces import count_traces, iterate_traces
+from db.traces import count_stored_traces, count_traces, iterate_traces
 from db.types import load_json
 from db.users import ADMIN
 from evaluation.statistics import AnswerAgreement, measure_answer_agreement
 from evaluation.value_format import format_count
 from fewshot_library.formats.format import FormatError
+from fewshot_library.formats.survey_worker import TraceSurvey, survey_in_worker
 from reasoners.answers.normalization import normalize_answer
 from runs.services import Services
 from worlds.folder import WorldError, list_world_names
@@ -50,6 +51,8 @@ VIEWS = {"overview": "Overview", "questions": "Questions", "settings": "Settings
 PAGE_SIZE = 25
 TRACE_EXTENSIONS = ["jsonl", "json", "txt", "parquet", "gz", "eval"]
 MAX_SHOWN_LINES = 20
+_SURVEY_KEY = "trace_survey"
+"""Session key of the last survey, with the upload that it is of."""
 ANSWER_LABELS = {
     AnswerKind.TEXT: "Free text",
     AnswerKind.JSON: "A JSON value that fits a schema",
@@ -70,7 +73,7 @@ def show_header(services: Services, project: Project | None, person: User) -> No
             if st.button("Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"):
                 show_question_import(services, person, project.name, project.world)
             if st.button("Import traces", key="import_traces", shortcut="Alt+I", icon=":material/upload_file:"):
-                _show_trace_import(services, person)
+                _show_trace_import(services, person, project.name)
         if (
             project is not None
             and may_export(services.database)
@@ -333,44 +336,53 @@ def _choose_answer_format(stored: AnswerFormat, identity: str) -> Callable[[], d
 
 
 @st.dialog("Import traces", width="medium")
-def _show_trace_import(services: Services, person: User) -> None:
+def _show_trace_import(services: Services, person: User, project_name: str) -> None:
     """Ask for a file, show what it holds and what cannot be read, and add its traces."""
     upload = st.file_uploader("Traces", TRACE_EXTENSIONS, key="traces_file")
     if upload is None:
         st.caption("A file of any format that Showhow reads; `showhow traces import` reads the same.")
         return
-    survey = _read_traces(services, upload, store=False)
-    if survey is None:
+    try:
+        survey = _survey_traces(services, upload)
+    except (FormatError, StoreError, WorldError) as error:
+        st.error(format_sentence(str(error)))
         return
-    _show_trace_report(survey)
-    count = survey.outcomes["added"]
+    count = _show_trace_survey(services, survey)
     if st.button(f"Import {pluralize(count, 'trace')}", key="traces_import_now", type="primary", disabled=not count):
         try:
             require_administrator(services, person)
-        except StoreError as error:
+            start_upload_import(services, project_name, ["traces", "import"], upload, TRACE_EXTENSIONS)
+        except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
-            return
-        if (report := _read_traces(services, upload, store=True)) is not None:
-            st.success(f"{pluralize(report.outcomes['added'], 'trace')} added.")
+        else:
+            st.rerun()
 
 
-def _read_traces(services: Services, upload: UploadedFile, *, store: bool) -> TraceImportReport | None:
-    """Merge the traces of the upload into the store, or only try to; shows an error and returns None if that fails."""
-    database = services.database
-    try:
+def _survey_traces(services: Services, upload: UploadedFile) -> TraceSurvey:
+    """What the upload holds, read once; FormatError names it as the person knows it."""
+    cached = st.session_state.get(_SURVEY_KEY)
+    if cached is None or cached[0] != upload.file_id:
         with st.spinner("Reading the traces …"), stored_upload(services, upload, TRACE_EXTENSIONS) as file:
-            return import_traces(services, file) if store else read_into_report(MergePreview(database).merge, file)
-    except (FormatError, StoreError, WorldError) as error:
-        st.error(format_sentence(str(error)))
-        return None
+            try:
+                cached = st.session_state[_SURVEY_KEY] = (upload.file_id, survey_in_worker(file))
+            except FormatError as error:
+                raise FormatError(str(error).replace(str(file), upload.name)) from error
+    survey: TraceSurvey = cached[1]
+    return survey
 
 
-def _show_trace_report(report: TraceImportReport) -> None:
-    summary, *details = report.lines()
-    st.markdown(escape_markdown(summary.replace("added", "new", 1)))
+def _show_trace_survey(services: Services, survey: TraceSurvey) -> int:
+    """Draw what an import of the file would do, and return the number of new traces."""
+    with services.database.read() as session:
+        stored = count_stored_traces(session, survey.ids)
+    count = len(survey.ids) - stored
+    st.markdown(f"{count:,} new, {stored + survey.repeated:,} already stored, {survey.refused:,} refused")
+    details = [f"refused: {refusal.place}: {refusal.reason}" for refusal in survey.places]
+    details += [f"note: {remark.place}: {remark.text}" for remark in survey.remarks]
     st.markdown("\n".join(f"- {escape_markdown(line)}" for line in details[:MAX_SHOWN_LINES]))
     if len(details) > MAX_SHOWN_LINES:
         st.caption(f"and {len(details) - MAX_SHOWN_LINES:,} more")
+    return count
 
 
 @st.dialog("Export traces", width="medium")
@@ -401,6 +413,7 @@ show_header(services, project, person)
 if project is None:
     st.info("There is no project yet. `showhow setup` makes one with a small world, and New project an empty one.")
 else:
+    show_import_job(services.database)
     view = choose_view(VIEWS)
     if view == "settings":
         show_settings(services, project, person)

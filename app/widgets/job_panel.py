@@ -35,6 +35,8 @@ class JobKind:
     """Who may start and stop it; empty for everybody with a role."""
 
 
+_RESULT_KEY = "import_result"
+"""Session key of the result of the last import, until it is shown."""
 _LOADING_MESSAGE = "Loading the encoder …"
 USAGE_JOB = JobKind(
     "usage",
@@ -71,6 +73,16 @@ JUDGING_JOB = JobKind(
     "The judging of {} was stopped; Judge again asks about the rest.",
     "was not completely judged",
     "Starting the judge …",
+)
+
+
+IMPORT_JOB = JobKind(
+    "import",
+    "Importing into",
+    "The import into {} was stopped; nothing of it is stored.",
+    "got nothing",
+    "Reading the file …",
+    roles=(ADMIN,),
 )
 
 
@@ -159,6 +171,23 @@ def explain_roles(kind: JobKind) -> str:
     return "Reviewers and administrators can start this." if kind.roles else "Ask an administrator for an invitation."
 
 
+def start_import_job(database: Database, project: str, arguments: Sequence[str], scratch: ScratchFolder) -> None:
+    """Import the upload in the folder into the project, as an administrator.
+
+    JobError if another import into it is running; Conflict if the person is no administrator.
+    """
+    person_id = authorize(database, *IMPORT_JOB.roles)
+    jobs().start(IMPORT_JOB.key, project, IMPORT_JOB.activity, arguments, scratch, person_id=person_id)
+
+
+def show_import_job(database: Database) -> None:
+    """Draw the latest import that is running or not dismissed, and once the result of the last one."""
+    for job in jobs().list_jobs(IMPORT_JOB.key)[:1]:
+        show_verb_job(database, IMPORT_JOB, job.name)
+    if result := st.session_state.pop(_RESULT_KEY, None):
+        st.success(escape_markdown(result))
+
+
 def show_verb_job(database: Database, kind: JobKind, name: str) -> bool:
     """Draw the job of that name, refreshed every second while it runs; returns whether it is running."""
     job = jobs().find(kind.key, name)
@@ -173,6 +202,8 @@ def show_verb_job(database: Database, kind: JobKind, name: str) -> bool:
 
 def _show_verb_job(kind: JobKind, job: Job, *, was_running: bool, stoppable: bool) -> None:
     if job.state == "done":
+        if kind is IMPORT_JOB:
+            st.session_state[_RESULT_KEY] = job.message
         jobs().dismiss(job)
     if job.state == "done" or (was_running and job.state != "running"):
         # The whole page changes: it shows the stored result.

@@ -20,12 +20,12 @@ from db.projects import create_project
 from db.schema import upgrade
 from db.traces import load_trace
 from evaluation.comparison import compare_runs
+from evaluation.inspect_import import import_inspect_log
 from evaluation.inspect_runs import (
     JOINED_TARGETS,
     NOT_A_NUMBER,
     OTHER_TARGET,
     OUT_OF_RANGE,
-    import_inspect_log,
     write_inspect_log,
 )
 from fewshot_library.formats.format import FormatError

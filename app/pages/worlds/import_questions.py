@@ -11,18 +11,19 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.cli.questions import import_
-from app.jobs import create_upload_folder
+from app.jobs import JobError, create_upload_folder
 from app.pages.worlds.create_world import read_verb_options, require_administrator, write_upload
-from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.job_panel import start_import_job
+from app.widgets.page_layout import format_sentence
 from app.widgets.table import TableCell, show_table
-from db import projects
 from db.database import StoreError
 from db.models import User
-from evaluation.datasets import QUESTION_FORMATS, open_question_file
+from evaluation.datasets import QUESTION_FORMATS
 from evaluation.datasets.reader import AUTO, QuestionSurvey
+from evaluation.datasets.survey_worker import survey_in_worker
 from evaluation.value_format import format_count
 from runs.services import Services
-from worlds.folder import WorldError
+from worlds.folder import ScratchFolder, WorldError
 
 EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "gz"]
 MAX_SHOWN_REASONS = 20
@@ -59,16 +60,29 @@ def show_question_import(services: Services, person: User, project_name: str, wo
         is_allowed = st.checkbox("Import them without gold answers", key="questions_without_gold")
     label = f"Import {format_count(survey.questions, 'question')}"
     if st.button(label, key="questions_import_now", type="primary", disabled=not is_allowed):
+        arguments = ["questions", "import", f"--project={project.strip()}", f"--world={world}", f"--format={form}"]
+        arguments += [f"--language={language}"] + ([f"--split={split}"] if split else [])
+        arguments += [] if survey.problem is None else ["--without-gold"]
         try:
             require_administrator(services, person)
-            with stored_upload(services, upload, EXTENSIONS) as file, services.database.begin() as session:
-                stored = projects.get_or_create_project(session, project.strip(), world=world)
-                records = open_question_file(file, form, language).iter_records(split or None)
-                counts = projects.add_questions(session, stored.id, records)
-        except (StoreError, WorldError) as error:
+            start_upload_import(services, project.strip(), arguments, upload, EXTENSIONS)
+        except (StoreError, WorldError, JobError) as error:
             st.error(format_sentence(str(error)))
         else:
-            st.success(escape_markdown(f"{project.strip()}: {counts}."))
+            st.rerun()
+
+
+def start_upload_import(
+    services: Services, project: str, arguments: list[str], upload: UploadedFile, extensions: list[str]
+) -> None:
+    """Import the upload by a verb in the background; JobError if another import into the project is running."""
+    scratch = _create_upload_folder(services)
+    try:
+        file = write_upload(upload, scratch.path / "upload", extensions)
+        start_import_job(services.database, project, [*arguments, str(file)], scratch)
+    except (JobError, StoreError, WorldError):
+        scratch.remove()
+        raise
 
 
 def _format_label(name: str) -> str:
@@ -78,15 +92,19 @@ def _format_label(name: str) -> str:
 @contextmanager
 def stored_upload(services: Services, upload: UploadedFile, extensions: list[str]) -> Iterator[Path]:
     """The upload as a file, which is removed at the end."""
-    uploads = services.settings.uploads_folder
-    try:
-        scratch = create_upload_folder(uploads, "upload")
-    except OSError as error:
-        raise WorldError(f"The upload cannot be stored in {uploads} ({error.strerror}).") from error
+    scratch = _create_upload_folder(services)
     try:
         yield write_upload(upload, scratch.path / "upload", extensions)
     finally:
         scratch.remove()
+
+
+def _create_upload_folder(services: Services) -> ScratchFolder:
+    uploads = services.settings.uploads_folder
+    try:
+        return create_upload_folder(uploads, "upload")
+    except OSError as error:
+        raise WorldError(f"The upload cannot be stored in {uploads} ({error.strerror}).") from error
 
 
 def _survey_upload(services: Services, upload: UploadedFile, form: str, language: str) -> QuestionSurvey | str:
@@ -107,7 +125,7 @@ def _survey_upload(services: Services, upload: UploadedFile, form: str, language
 
 def _survey_file(file: Path, name: str, form: str, language: str) -> QuestionSurvey | str:
     try:
-        return open_question_file(file, form, language).survey()
+        return survey_in_worker(file, form, language)
     except WorldError as error:
         # The person knows the file by the name that it was uploaded with.
         return str(error).replace(str(file), name)

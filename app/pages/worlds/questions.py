@@ -11,6 +11,7 @@ import streamlit as st
 from app.pages.worlds.explorer import console_key
 from app.pages.worlds.import_questions import show_question_import
 from app.pages.worlds.world_choice import SelectedWorld
+from app.widgets.job_panel import show_import_job
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
@@ -261,6 +262,7 @@ def _show_administration(world: SelectedWorld, person: User) -> None:
     """Draw the buttons that fill a project: with a file, or with all questions of the world."""
     with world.services.database.read() as session:
         names = [project.name for project in projects.list_projects(session) if project.world == world.name]
+    show_import_job(world.services.database)
     with st.container(horizontal=True, gap="small"):
         if st.button("Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"):
             show_question_import(world.services, person, names[0] if names else world.name, world.name)

@@ -1,0 +1,41 @@
+"""Surveys question files in a bounded worker, so that a page can look at whatever was uploaded."""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from evaluation.datasets import open_question_file
+from evaluation.datasets.reader import QuestionSurvey, UnreadCount, UnreadRecord
+from evaluation.datasets.record import QuestionRecord
+from guard.worker import WorkFailed, WorkLimits, run_bounded
+from worlds.folder import WorldError
+
+SURVEY_LIMITS = WorkLimits(seconds=120.0, megabytes=640)
+"""Also a file of the largest size that can be uploaded is read within them."""
+
+
+def survey_in_worker(file: Path, form: str, language: str) -> QuestionSurvey:
+    """What an import of the file would store; WorldError if it cannot be read, also within the limits."""
+    try:
+        outcome = run_bounded(survey_to_json, str(file), form, language, limits=SURVEY_LIMITS)
+    except WorkFailed as error:
+        raise WorldError(f"{file} was not read: {error}.") from error
+    if "error" in outcome:
+        raise WorldError(outcome["error"])
+    survey = QuestionSurvey(**{field.name: outcome[field.name] for field in fields(QuestionSurvey)})
+    survey.preview = [QuestionRecord(**record) for record in outcome["preview"]]
+    survey.unread = {
+        reason: UnreadCount(UnreadRecord(**unread["first"]), unread["count"])
+        for reason, unread in outcome["unread"].items()
+    }
+    return survey
+
+
+def survey_to_json(file: str, form: str, language: str) -> dict[str, Any]:
+    """The survey as JSON values, or the error as one sentence; called in the worker."""
+    try:
+        return asdict(open_question_file(Path(file), form, language).survey())
+    except WorldError as error:
+        return {"error": str(error)}
+    except RecursionError:
+        return {"error": f"{file} is nested too deeply; flatten it."}
