@@ -78,7 +78,9 @@ def attachments() -> bytes:
 
 
 def span(key: str) -> bytes:
-    return json.dumps({"trace_id": "1", "span_id": "1", "name": "x", "attributes": {"openinference.span.kind": "LLM", key: 1}}).encode()
+    return json.dumps(
+        {"trace_id": "1", "span_id": "1", "name": "x", "attributes": {"openinference.span.kind": "LLM", key: 1}}
+    ).encode()
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
