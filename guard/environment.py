@@ -26,9 +26,10 @@ _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|(NO|FORCE)_COLOR|COLUMNS|LINES|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"
     r"|PWD|HOSTNAME|TMPDIR|TMP|TEMP|XDG_\w+|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|LD_(LIBRARY_PATH|PRELOAD)"
     r"|DYLD_\w+|MALLOC_\w+|GLIBC_TUNABLES|CI|VIRTUAL_ENV|PYTHON\w*"
-    # Libraries that compute, the encoder's, PostgreSQL's, and those that serve and report.
+    # Libraries that compute, the encoder's, PostgreSQL's, and those that serve and report; the proxy that uvicorn trusts.
     r"|(OMP|GOMP|KMP|OPENBLAS|MKL|NUMEXPR|VECLIB|BLIS|TORCH|PYTORCH|CUDA|NVIDIA|ROCR|HIP|HSA|HF|TRANSFORMERS"
     r"|TOKENIZERS|SENTENCE_TRANSFORMERS|RAYON|PG|COVERAGE|RUST|STREAMLIT|OTEL|SHOWHOW)(_\w+)?|PG[A-Z]+"
+    r"|FORWARDED_ALLOW_IPS"
 )
 """Names of variables that stay, unless they are secret."""
 _SECRET_WORD = re.compile(

@@ -112,3 +112,15 @@ def test_a_broken_link_fails_the_build(tmp_path: Path):
         (tmp_path / "docs" / "index.md").write_text(f"# Start\n\n[link]({link})\n", encoding="utf-8")
         done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
+
+
+def test_each_statement_about_security_names_tests_that_exist():
+    text = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+    statements = re.findall(r"^- (?:.*\n)(?:  .*\n)*", text, re.MULTILINE)
+    for statement in statements:
+        names = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", statement)
+        assert names or "matter of trust" in statement, statement
+        for file, name in names:
+            defined = re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+            assert defined is not None, f"{file} has no test {name}"
+    assert len(statements) == text.count("\n- ")

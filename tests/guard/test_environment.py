@@ -92,6 +92,11 @@ def test_other_names_do_not(name: str):
     assert not is_secret_name(name)
 
 
+@pytest.mark.parametrize("name", ["FORWARDED_ALLOW_IPS", "SHOWHOW_LOCAL_ADDRESSES", "SSL_CERT_FILE", "HF_HUB_OFFLINE"])
+def test_what_the_server_and_its_libraries_read_stays(name: str):
+    assert is_needed(name, "127.0.0.1")
+
+
 def test_secrets_are_values_that_names_or_addresses_mark_and_no_short_ones():
     environ = {
         "A_KEY": "secret-one-4711",
