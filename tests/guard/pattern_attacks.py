@@ -156,7 +156,10 @@ def _grows(compiled: "re.Pattern[str]", method: str, head: str, pump: str, tail:
     if measure(SHORT) < SUSPICIOUS_SECONDS:
         return False
     long = min(measure(LONG) for _ in range(3))
-    return long > LONG_SECONDS and long > SUPERLINEAR_RATIO * min(measure(SHORT) for _ in range(3))
+    if long < LONG_SECONDS or long < SUPERLINEAR_RATIO * min(measure(SHORT) for _ in range(3)):
+        return False
+    # Once more with twice the length, since another process may have slowed the longer measurement.
+    return min(measure(2 * LONG) for _ in range(2)) > 3 * min(measure(LONG) for _ in range(2))
 
 
 def list_attacks(pattern: str, flags: int) -> list[tuple[str, str, str]]:
