@@ -40,7 +40,7 @@ def test_functions_and_servers_are_read_with_their_limits(tmp_path: Path) -> Non
         (
             '[functions.a]\nplace = "m:f"\nsecond = 3',
             "a",
-            "second is not a known field; the fields are seconds, characters, environment, place, title",
+            "second is not a known field; the fields are seconds, characters, environment, folders, place, title",
         ),
         ('[functions.a]\nplace = "m:f"\nseconds = 0', "a", "seconds: input should be greater than 0"),
         ('[functions."a b"]\nplace = "m:f"', "a b", "has a name that models cannot use"),
