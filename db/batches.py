@@ -2,8 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from sqlalchemy.orm import Session
@@ -14,8 +13,6 @@ HOLD_SECONDS = 0.2
 """A transaction takes no further item after as long."""
 PAUSE_SECONDS = 0.12
 """Between two transactions on SQLite: waiting writers ask for the lock every 0.1 s, and are not queued."""
-_READ_AHEAD = 200
-"""Items that are made before a transaction begins."""
 ItemType = TypeVar("ItemType")
 
 
@@ -35,7 +32,7 @@ def write_in_batches(  # noqa: PLR0913 - the callbacks are the parts of a batch
     """
     source = iter(items)
     count = 0
-    while waiting := deque(islice(source, _READ_AHEAD)):
+    while waiting := _read_ahead(source):
         if prepare is not None:
             with database.read() as session:
                 prepare(session, list(waiting))
@@ -53,3 +50,14 @@ def write_in_batches(  # noqa: PLR0913 - the callbacks are the parts of a batch
                     end_batch(session)
             if committed is not None:
                 committed(count)
+
+
+def _read_ahead(source: Iterator[ItemType]) -> deque[ItemType]:
+    """Make items for about as long as a transaction takes, before it begins."""
+    started = time.monotonic()
+    items: deque[ItemType] = deque()
+    for item in source:
+        items.append(item)
+        if time.monotonic() - started >= HOLD_SECONDS:
+            break
+    return items
