@@ -26,7 +26,7 @@ _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|(NO|FORCE)_COLOR|COLUMNS|LINES|LANG|LANGUAGE|LC_\w+|TZ|TZDIR"
     r"|PWD|HOSTNAME|TMPDIR|TMP|TEMP|XDG_\w+|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|LD_(LIBRARY_PATH|PRELOAD)"
     r"|DYLD_\w+|MALLOC_\w+|GLIBC_TUNABLES|CI|VIRTUAL_ENV|PYTHON\w*"
-    # Libraries that compute, the encoder's, PostgreSQL's, and those that serve and report; the proxy that uvicorn trusts.
+    # Libraries that compute, the encoder's, PostgreSQL's, those that serve and report, and uvicorn's word for a proxy.
     r"|(OMP|GOMP|KMP|OPENBLAS|MKL|NUMEXPR|VECLIB|BLIS|TORCH|PYTORCH|CUDA|NVIDIA|ROCR|HIP|HSA|HF|TRANSFORMERS"
     r"|TOKENIZERS|SENTENCE_TRANSFORMERS|RAYON|PG|COVERAGE|RUST|STREAMLIT|OTEL|SHOWHOW)(_\w+)?|PG[A-Z]+"
     r"|FORWARDED_ALLOW_IPS"
