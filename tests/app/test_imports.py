@@ -18,6 +18,7 @@ from app.imports import QuestionImportPlan, import_questions
 from db import batches
 from db.database import Database, StoreError
 from db.models import Project, Question, Step, Trace, User
+from db.projects import create_project
 from db.users import register_user
 from evaluation.datasets.record import QuestionRecord
 from fewshot_library.formats import SHOWHOW
@@ -33,7 +34,9 @@ PATIENCE = 120.0
 @pytest.fixture
 def services(tmp_path):
     """The services of a home of its own, on SQLite."""
-    return open_services(tmp_path / "home")
+    opened = open_services(tmp_path / "home")
+    yield opened
+    opened.close()
 
 
 def open_services(home: Path) -> Services:
@@ -173,16 +176,20 @@ def test_undoing_an_import_leaves_what_others_have_changed_since(services, tmp_p
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_others_write_while_an_import_works(tmp_path, store, request):
     opened = open_services(tmp_path / "home")
+    request.addfinalizer(opened.close)
     database, environ = opened.database, {}
     if store == "postgresql":
         url = request.getfixturevalue("postgresql_server").create_database("imports")
         database, environ = Database(url), {"SHOWHOW_DATABASE_URL": url}
+        request.addfinalizer(database.close)
         run_in_process(tmp_path / "home", "db", "upgrade", **environ)
     file = tmp_path / "questions.jsonl"
     file.write_text(
         "".join(json.dumps({"question": f"Who built quay {n}?", "answer": "Ada"}) + "\n" for n in range(30_000))
     )
-    command = ("questions", "import", str(file), "--project", "Quays", "--world", "")
+    command = ("questions", "import", str(file), "--project", "Quays")
+    with database.begin() as session:
+        create_project(session, "Quays", "isle")
     process = subprocess.Popen(
         [sys.executable, "-c", "from app.cli.main import main; main()", *command],
         env={**os.environ, "SHOWHOW_HOME": str(tmp_path / "home"), **environ},
@@ -197,12 +204,12 @@ def test_others_write_while_an_import_works(tmp_path, store, request):
         with database.begin() as session:
             register_user(session, f"visitor {len(waits)}")
         waits.append(time.monotonic() - started)
-    assert process.returncode == 0, process.communicate()[1]
+    stderr = process.communicate()[1]
+    assert process.returncode == 0, stderr
     assert count_rows(database, Question) == 30_000
     # An import in one transaction would have let none or one of them in; a wait is some 0.3 s on a quiet machine.
     assert len(waits) > 3
     assert sorted(waits)[len(waits) // 2] < 1.0
-    database.close()
 
 
 def test_a_question_file_that_is_imported_again_adds_nothing(services, tmp_path):
