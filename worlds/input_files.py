@@ -131,6 +131,8 @@ def reading(file: Path, line: int | None = None) -> Iterator[None]:
         raise MalformedFile(file, at_line, f"invalid JSON: {error.reason.lower()} at column {error.column}") from error
     except InputBoundExceeded as error:
         raise MalformedFile(file, line, str(error)) from error
+    except ValueError as error:
+        raise MalformedFile(file, line, f"invalid JSON: {error}") from error
 
 
 def iter_nonblank_lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -226,12 +228,7 @@ def parse_json(text: str, file: Path, line: int | None, *, unique_names: bool = 
     With `unique_names` also for an object with two fields of the same name, of which JSON keeps the last one.
     """
     with reading(file, line):
-        try:
-            return load_json(text, unique_names=unique_names)
-        except (MalformedJson, InputBoundExceeded):
-            raise
-        except ValueError as error:
-            raise MalformedFile(file, line, f"invalid JSON: {error}") from error
+        return load_json(text, unique_names=unique_names)
 
 
 def _describe_type(value: Any) -> str:
