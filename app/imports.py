@@ -237,7 +237,7 @@ class _StagedImport:
     def undo(self, database: Database) -> None:
         """Remove what was added."""
         (self._folder / UNDO_FILE).touch()
-        self._journal.undo(database)
+        self._journal.undo(database, self._report_progress("rows taken back", self._journal.count()))
 
     def write(self, database: Database) -> Counter[str]:
         """Add what is not stored yet, and count the outcomes."""
@@ -265,7 +265,7 @@ class _StagedImport:
             merge,
             prepare=merger.prepare,
             end_batch=end_batch,
-            committed=self._report_progress("traces"),
+            committed=self._report_progress("traces", self.request["total"]),
         )
         self.differing = report.differing
         return report.outcomes
@@ -289,7 +289,7 @@ class _StagedImport:
             appender.add,
             prepare=appender.prepare,
             end_batch=end_batch,
-            committed=self._report_progress("questions"),
+            committed=self._report_progress("questions", self.request["total"]),
         )
         if plan.guidelines is not None:
             with database.begin() as session:
@@ -297,8 +297,8 @@ class _StagedImport:
         self.question_counts = appender.counts
         return Counter(added=appender.counts.added)
 
-    def _report_progress(self, units: str) -> Callable[[int], None]:
-        total = self.request["total"]
+    @staticmethod
+    def _report_progress(units: str, total: int | None) -> Callable[[int], None]:
         printed_at = time.monotonic()
 
         def committed(count: int) -> None:

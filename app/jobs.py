@@ -30,7 +30,7 @@ _ENTRY_POINT = (
 _PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _MODULE_PATH = os.pathsep.join(filter(None, [str(_PROJECT_ROOT), os.environ.get("PYTHONPATH")]))
 _GRACE_SECONDS = 10.0
-"""Seconds that a stopped process has to clean up before it is killed."""
+"""Seconds that a stopped process may clean up without a word of progress before it is killed."""
 _UPLOAD_PREFIX = "import-"
 JobState = Literal["running", "done", "stopped", "failed"]
 
@@ -56,6 +56,8 @@ class Job:
     started_at: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
     stopping: bool = False
+    _heard_at: float = field(default_factory=time.monotonic)
+    """When it last reported progress, or was stopped."""
 
     @property
     def state(self) -> JobState:
@@ -88,10 +90,16 @@ class Job:
             return self.last_event.message
         return f"the process ended with status {self.process.returncode} and no message; see the server's log"
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether its process was killed, so that it could not clean up."""
+        return self.ended_at is not None and self.process.returncode == -signal.SIGKILL
+
     def stop(self) -> None:
-        """Interrupt it as Ctrl+C does, so that it cleans up; a process that does not end in time is killed."""
+        """Interrupt it as Ctrl+C does, so that it cleans up; a process that stops reporting progress is killed."""
         if not self.stopping and self.ended_at is None:
             self.stopping = True
+            self._heard_at = time.monotonic()
             self._send_signal(signal.SIGINT)
             Thread(target=self._kill_after_grace, daemon=True).start()
 
@@ -105,15 +113,17 @@ class Job:
                     sys.stderr.write(line)
                 else:
                     self.last_event = event
+                    self._heard_at = time.monotonic()
         self.process.wait()
         if self.scratch is not None:
             self.scratch.remove()
         self.ended_at = time.monotonic()
 
     def _kill_after_grace(self) -> None:
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_GRACE_SECONDS)
-            return
+        while (seconds_left := self._heard_at + _GRACE_SECONDS - time.monotonic()) > 0:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds_left)
+                return
         self._send_signal(signal.SIGKILL)
 
     def _send_signal(self, number: signal.Signals) -> None:

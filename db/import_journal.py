@@ -7,7 +7,9 @@ none. Rows that others have built on meanwhile stay.
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import sha256
+from itertools import groupby, islice
 from pathlib import Path
 from uuid import UUID
 
@@ -26,6 +28,10 @@ REQUEST_FILE, UNDO_FILE, JOURNAL_FILE = "import.json", "undo", "added.jsonl"
 """In the folder of an import: what is imported, whether it has to be undone, and what was added."""
 _KINDS: dict[str, type[Base]] = {kind.__name__: kind for kind in (Trace, Run, Question, Project, User)}
 """The kinds of rows that imports add, in the order in which they are removed."""
+_Entry = tuple[type[Base], UUID, int]
+"""A kind of rows, the key of one, and its version if it is a trace."""
+_GROUP_SIZE = 200
+"""Rows that are removed by one statement; where others refer to one of them, each gets its own."""
 
 
 class ImportJournal:
@@ -53,31 +59,41 @@ class ImportJournal:
             self._pending = []
 
     def undo(self, database: Database, committed: Callable[[int], None] | None = None) -> int:
-        """Remove the rows in short transactions, and return how many traces stay since they were changed meanwhile."""
-        kept = 0
+        """Remove the rows in short transactions, and return how many traces stay since they were changed meanwhile.
 
-        def remove(session: Session, entry: tuple[type[Base], UUID, int]) -> None:
-            nonlocal kept
-            kind, key, version = entry
-            attempt = session.begin_nested()
-            try:
+        `committed` is called with the number of rows so far.
+        """
+        kept = done = 0
+
+        def remove(session: Session, entries: list[_Entry]) -> None:
+            nonlocal kept, done
+            done += len(entries)
+            if len(entries) > 1 and _try_without_references(session, partial(_remove_rows, session, entries)):
+                return
+            for kind, key, version in entries:
                 if kind is Trace:
-                    kept += not _remove_trace(session, key, version)
-                elif kind is Run:
-                    _remove_attempts(session, Attempt.run_id == key)
-                    session.execute(delete(Run).where(Run.id == key))
+                    is_gone = _try_without_references(session, partial(_remove_trace, session, key, version))
+                    kept += not is_gone
                 else:
-                    session.execute(delete(kind).where(kind.id == key))  # type: ignore[attr-defined]
-                attempt.commit()
-            except IntegrityError:
-                # Others refer to it.
-                attempt.rollback()
-                kept += kind is Trace
+                    _try_without_references(session, partial(_remove_rows, session, [(kind, key, version)]))
 
-        write_in_batches(database, self._entries(), remove, committed=committed)
+        def report(_: int) -> None:
+            if committed is not None:
+                committed(done)
+
+        write_in_batches(database, self._groups(), remove, committed=report)
         return kept
 
-    def _entries(self) -> Iterator[tuple[type[Base], UUID, int]]:
+    def count(self) -> int:
+        """The number of rows that were written to the journal."""
+        return sum(1 for _ in self._entries())
+
+    def _groups(self) -> Iterator[list[_Entry]]:
+        """The rows in groups that one statement removes."""
+        for kind, entries in groupby(self._entries(), key=lambda entry: entry[0]):
+            yield from iter(partial(_take, entries, 1 if kind in {Trace, Run} else _GROUP_SIZE), [])
+
+    def _entries(self) -> Iterator[_Entry]:
         """The rows, those first that refer to others; a line that was cut off names no committed row."""
         for name, kind in _KINDS.items():
             if not self._file.exists():
@@ -87,6 +103,31 @@ class ImportJournal:
                     if line.startswith(f'["{name}"') and line.endswith("\n"):
                         _, key, version = json.loads(line)
                         yield kind, UUID(key), version
+
+
+def _take(entries: Iterator[_Entry], count: int) -> list[_Entry]:
+    return list(islice(entries, count))
+
+
+def _try_without_references(session: Session, remove: Callable[[], bool]) -> bool:
+    """Remove rows; False, with everything as before, if others refer to them."""
+    attempt = session.begin_nested()
+    try:
+        is_removed = remove()
+        attempt.commit()
+    except IntegrityError:
+        attempt.rollback()
+        return False
+    return is_removed
+
+
+def _remove_rows(session: Session, entries: list[_Entry]) -> bool:
+    """Remove rows of one kind other than traces."""
+    kind, keys = entries[0][0], [key for _, key, _ in entries]
+    if kind is Run:
+        _remove_attempts(session, Attempt.run_id.in_(keys))
+    session.execute(delete(kind).where(kind.id.in_(keys)))  # type: ignore[attr-defined]
+    return True
 
 
 def _remove_trace(session: Session, key: UUID, version: int) -> bool:

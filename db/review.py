@@ -176,7 +176,9 @@ def _record_decision(  # noqa: PLR0913, PLR0917 - a decision, and the version of
     reviewer = require_role(session, by, REVIEWER, ADMIN)
     trace = lock_trace(session, trace_id)
     if trace.version != seen:
-        raise Conflict(f"{_describe_newer_state(session, trace)} since you opened this trace; look at it, then decide")
+        raise Conflict(
+            f"this trace was {_describe_newer_state(session, trace)} after you opened it; look at it, then decide"
+        )
     if trace.author_id == by and not is_only_person(session, by):
         raise Conflict(f"{reviewer.name} recorded this trace; another reviewer decides on it")
     if trace.status not in ("submitted", "approved", "rejected"):
@@ -195,7 +197,7 @@ def _record_decision(  # noqa: PLR0913, PLR0917 - a decision, and the version of
 
 
 def _describe_newer_state(session: Session, trace: Trace) -> str:
-    """What happened to the trace last, and by whom, as the beginning of a sentence."""
+    """What happened to the trace last, and by whom."""
     last = session.execute(
         select(Judgement.value, User.name)
         .outerjoin(User, User.id == Judgement.judge_id)
@@ -204,8 +206,8 @@ def _describe_newer_state(session: Session, trace: Trace) -> str:
         .limit(1)
     ).one_or_none()
     if last is None or last.value != trace.status:
-        return "the trace was changed"
-    return f"{last.name or 'somebody'} {'approved it' if last.value == 'approved' else 'returned it to its author'}"
+        return "changed"
+    return f"{'approved' if last.value == 'approved' else 'returned to its author'} by {last.name or 'somebody'}"
 
 
 def add_step_note(session: Session, step_id: UUID, kind: str, text: str, *, by: UUID) -> Judgement:

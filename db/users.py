@@ -49,7 +49,8 @@ class ActingPerson:
         name = self.name or "NAME"
         return (
             f"you can look around, but nothing is stored or started for you, since {who}: ask an administrator for an "
-            f"invitation (`showhow users add {shlex.quote(name)}` on the server), then open ?{urlencode({'you': name})}"
+            f"invitation (`showhow users add {shlex.quote(name)}` on the server), then open this page with "
+            f"`?{urlencode({'you': name})}`"
         )
 
 

@@ -33,6 +33,8 @@ class JobKind:
     """The text until the verb reports progress."""
     roles: tuple[str, ...] = (REVIEWER, ADMIN)
     """Who may start and stop it; empty for everybody with a role."""
+    killed_message: str = "The process of {} was killed; start it again."
+    """A sentence with {} for the name, where it could not clean up."""
 
 
 _RESULT_KEY = "import_result"
@@ -83,6 +85,7 @@ IMPORT_JOB = JobKind(
     "got nothing",
     "Reading the file …",
     roles=(ADMIN,),
+    killed_message="The import into {} was killed; the next start of the server finishes or undoes it.",
 )
 
 
@@ -221,6 +224,8 @@ def _show_verb_job(kind: JobKind, job: Job, *, was_running: bool, stoppable: boo
 
 def _format_end(kind: JobKind, job: Job) -> str:
     name = f"**{escape_markdown(job.name)}**"
+    if job.was_killed:
+        return f":red[:material/error:] {kind.killed_message.format(name)}"
     if job.state == "stopped":
         return f":material/stop: {kind.stopped_message.format(name)}"
     return f":red[:material/error:] {name} {kind.failed_message}: {escape_markdown(job.error)}"

@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app.widgets.url_state import get_url_parameter, go_to_view
 
 _TECHNICAL_NAME = re.compile(r"\S+[._/\\]\w")
+_CODE = re.compile(r"(`(?:showhow |\?you=)[^`]{1,200}`)")
 """A first word such as questions.jsonl, a/path or a_name."""
 
 
@@ -117,7 +118,12 @@ MARKDOWN_CHARACTERS = frozenset(r"\`*_{}[]()#+-.!|<>:$~")
 
 def escape_markdown(text: str) -> str:
     """Escape the text for Markdown, on one line."""
-    return "".join(f"\\{c}" if c in MARKDOWN_CHARACTERS else c for c in " ".join(text.split()))
+    return escape_markdown_part(" ".join(text.split()))
+
+
+def escape_markdown_part(text: str) -> str:
+    """Escape a part of a line, with the spaces at its ends."""
+    return "".join(f"\\{c}" if c in MARKDOWN_CHARACTERS else c for c in text)
 
 
 def disarm_images(markdown: str) -> str:
@@ -128,13 +134,16 @@ def disarm_images(markdown: str) -> str:
 def format_sentence(message: str) -> str:
     """Format an error message as a sentence for Markdown: escaped, with a capital letter and a full stop.
 
-    A name of a file or of code at its start stays as it is.
+    A name of a file or of code at its start stays as it is; a verb or a part of an address in `backticks` becomes code.
     """
     text = message.strip()
     if not text:
         return ""
     first_letter = text[0] if _TECHNICAL_NAME.match(text) else text[0].upper()
-    return escape_markdown(f"{first_letter}{text[1:]}{'' if text[-1] in '.!?' else '.'}")
+    sentence = " ".join(f"{first_letter}{text[1:]}{'' if text[-1] in '.!?' else '.'}".split())
+    # Every second part is code, in which Markdown means nothing.
+    parts = enumerate(_CODE.split(sentence))
+    return "".join(part if place % 2 else escape_markdown_part(part) for place, part in parts)
 
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400

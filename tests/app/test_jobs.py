@@ -1,8 +1,11 @@
 """Background jobs, started as real processes."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -81,6 +84,38 @@ def test_a_stopped_job_removes_the_unfinished_world(jobs, worlds):
     )
     assert again.state == "done", again.message
     assert jobs.list_jobs("world") == [again]
+
+
+TAKES_BACK = """
+import signal, time
+def take_back(*_):
+    for count in range(60 * {talks}):
+        print('{{"event": "progress", "message": "x", "done": %d, "total": 60}}' % count, file=sys.stderr, flush=True)
+        time.sleep(0.1)
+    time.sleep({silent_seconds})
+    raise SystemExit(1)
+import sys
+signal.signal(signal.SIGINT, take_back)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("talks", "silent_seconds", "is_killed"), [(1, 0, False), (0, 60, True)])
+def test_a_stopped_job_may_clean_up_for_as_long_as_it_reports_progress(
+    monkeypatch: pytest.MonkeyPatch, talks: int, silent_seconds: int, *, is_killed: bool
+):
+    monkeypatch.setattr("app.jobs._GRACE_SECONDS", 3.0)
+    program = TAKES_BACK.format(talks=talks, silent_seconds=silent_seconds)
+    command = [sys.executable, "-c", program]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    job = Job("import", "Mine", "Importing into", subprocess.Popen(command, **pipes))  # type: ignore[call-overload]
+    Thread(target=job.read_progress, daemon=True).start()
+    assert job.process.stdout.readline() == "ready\n"
+    job.stop()
+    assert wait_for_end(job).was_killed == is_killed
+    assert job.seconds >= 3.0
+    job.process.stdout.close()
 
 
 def test_progress_is_parsed_from_json_lines_and_other_lines_are_ignored(jobs, worlds):

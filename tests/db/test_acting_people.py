@@ -271,9 +271,9 @@ def test_of_an_approval_and_a_return_at_once_exactly_one_succeeds(stage):
     assert sorted(answer == "" for answer in answers) == [False, True]
     refusal = max(answers)
     if status == "approved":
-        assert refusal.startswith("ben approved it since you opened this trace; look at it")
+        assert refusal.startswith("this trace was approved by ben after you opened it; look at it")
     else:
-        assert refusal.startswith("rita returned it to its author since you opened this trace; look at it")
+        assert refusal.startswith("this trace was returned to its author by rita after you opened it; look at it")
     # Who has read the newer state may decide otherwise.
     with stage.database.begin() as session:
         seen = runs.trace_version(session, stage.submitted)

@@ -222,8 +222,9 @@ def _show_scores_by_kind(services: Services, run: Run, report: VerificationRepor
 
 EXPLANATION = (
     "A reasoner answers the questions that have a gold answer. Wrong answers are repaired on the Annotate page, "
-    "approved on the Review page and frozen into the library; then they are asked again. Start with Verify (Alt+V)."
+    "approved on the Review page and frozen into the library; then they are asked again."
 )
+HOW_TO_START = " Start with Verify (Alt+V)."
 NO_GOLD = "No question of this project has a gold answer. Import some on the Project page, or choose another project."
 MAX_LISTED_RUNS = 30
 REFRESH_SECONDS = 3.0
@@ -365,4 +366,5 @@ else:
             )
             show_other_scores(services, project, run)
         elif not running:
-            st.info(EXPLANATION if questions else NO_GOLD)
+            how_to_start = HOW_TO_START if may_start(services.database, VERIFICATION_JOB) else ""
+            st.info(f"{EXPLANATION}{how_to_start}" if questions else NO_GOLD)

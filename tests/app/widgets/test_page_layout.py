@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.widgets.page_layout import format_when
+from app.widgets.page_layout import format_sentence, format_when
 from db import projects, recording, users
 from db.database import Database
 from tests.browser.server import copy_prepared_home
@@ -30,6 +30,18 @@ for trace in sys.argv[1:]:
     gc.collect()
     print(sum(isinstance(value, TraceRecord) for value in gc.get_objects()))
 """
+
+
+@pytest.mark.parametrize(
+    ("message", "markdown"),
+    [
+        ("run `showhow users add ada_l`, then `?you=ada_l`", r"Run `showhow users add ada_l`, then `?you=ada_l`\."),
+        ("[x](http://a) `showhow x", r"\[x\]\(http\://a\) \`showhow x\."),
+        ("`rm *` and `showhow *a*`*b*", r"\`rm \*\` and `showhow *a*`\*b\*\."),
+    ],
+)
+def test_a_verb_in_a_sentence_is_code_and_everything_else_is_escaped(message: str, markdown: str):
+    assert format_sentence(message) == markdown
 
 
 def test_a_session_that_opens_many_traces_holds_the_records_of_few(tmp_path: Path):
