@@ -163,8 +163,8 @@ def _ask_consent(grant: Grant) -> bool:
             key=f"profile_consent_{grant}",
         )
         st.caption(
-            f"{grant.variable} was not sent there before. Tick the box if that server may have its value; the choice "
-            "is recorded when you save or test the profile."
+            f"{grant.variable} is not allowed there yet, and neither Save nor Test connection sends it. Tick the box if "
+            "that server may have its value; the choice is recorded when you save or test the profile."
         )
     return is_allowed
 
@@ -395,7 +395,10 @@ def _draw_report(report: ConnectionReport) -> None:
 
 
 def show_models(services: Services, person: User) -> None:
-    """Draw the profiles of language models and the form of the opened one."""
+    """Draw the profiles of language models and the form of the opened one, to people with a role."""
+    if not person.roles:
+        st.info("People with a role see here how language models are reached.")
+        return
     try:
         profiles = services.model_profiles()
     except ProfileError as error:
