@@ -163,8 +163,8 @@ def _ask_consent(grant: Grant) -> bool:
             key=f"profile_consent_{grant}",
         )
         st.caption(
-            f"{grant.variable} is not allowed there yet, and neither Save nor Test connection sends it. Tick the box if "
-            "that server may have its value; the choice is recorded when you save or test the profile."
+            f"{grant.variable} is not allowed there yet, and neither Save nor Test connection sends it. Tick the box "
+            "if that server may have its value; the choice is recorded when you save or test the profile."
         )
     return is_allowed
 
