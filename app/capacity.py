@@ -41,6 +41,10 @@ FRAMES_PER_SECOND = 500
 """How fast frames are handled if more than FREE_FRAMES come at once."""
 MAX_FRAGMENTS = 10_000
 """Frames of one message."""
+MAX_HELD_BYTES = MEGABYTE // 16
+"""What a connection may hold in any case, however much its visitor holds on others."""
+CONNECTION = "showhow.connection"
+"""The extension of a WebSocket's scope with its PacedWebSocketProtocol."""
 MAX_LAST_MESSAGES = 16
 """Messages that are still handled when their connection is lost."""
 MAX_LOGGED = 20
@@ -254,11 +258,18 @@ class TimedHttpProtocol(H11Protocol):
 class PacedWebSocketProtocol(WebSocketsSansIOProtocol):
     """A WebSocket from which no more is read than is handled: a client that sends faster waits.
 
-    uvicorn parses whatever has arrived in one go, and answers pings without a bound.
+    uvicorn parses whatever has arrived in one go, and answers pings without a bound. What is not handled yet is counted
+    for the visitor, and the connection that brings more than a visitor may hold is closed.
     """
 
     _paused_until = 0.0
     _frames = 0
+    _incomplete_bytes = 0
+    _queued_bytes = 0
+    _taken_bytes = 0
+    """Of the message that the application handles."""
+    _counted_bytes = 0
+    _visitor: Visitor | None = None
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -287,17 +298,69 @@ class PacedWebSocketProtocol(WebSocketsSansIOProtocol):
         await super().send(message)
         self._parse()
 
+    async def run_asgi(self) -> None:
+        """Run the application, which knows the connection."""
+        self.scope["extensions"] = {**(self.scope["extensions"] or {}), CONNECTION: self}  # type: ignore[dict-item]
+        try:
+            await super().run_asgi()
+        finally:
+            self._incomplete_bytes = self._queued_bytes = self._taken_bytes = 0
+            self.conn.reader.buffer.clear()
+            self._count_held()
+
+    def count_for(self, visitor: Visitor) -> None:
+        """Count what is not handled for this visitor."""
+        self._visitor = visitor
+
+    def handle_text(self, event: Any) -> None:
+        """Count the bytes of a first frame."""
+        super().handle_text(event)
+        self._count_frame(event)
+
+    def handle_bytes(self, event: Any) -> None:
+        """Count the bytes of a first frame."""
+        super().handle_bytes(event)
+        self._count_frame(event)
+
+    def handle_cont(self, event: Any) -> None:
+        """Count the bytes of a further frame."""
+        super().handle_cont(event)
+        self._count_frame(event)
+
+    def _count_frame(self, event: Any) -> None:
+        self._incomplete_bytes += len(event.data)
+        if event.fin:
+            self._queued_bytes += self._incomplete_bytes
+            self._incomplete_bytes = 0
+
+    def _count_held(self) -> None:
+        """Count what the connection holds; close it if that is too much."""
+        held = self._incomplete_bytes + self._queued_bytes + self._taken_bytes + len(self.conn.reader.buffer)
+        more, self._counted_bytes = held - self._counted_bytes, held
+        if self._visitor is not None and self._visitor.hold_unhandled(more) and more > 0 and held > MAX_HELD_BYTES:
+            self.transport.abort()
+
     async def receive(self) -> Any:
         """Return the next message, and read on once there is no other."""
+        self._taken_bytes = 0
+        self._count_held()
         message = await super().receive()
+        if message["type"] == "websocket.receive":
+            self._taken_bytes = len(message.get("bytes") or (message.get("text") or "").encode())
+            self._queued_bytes -= self._taken_bytes
         self._parse()
         return message
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what nobody waits for any more; a last click is handled."""
         self._unread.clear()
+        self.frames.clear()
+        self._incomplete_bytes = 0
+        self.conn.reader.buffer.clear()
         if self.queue.qsize() > MAX_LAST_MESSAGES:
             self.queue = asyncio.Queue()
+            self._queued_bytes = 0
+        self._count_held()
         super().connection_lost(exc)
 
     def _parse(self) -> None:
@@ -310,6 +373,7 @@ class PacedWebSocketProtocol(WebSocketsSansIOProtocol):
                 seconds = self._frames / FRAMES_PER_SECOND
                 self._paused_until = self.loop.time() + seconds
                 self.loop.call_later(seconds, self._parse)
+        self._count_held()
         if self.transport.is_closing():
             self._unread.clear()
         elif self._unread:

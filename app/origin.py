@@ -5,6 +5,7 @@ machine too, so a header that proxies add, or a Host that is not this machine's 
 another server, also of one on this machine, can neither open a WebSocket here nor post anything.
 """
 
+import asyncio
 import secrets
 from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -14,6 +15,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.capacity import CONNECTION
+from guard.confined_clients import is_confined_client
 from settings import LOOPBACK
 
 LOCAL_MARK = "x-showhow-local"
@@ -92,8 +95,15 @@ def is_from_own_page(scope: Scope, *, is_local: bool) -> bool:
     )
 
 
+def _is_confined(scope: Scope) -> bool:
+    """Whether a function or an MCP server opens the connection."""
+    # uvicorn takes the client of the scope from a header that every program can send.
+    connection = scope.get("extensions", {}).get(CONNECTION)
+    return connection is not None and is_confined_client(connection.client[:2], connection.server[:2])
+
+
 class OriginMiddleware:
-    """Refuses WebSockets and posts of other servers' pages, and marks the requests that come from this machine."""
+    """Refuses other servers' pages and confined programs, and marks the requests that come from this machine."""
 
     def __init__(self, app: ASGIApp, local_addresses: Collection[str]) -> None:
         self._app = app
@@ -109,6 +119,10 @@ class OriginMiddleware:
         if changes and not is_from_own_page(scope, is_local=is_local):
             await _refuse(scope, receive, send)
             return
+        # A page is used through its WebSocket only. The search for the other end takes some hundredths of a second.
+        if scope["type"] == "websocket" and await asyncio.to_thread(_is_confined, scope):
+            await _refuse(scope, receive, send)
+            return
         headers = [(name, value) for name, value in scope["headers"] if name.lower() != LOCAL_MARK.encode()]
         if is_local:
             headers.append((LOCAL_MARK.encode(), LOCAL_TOKEN.encode()))
@@ -117,7 +131,7 @@ class OriginMiddleware:
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": "the page of another server"})
+        await send({"type": "websocket.close", "code": 1008, "reason": "not a page of this server"})
         return
     # The rest of the request may be unread, so the connection cannot be used again.
     refusal = PlainTextResponse(REFUSAL, status_code=403, headers={"Connection": "close"})

@@ -17,6 +17,7 @@ from starlette.websockets import WebSocketDisconnected
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
+from app.capacity import CONNECTION
 from app.run_queue import RunQueue, Seat, current_seat
 from app.streamlit_sessions import (
     end_session,
@@ -92,6 +93,9 @@ class BudgetMiddleware:
         seat = Seat(visitor)
         current_seat.set(seat)
         visitor.take_seat()
+        # Other servers than ours, such as a test's, have other connections.
+        if connection := scope.get("extensions", {}).get(CONNECTION):
+            connection.count_for(visitor)
 
         async def receive_in_turn() -> Message:
             # Streamlit asks for the next message once it has handled the last one.

@@ -34,12 +34,13 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be used; None for no limit. Bytes of uploads and of widgets are what is held at one time."""
+    """What may be used; None for no limit. Bytes of uploads, of widgets and unhandled ones are held at one time."""
 
     messages: Allowance
     message_bytes: Allowance
     requests: Allowance
     widget_bytes: int
+    unhandled_bytes: int
     upload_bytes: int
     uploads: int
     cookies: Allowance | None = None
@@ -50,6 +51,7 @@ VISITOR_LIMITS = Limits(
     message_bytes=Allowance(2 * MEGABYTE, 16 * MEGABYTE),
     requests=Allowance(100, 500),
     widget_bytes=16 * MEGABYTE,
+    unhandled_bytes=48 * MEGABYTE,
     upload_bytes=400 * MEGABYTE,
     uploads=20,
 )
@@ -58,6 +60,7 @@ ADDRESS_LIMITS = Limits(
     message_bytes=Allowance(8 * MEGABYTE, 64 * MEGABYTE),
     requests=Allowance(500, 5_000),
     widget_bytes=64 * MEGABYTE,
+    unhandled_bytes=192 * MEGABYTE,
     upload_bytes=600 * MEGABYTE,
     uploads=60,
     cookies=Allowance(0.5, 40),
@@ -119,6 +122,8 @@ class Account:
     """Open connections of pages."""
     widget_bytes: int = 0
     """Bytes of the widgets of all its sessions, those that wait for their browser to come back included."""
+    unhandled_bytes: int = 0
+    """Bytes of messages that are incomplete, or wait to be handled, on all its connections."""
 
     def __post_init__(self) -> None:
         self.messages = Bucket(self.limits.messages)
@@ -181,6 +186,12 @@ class Visitor:
     def holds_too_many_widgets(self) -> bool:
         """Whether its widgets, or those of its address, hold more bytes than they may."""
         return any(account.widget_bytes > account.limits.widget_bytes for account in self.accounts)
+
+    def hold_unhandled(self, more: int) -> bool:
+        """Count these bytes of unhandled messages more, or less; returns whether there are more than there may be."""
+        for account in self.accounts:
+            account.unhandled_bytes += more
+        return any(account.unhandled_bytes > account.limits.unhandled_bytes for account in self.accounts)
 
     def add_computed(self, seconds: float) -> None:
         """Count CPU time."""

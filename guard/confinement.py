@@ -191,6 +191,11 @@ def _own_user(confinement: Confinement) -> int | None:
     return _FIRST_USER + zlib.crc32(os.fsencode(confinement.home)) % _USERS
 
 
+def is_user_of_programs(user: int) -> bool:
+    """Whether the number is that of a user as whom a confined program may run."""
+    return _FIRST_USER <= user < _FIRST_USER + _USERS
+
+
 def _plan(argv: Sequence[str], confinement: Confinement, path: str) -> dict[str, object]:
     readable: set[Path] = set()
     code, code_folders = _python_code()

@@ -36,8 +36,8 @@ _SECRET_WORD = re.compile(
     r"\w*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?|PASS|PAT|AUTH|DSN|COOKIE|HEADERS", re.IGNORECASE
 )
 _SECRET_ENDING = re.compile(r"\w+_PWD", re.IGNORECASE)
-_SETTING = re.compile(r"SHOWHOW_\w+")
-"""Settings of ours; SHOWHOW_MODEL_KEY_VARIABLE holds a name."""
+_SETTING = re.compile(r"SHOWHOW_\w+_VARIABLE")
+"""A setting of ours that holds the name of a variable."""
 _DATABASE_URL = "SHOWHOW_DATABASE_URL"
 _URL_PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@|[?&]password=([^&\s]+)")
 _held: dict[str, str] = {}

@@ -130,7 +130,7 @@ def test_only_the_pages_of_the_server_itself_change_anything(kind, method, origi
         assert refusal.get("status") == 403 or refusal == {
             "type": "websocket.close",
             "code": 1008,
-            "reason": "the page of another server",
+            "reason": "not a page of this server",
         }
 
 

@@ -150,6 +150,31 @@ def test_fields_beyond_the_budget_are_not_taken_and_the_page_says_so(home: Showh
             session.rerun({"_thought": "w" * (MAX_FRAME_BYTES + 1)})
 
 
+@pytest.mark.parametrize("is_complete", [False, True], ids=["incomplete messages", "messages that wait"])
+def test_what_is_not_handled_on_all_connections_of_a_visitor_is_bounded(home: Showhow, is_complete: bool):  # noqa: FBT001
+    cookie = cookie_of_new_visitor(home)
+    length = MAX_FRAME_BYTES - MEGABYTE
+    head = struct.pack("!BBQ4x", 0x82 if is_complete else 0x02, 0x80 | 127, length)
+    with ExitStack() as stack:
+        connections = [stack.enter_context(connect_raw(home, cookie)) for _ in range(12)]
+        closed = 0
+        for connection in connections:
+            connection.send(encode_rerun("you=hoarder"))
+            connection.socket.settimeout(30)
+            try:
+                connection.socket.sendall(head + bytes(length))
+            except OSError:
+                closed += 1
+        # Another tab with short messages goes on, and so does another visitor.
+        with open_session(home.url, "", {"you": "hoarder", "project": PROJECT}, cookie=cookie) as session:
+            session.rerun({"_thought": "short"})
+        assert visit(home) < 4 * PATIENCE_SECONDS
+        allowed = VISITOR_LIMITS.unhandled_bytes // length
+        assert len(connections) - closed <= 2 * allowed + 1
+    with open_session(home.url, "", {"you": "hoarder", "project": PROJECT}, cookie=cookie) as session:
+        assert session.rerun({"_thought": "w" * 4 * MEGABYTE}).find("_thought")
+
+
 def test_a_client_that_connects_endlessly_leaves_few_sessions_behind(home: Showhow):
     cookie = cookie_of_new_visitor(home)
     before = count_descriptors(home)

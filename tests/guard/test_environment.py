@@ -22,6 +22,7 @@ PLANTED = {
     "OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Basic planted-8",
     "PGPASSWORD": "planted-9-of-the-database",
     "LANGSMITH_API_KEY": "planted-10",
+    "SHOWHOW_WEATHER_TOKEN": "planted-13-named-like-a-setting",
     "PIP_INDEX_URL": "https://me:planted-11@index.example",
     "BYTES_TOKEN": os.fsdecode(b"planted-12-\xff\xfe"),
 }
@@ -77,7 +78,7 @@ def test_a_process_shows_no_variable_that_it_does_not_need(replacements: int):
             "DB_PASS",
         ),
         *("DB_PASS", "PGPASSWORD", "MYAPIKEY", "GITHUB_PAT", "DB_PWD", "GOOGLE_APPLICATION_CREDENTIALS", "HF_TOKEN"),
-        *("OTEL_EXPORTER_OTLP_HEADERS", "SESSION_COOKIE", "BASIC_AUTH", "SENTRY_DSN"),
+        *("OTEL_EXPORTER_OTLP_HEADERS", "SESSION_COOKIE", "BASIC_AUTH", "SENTRY_DSN", "SHOWHOW_WEATHER_API_KEY"),
     ],
 )
 def test_a_name_says_that_its_value_is_secret(name: str):
