@@ -17,6 +17,8 @@ from db.models import User
 from db.serialization import field_types
 from db.types import MAX_JSON_CHARACTERS, Base, ExactJson, check_storable_json, check_storable_text
 from db.users import ROLES
+from guard.input_bounds import MEGABYTE, InputBoundExceeded
+from guard.json_input import BYTES_OF_CONTAINER, BYTES_OF_FIELD, MAX_VALUE_MEGABYTES, check_json
 
 _ROWS_AT_ONCE = 500
 
@@ -89,6 +91,13 @@ def _check_any_json(value: Any) -> None:
 
 
 def _parse_json(value: str) -> Any:
+    containers, fields = (sum(map(value.count, signs)) for signs in ("[{", ",:"))
+    # Each takes some memory once it is parsed; texts have such signs too, which the check leaves out.
+    if BYTES_OF_CONTAINER * containers + BYTES_OF_FIELD * fields > MAX_VALUE_MEGABYTES * MEGABYTE:
+        try:
+            check_json(value)
+        except InputBoundExceeded as error:
+            raise ValueError(f"its JSON would take more than {MAX_VALUE_MEGABYTES} MB of memory") from error
     parsed = json.loads(value, parse_constant=_refuse_number, parse_float=_parse_finite)
     if len(value) > MAX_JSON_CHARACTERS:
         check_storable_json(parsed)

@@ -18,8 +18,9 @@ MAX_DEPTH = 256
 """Lists and objects within each other."""
 MAX_VALUE_MEGABYTES = 256
 """The memory of one parsed value: a line, an element of a list, or a document that is no list."""
-_BYTES_OF_CONTAINER = 224
-_BYTES_OF_FIELD = 100
+BYTES_OF_CONTAINER = 224
+BYTES_OF_FIELD = 100
+"""What a list or object, and a field or element, take once they are parsed, about."""
 _SMALL_TEXT = 256 * 1024
 _BLOCK_BYTES = MEGABYTE
 _CHUNK_CHARACTERS = 256 * 1024
@@ -92,7 +93,7 @@ def check_json(text: str | bytes) -> None:
     else:
         for start in range(0, len(text), _BLOCK_BYTES):
             scanner.feed(text[start : start + _BLOCK_BYTES].encode("utf-8", "surrogatepass"))
-    size = 2 * sys.getsizeof(text) + _BYTES_OF_CONTAINER * scanner.containers + _BYTES_OF_FIELD * scanner.fields
+    size = 2 * sys.getsizeof(text) + BYTES_OF_CONTAINER * scanner.containers + BYTES_OF_FIELD * scanner.fields
     if size > MAX_VALUE_MEGABYTES * MEGABYTE and not is_unbounded():
         raise InputBoundExceeded(
             f"one of its JSON values would take {size / MEGABYTE:,.0f} MB of memory, more than the bound of "

@@ -15,7 +15,7 @@ from app.cli.options import (
     TotalTimeLimitOption,
     TotalTokenLimitOption,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
 from app.progress import print_count, print_progress
 from app.services import current_services
 from db import comparisons
@@ -31,12 +31,14 @@ from evaluation.model_judges import (
 )
 from evaluation.predictions import ENDINGS, read_cases, score_cases
 from evaluation.shared_model import TotalLimits
+from guard.files import open_regular
+from guard.input_bounds import bounded_work
 
 LIST = "list"
 """The value of --metric that lists the metrics."""
 
 
-def score(
+def score(  # noqa: PLR0913 - every option of the verb is one parameter
     file: Annotated[
         Path | None, typer.Argument(help="Predictions: JSON Lines or a JSON list of rows with `predicted`.")
     ] = None,
@@ -48,6 +50,7 @@ def score(
     dataset: Annotated[
         str | None, typer.Option(help="The data set, so that a metric which it cannot have is refused.")
     ] = None,
+    unbounded: UnboundedOption = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON with value, components, counts and values by kind.")
     ] = False,
@@ -61,7 +64,8 @@ def score(
     chosen = find_dataset_metric(metric, dataset)
     if file is None:
         raise CommandError("no file of predictions is named; name one, or list the metrics with --metric list")
-    report = score_cases(read_cases(file, gold, chosen), chosen, file)
+    with bounded_work(file, unbounded=unbounded):
+        report = score_cases(read_cases(file, gold, chosen), chosen, file)
     emit(report, "\n".join(report_lines(report)), as_json=as_json)
 
 
@@ -141,7 +145,8 @@ def _parse_id(text: str) -> UUID:
 
 def _read_label_file(file: Path) -> list[PersonLabel]:
     try:
-        return read_label_file(file.name, file.read_bytes())
+        with open_regular(file) as stream:
+            return read_label_file(file.name, stream.read())
     except OSError as error:
         raise CommandError(f"{file} cannot be read as CSV or JSON Lines: {error}") from error
 

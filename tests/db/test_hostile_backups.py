@@ -1,6 +1,7 @@
 """Backups of strangers: rows are taken over, nothing of the schema runs or stays, and damage ends in a sentence."""
 
 import os
+import re
 import shutil
 import sqlite3
 import struct
@@ -137,6 +138,11 @@ def test_what_cannot_be_read_as_showhows_tables_is_refused_in_one_sentence(
             "UPDATE project SET answer_format = '{\"a\":' || replace(hex(zeroblob(5000)), '0', '[') || '}'",
             "table project",
         ),
+        # Of a million and a half of lists, the memory is known before they are parsed.
+        (
+            "UPDATE project SET answer_format = '{\"a\":[' || replace(hex(zeroblob(750000)), '0', '[],') || '1]}'",
+            "table project: .*its JSON would take more than 256 MB of memory",
+        ),
         ("UPDATE project SET tools = '[1]'", "table project"),
         ("UPDATE project SET overlap = 'many'", "table project"),
     ],
@@ -149,7 +155,7 @@ def test_values_that_no_column_can_hold_are_found_and_not_restored(
         raw.execute(change)
     store = Database(f"sqlite:///{sqlite_backup}")
     (finding,) = check_database(store)
-    assert sentence in finding
+    assert re.search(sentence, finding)
     assert "\n" not in finding
     store.close()
     with pytest.raises(StoreUnavailable, match=sentence):

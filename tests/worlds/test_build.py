@@ -123,6 +123,24 @@ def test_a_malformed_graph_is_named_with_file_and_line_and_leaves_nothing(worlds
     assert left_behind(worlds) == []
 
 
+@pytest.mark.parametrize("name", ["g.ttl", "g.nt.gz"])
+@pytest.mark.parametrize("hidden", ["", "# )>> \n"])
+def test_triple_terms_that_are_too_deep_are_refused_and_others_are_read(worlds, tmp_path, name, hidden):
+    file = tmp_path / name
+
+    def write(depth: int) -> Path:
+        opening, closing = f"<<( <http://e/a> <http://e/p> {hidden}", "<http://e/a> " + ")>> " * depth
+        content = f'<http://e/a> <http://e/p> "<<( \\" <<(" .\n<http://e/a> <http://e/p> {opening * depth}{closing}.\n'
+        file.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+        return file
+
+    if name == "g.ttl" or not hidden:
+        assert build_world(worlds, "flat", WorldContents(graph=write(256)))["triples"] == 2
+    with pytest.raises(MalformedFile, match=r"more than 256 triple terms are within each other\. Nothing was imported"):
+        build_world(worlds, "deep", WorldContents(graph=write(100_000)))
+    assert list_world_names(worlds) == (["flat"] if name == "g.ttl" or not hidden else [])
+
+
 def test_a_malformed_line_of_articles_stops_the_import_and_leaves_nothing(worlds, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"title": "A", "text": "B."}\n{"title": "C"}\n')
     with pytest.raises(MalformedFile, match=r"a\.jsonl, line 2: .*'text' and 'sentences' are both missing"):

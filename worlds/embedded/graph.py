@@ -22,6 +22,7 @@ from tantivy import Occur, Query
 from worlds import terms
 from worlds.embedded.graph_client import GraphWorker, QueryLimits
 from worlds.embedded.text import EmbeddedText
+from worlds.embedded.triple_terms import require_shallow_triple_terms
 from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
 from worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
 from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
@@ -188,6 +189,7 @@ class GraphWriter:
         rdf = GRAPH_FORMATS.get(suffixes[-1].lower()) if suffixes else None
         if rdf is None:
             raise MalformedFile(file, None, f"its format is unknown; known formats are {', '.join(GRAPH_FORMATS)}")
+        require_shallow_triple_terms(file)
         with open_bytes(file) as stream:
             self.load_stream(stream, rdf, file)
 

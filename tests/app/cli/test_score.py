@@ -1,5 +1,6 @@
 """`showhow score`: values, lists of metrics and refusals on the command line."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -65,3 +66,14 @@ def test_a_refusal_is_one_sentence(tmp_path: Path, predictions: Path, words: tup
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert reason in done.stderr
     assert run_in_process(tmp_path, "score", "--metric", "atomr_f1").returncode == 1
+
+
+def test_a_small_file_that_expands_beyond_the_memory_is_refused_in_one_sentence(tmp_path: Path):
+    file = tmp_path / "predictions.jsonl.gz"
+    row = json.dumps({"predicted": "Ada", "gold": ["Ada"], "note": [[]] * 10_000})
+    # A hundred kilobytes of rows that take a gigabyte as Python's values.
+    file.write_bytes(gzip.compress(f"{row}\n".encode() * 1_500))
+    done = run_in_process(tmp_path, "score", file, "--metric", "atomr_f1")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "takes more than 640 MB of memory" in done.stderr
+    assert "--unbounded" in done.stderr
