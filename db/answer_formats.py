@@ -41,7 +41,7 @@ class AnswerFormat:
         if not isinstance(schema, dict):
             raise Conflict("the answer schema is not a JSON object; correct it")
         try:
-            problem = _find_schema_problem(dump_json(schema))
+            problem = _find_schema_problem(dump_json(schema)) if schema else None
         except ValueError as error:
             raise Conflict(f"the answer schema cannot be stored ({error}); correct it") from error
         except RecursionError as error:

@@ -143,6 +143,8 @@ class _ListReader:
         self._text, self._position = "", 0
         # The line of the place up to which lines were counted.
         self._line, self._counted = 1, 0
+        # The characters of the current line that were dropped before the text.
+        self._dropped = 0
         self._scanner = JsonScanner()
         self._decoder = json.JSONDecoder(parse_constant=reject_constant)
 
@@ -201,6 +203,8 @@ class _ListReader:
             return False
         self._scanner.feed(chunk.encode())
         self._line_at(self._position)
+        line_start = self._text.rfind("\n", 0, self._position) + 1
+        self._dropped = self._position - line_start + (0 if line_start else self._dropped)
         self._text, self._position, self._counted = rest + chunk, 0, 0
         if len(rest) >= _CHUNK_CHARACTERS:
             check_json(self._text)
@@ -212,5 +216,6 @@ class _ListReader:
         return self._line
 
     def _error(self, reason: str, position: int) -> MalformedJson:
-        column = position - self._text.rfind("\n", 0, position)
+        line_start = self._text.rfind("\n", 0, position) + 1
+        column = position - line_start + 1 + (0 if line_start else self._dropped)
         return MalformedJson(reason, self._line_at(position), column)

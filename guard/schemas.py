@@ -13,7 +13,7 @@ from guard.worker import WorkFailed, WorkLimits, run_bounded
 SCHEMA_LIMITS = WorkLimits(seconds=2.0, megabytes=256, reply_bytes=100_000)
 """What one check may use."""
 MAX_SCHEMA_CHARACTERS = 1_000_000
-_MAX_MESSAGE_CHARACTERS = 300
+TOO_DEEP = "it is nested too deeply, or the schema refers to itself without end"
 
 
 class UncheckedValue(Exception):
@@ -38,8 +38,8 @@ def find_violation(schema: Mapping[str, Any], value: Any, *, newest: bool = Fals
     try:
         texts = json.dumps(schema), json.dumps(value)
     except RecursionError as error:
-        raise UncheckedValue(_TOO_DEEP) from error
-    violation = _run(read_violation, *texts, newest)
+        raise UncheckedValue(TOO_DEEP) from error
+    violation = _run("guard.schema_checks:find_violation", *texts, newest)
     return None if violation is None else SchemaViolation(tuple(violation[0]), *violation[1:])
 
 
@@ -48,10 +48,10 @@ def find_schema_error(schema: Mapping[str, Any], *, newest: bool = False) -> str
     try:
         text = json.dumps(schema)
     except RecursionError as error:
-        raise UncheckedValue(_TOO_DEEP) from error
+        raise UncheckedValue(TOO_DEEP) from error
     if len(text) > MAX_SCHEMA_CHARACTERS:
         return f"it has {len(text):,} characters, and at most {MAX_SCHEMA_CHARACTERS:,} are read"
-    message: str | None = _run(read_schema_error, text, newest)
+    message: str | None = _run("guard.schema_checks:find_schema_error", text, newest)
     return message
 
 
@@ -60,47 +60,3 @@ def _run(function: Any, *arguments: Any) -> Any:
         return run_bounded(function, *arguments, limits=SCHEMA_LIMITS)
     except WorkFailed as error:
         raise UncheckedValue(str(error)) from error
-
-
-_TOO_DEEP = "it is nested too deeply, or the schema refers to itself without end"
-
-
-def read_violation(schema_text: str, value_text: str, newest: bool) -> tuple[list[str | int], str, str] | None:  # noqa: FBT001
-    """As find_violation, in this process."""
-    # Imported in the worker: the process that serves checks nothing itself.
-    from jsonschema import Draft202012Validator  # noqa: PLC0415
-    from jsonschema.exceptions import best_match  # noqa: PLC0415
-    from jsonschema.validators import validator_for  # noqa: PLC0415
-    from referencing import Registry  # noqa: PLC0415
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
-
-    schema = json.loads(schema_text)
-    kind = Draft202012Validator if newest else validator_for(schema, default=Draft202012Validator)
-    try:
-        violation = best_match(kind(schema, registry=Registry()).iter_errors(json.loads(value_text)))
-    except Unresolvable as error:
-        raise UncheckedValue(f"the schema refers to {error}, which it lacks") from error
-    except RecursionError as error:
-        raise UncheckedValue(_TOO_DEEP) from error
-    except ArithmeticError as error:
-        raise UncheckedValue("it has a number that is too large for its schema") from error
-    if violation is None:
-        return None
-    return list(violation.absolute_path), violation.json_path, violation.message[:_MAX_MESSAGE_CHARACTERS]
-
-
-def read_schema_error(schema_text: str, newest: bool) -> str | None:  # noqa: FBT001
-    """As find_schema_error, in this process."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
-    from jsonschema.validators import validator_for  # noqa: PLC0415
-
-    schema = json.loads(schema_text)
-    kind = Draft202012Validator if newest else validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except SchemaError as error:
-        return str(error.message)[:_MAX_MESSAGE_CHARACTERS]
-    except RecursionError as error:
-        raise UncheckedValue(_TOO_DEEP) from error
-    return None

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from guard.worker_process import HEADER_BYTES, is_worker, send_frame
+import psutil
+
+from guard.worker_process import HEADER_BYTES, PATIENCE, import_function, is_worker, send_frame
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _START_SECONDS = 30.0
@@ -44,6 +46,7 @@ class WorkLimits:
     """What one call may use."""
 
     seconds: float = 5.0
+    """Processor time; on a busy machine the call may take PATIENCE times as long."""
     megabytes: int = 512
     """Memory beyond that of the imported modules."""
     reply_bytes: int = 16 << 20
@@ -68,16 +71,18 @@ class WorkLimitExceeded(WorkFailed):
         )
 
 
-def run_bounded(function: Callable[..., Any], *arguments: Any, limits: WorkLimits | None = None) -> Any:
+def run_bounded(function: Callable[..., Any] | str, *arguments: Any, limits: WorkLimits | None = None) -> Any:
     """Call a function of a module in a worker and return its result, which is a JSON value (a tuple becomes a list).
 
+    A function that is named as module:name has its module imported by the worker only, before its time begins.
     WorkLimitExceeded if it was ended at a limit; WorkFailed if its process died. An exception of the function is raised
     here with the same class and arguments, as far as these are JSON values. Inside a worker, it is only called.
     """
     limits = limits or WorkLimits()
     if is_worker():
-        return function(*arguments)
-    return _POOL.run(f"{function.__module__}:{function.__qualname__}", pickle.dumps(arguments), limits)
+        return (import_function(function) if isinstance(function, str) else function)(*arguments)
+    place = function if isinstance(function, str) else f"{function.__module__}:{function.__qualname__}"
+    return _POOL.run(place, pickle.dumps(arguments), limits)
 
 
 class BoundedWorker:
@@ -87,6 +92,7 @@ class BoundedWorker:
         self._connection = connection
         self._process = process
         self._calls = 0
+        self._processor_limit = 0.0
 
     @property
     def pid(self) -> int:
@@ -109,7 +115,8 @@ class BoundedWorker:
                     self._connection, json.dumps(request | {"reply_bytes": limits.reply_bytes}).encode(), arguments
                 )
                 self._receive(limits, time.monotonic() + _START_SECONDS)
-                reply = self._receive(limits, time.monotonic() + limits.seconds)
+                self._processor_limit = self._processor_seconds() + limits.seconds
+                reply = self._receive(limits, time.monotonic() + limits.seconds, (PATIENCE - 1) * limits.seconds)
             except TimeoutError:
                 raise WorkLimitExceeded("seconds", limits) from None
             except OSError:
@@ -132,8 +139,21 @@ class BoundedWorker:
         self._process.kill()
         self._process.wait()
 
-    def _receive(self, limits: WorkLimits, deadline: float) -> dict[str, Any]:
-        size = int.from_bytes(self._read(HEADER_BYTES, deadline))
+    def _processor_seconds(self) -> float:
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
+            return float("inf")
+        return float(times.user + times.system)
+
+    def _receive(self, limits: WorkLimits, deadline: float, patience: float = 0.0) -> dict[str, Any]:
+        try:
+            size = int.from_bytes(self._read(HEADER_BYTES, deadline))
+        except TimeoutError:
+            if not patience or self._processor_seconds() >= self._processor_limit:
+                raise
+            # The machine is busy, and the worker had too little of it.
+            return self._receive(limits, deadline + min(patience, limits.seconds), max(0.0, patience - limits.seconds))
         # An error or a limit needs little room; a worker that sends more than it may is not read.
         if size > max(limits.reply_bytes, 1 << 16):
             raise WorkLimitExceeded("reply_bytes", limits)

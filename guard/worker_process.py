@@ -24,6 +24,8 @@ from guard.limits import disable_network, end_with_parent, limit_memory, limit_p
 
 _GRACE_SECONDS = 2.0
 """Seconds past its time limit after which a call ends its process, even if nobody waits for it any more."""
+PATIENCE = 5
+"""How many times its limit of processor time a call may take where other processes have the processors."""
 _MAX_ERROR_CHARACTERS = 2_000
 HEADER_BYTES = 8
 _is_worker = False
@@ -99,7 +101,7 @@ def _serve(connection: socket.socket) -> None:
         send_frame(connection, b'{"begun": true}')
         # The default action of both signals ends the process, whatever it is doing: a regular expression that holds
         # the interpreter runs no handler.
-        signal.setitimer(signal.ITIMER_REAL, request["seconds"] + _GRACE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE * request["seconds"] + _GRACE_SECONDS)
         limit_processor_time(request["seconds"] + _GRACE_SECONDS)
         limit_memory(request["megabytes"], is_final=False)
         reply = _call(function, arguments, request["reply_bytes"])

@@ -118,6 +118,7 @@ def import_file(
     as_json: AsJson = False,
 ) -> None:
     """Import all traces of a file, or none if it is malformed; existing traces are never overwritten."""
+    authorize_verb(ADMIN)
     services = current_services()
     for sentence in finish_interrupted_imports(services):
         print_progress(sentence)

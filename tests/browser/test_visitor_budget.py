@@ -286,13 +286,14 @@ def test_a_visitor_leaves_seats_for_others(small: Showhow, has_cookie: bool):  #
     with ExitStack() as sessions:
         count = take_seats(small, sessions, lambda _number: {"Cookie": cookie})
         assert count > 8
-        if has_cookie:
-            refused = httpx.get(small.url, headers=HTML | {"Cookie": cookie})
-            assert (refused.status_code, VISITOR_FULL in refused.text) == (503, True)
         for number in range(count // 4):
             person = {"you": f"other {number}", "project": PROJECT}
             other = open_session(small.url, "", person, cookie=cookie_of_new_visitor(small))
             assert sessions.enter_context(other).find("_thought")
+        if has_cookie:
+            # The last page might be one that is loaded again; with others there, the visitor holds more than its share.
+            refused = httpx.get(small.url, headers=HTML | {"Cookie": cookie})
+            assert (refused.status_code, VISITOR_FULL in refused.text) == (503, True)
 
 
 def test_a_forged_cookie_or_forwarded_address_makes_no_new_visitor(small: Showhow):

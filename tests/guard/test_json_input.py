@@ -43,10 +43,11 @@ def test_what_is_no_list_is_refused_as_the_standard_parser_refuses_it(text, size
     assert read == (expected if isinstance(expected, list) else None)
 
 
-def test_an_error_has_its_line_and_column():
-    text = '[1,\n {"a": 2},\n {"a" 3}]'
-    with pytest.raises(MalformedJson, match="Expecting ':' delimiter") as refused:
-        list(iterate_json_list(parts_of(text, 4)))
+@pytest.mark.parametrize("size", [1, 2, 4, 7, 100])
+@pytest.mark.parametrize("text", ['[1,\n {"a": 2},\n {"a" 3}]', '[1, {"a": 2}, {"a" 3}]', "[1,\n 2 \n 3]"])
+def test_an_error_has_its_line_and_column(text: str, size: int):
+    with pytest.raises(MalformedJson, match="delimiter") as refused:
+        list(iterate_json_list(parts_of(text, size)))
     with pytest.raises(json.JSONDecodeError) as expected:
         json.loads(text)
     assert (refused.value.line, refused.value.column) == (expected.value.lineno, expected.value.colno)
