@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from guard.input_bounds import HINT, MEGABYTE, InputBoundExceeded, is_unbounded
 
 MAX_DEPTH = 256
@@ -59,6 +57,8 @@ class JsonScanner:
         if b"\\" in block:
             block = _ESCAPE.sub(b"__", block)
             self._is_escaped = block.endswith(b"\\")
+        import numpy as np  # noqa: PLC0415 - takes 0.1 s, and few texts are so long
+
         characters = np.frombuffer(block, np.uint8)
         quotes = np.flatnonzero(characters == ord('"'))
         # [ and { differ in one bit, as do ] and }.
@@ -78,7 +78,7 @@ class JsonScanner:
 
     def _outside(self, places: Any, quotes: Any) -> Any:
         """Those of the places that are in no string."""
-        return places[(np.searchsorted(quotes, places) + self._is_in_string) % 2 == 0]
+        return places[(quotes.searchsorted(places) + self._is_in_string) % 2 == 0]
 
 
 def check_json(text: str | bytes) -> None:

@@ -182,7 +182,7 @@ def is_confirmed(services: Services, name: str) -> bool:
     if name in confirmed or (is_local and name == getpass.getuser()):
         return True
     cookie = st.context.cookies.get(confirmation_cookie(name), "")
-    if not hmac.compare_digest(cookie.encode(), sign_name(services.settings.home, name).encode()):
+    if not hmac.compare_digest(str(cookie).encode(), sign_name(services.settings.home, name).encode()):
         with services.database.read() as session:
             if users.find_user(session, name) is not None:
                 return False
