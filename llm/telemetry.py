@@ -19,6 +19,7 @@ from llm.types import NATIVE_PROVIDERS, ChatReply, ChatRequest, Message, ModelTo
 from llm.usage import Usage
 
 if TYPE_CHECKING:
+    import requests
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
@@ -95,9 +96,15 @@ class Telemetry:
     """Opens spans; thread-safe. A span is the child of the one that is open in its thread's context."""
 
     def __init__(
-        self, provider: "TracerProvider", *, with_content: bool = False, redactor: Redactor = NOTHING_SECRET
+        self,
+        provider: "TracerProvider",
+        session: "requests.Session",
+        *,
+        with_content: bool = False,
+        redactor: Redactor = NOTHING_SECRET,
     ) -> None:
         self._provider = provider
+        self._session = session
         self._tracer = provider.get_tracer(_INSTRUMENTATION_NAME)
         self._with_content = with_content
         self._redactor = redactor
@@ -160,6 +167,7 @@ class Telemetry:
     def close(self) -> None:
         """Send the spans that were not sent; no span is written afterwards."""
         self._provider.shutdown()
+        self._session.close()
 
     @contextmanager
     def _open(self, name: str, attributes: Mapping[str, Any], *, is_client: bool = False) -> Iterator[SpanWriter]:
@@ -213,7 +221,7 @@ def start_telemetry(*, with_content: bool, redactor: Redactor, environ: Mapping[
         resource = resource.merge(Resource({SERVICE_NAME: "showhow"}))
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    return Telemetry(provider, with_content=with_content, redactor=redactor)
+    return Telemetry(provider, session, with_content=with_content, redactor=redactor)
 
 
 def _require_private(variables: Mapping[str, str]) -> None:
