@@ -44,7 +44,7 @@ HARBOUR = Path(__file__).parents[1] / "tools" / "harbour.jsonl"
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     """A server with the default world, without a model."""
     showhow = Showhow(tmp_path_factory.mktemp("ask"))
-    showhow.appoint("grace")
+    showhow.appoint("grace", "ida")
     showhow.start()
     yield showhow
     showhow.stop()

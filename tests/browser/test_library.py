@@ -21,6 +21,7 @@ PROJECT = "HumanIQ Mintaka"
 @pytest.fixture(scope="module")
 def home(real: Showhow, shared_data: Path) -> Showhow:
     """The server with the published demonstrations, a version for Mintaka, and a version of a hostile trace."""
+    real.appoint("ida", "joe", "ned")
     published = shared_data / "humaniq"
     for name in ("mintaka", "compmix"):
         real.run("traces", "import", str(published / f"{name}.json"))

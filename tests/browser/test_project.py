@@ -145,7 +145,7 @@ def test_a_project_without_a_world_is_filled_set_up_worked_on_and_exported(page:
     expect(page.get_by_text("1 new, 1 already stored, 0 refused")).to_be_visible()
     assert UUID(int=1).hex not in inbox.run("traces", "list", "--json").replace("-", "")
     page.get_by_role("button", name="Import 1 trace").click()
-    expect(page.get_by_text("1 trace added.")).to_be_visible()
+    expect(page.get_by_text("1 added, 1 already stored, 0 differ, 0 refused")).to_be_visible()
     assert UUID(int=1).hex in inbox.run("traces", "list", "--json").replace("-", "")
 
 

@@ -159,6 +159,7 @@ def test_a_repaired_failure_becomes_a_demonstration_that_corrects_the_others(pag
 
 
 def test_a_verification_is_watched_paused_stopped_and_continued(page: Page, home: Showhow):
+    home.appoint("pat")
     pat = Verifier(page, home.url, "pat")
     pat.visit("verify", ".st-key-masthead", PATIENT)
     pat.press("Alt+v")

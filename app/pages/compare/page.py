@@ -173,7 +173,7 @@ def open_requested_run(person: User, project: Project, runs: Sequence[Run]) -> N
         st.toast("This run was imported; its answers are in the questions below.")
         return
     parameters = {"you": person.name, "project": project.name, "verification": str(run.id)}
-    st.switch_page("verify.py", query_params=parameters)
+    st.switch_page("verify/page.py", query_params=parameters)
 
 
 def show_difference_table(comparison: RunComparison) -> None:
