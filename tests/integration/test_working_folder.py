@@ -19,7 +19,8 @@ FUNCTION = "def count_words(text: str) -> int:\n    '''Count the words of a text
 START_JOB = """
 import sys
 from app.jobs import JobRegistry
-job = JobRegistry().start("world", "isle", "Generating", ["world", "generate", "isle", "--people", "50", "--seed", "1"])
+words = ["world", "generate", "isle", "--people", "50", "--seed", "1"]
+job = JobRegistry().start("world", "isle", "Generating", words, person_id=None)
 job.process.wait(120)
 sys.exit(job.process.returncode)
 """
