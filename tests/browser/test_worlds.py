@@ -143,7 +143,7 @@ def test_a_question_file_is_shown_before_its_questions_are_imported(page: Page, 
     dan.fill("Project", "Uploads")
     dan.fill("Split", "dev")
     importing.click()
-    expect(dan.dialog).to_contain_text("Uploads: 1 question added, 6 existed already.")
+    expect(page.get_by_text("Uploads: 1 question added, 6 existed already")).to_be_visible()
     (question,) = json.loads(home.run("questions", "list", "--project", "Uploads", "--json"))
     assert question["answers"] == [{"text": MARKUP, "entity": "Q1", "aliases": ["x"]}]
     assert page.title() != "broken"

@@ -287,9 +287,11 @@ def test_a_limit_holds_for_all_processes_of_a_tool_together(tools: Tools, code: 
     assert tools.result("result = 'after'") == "after"
 
 
+# Only calls of functions are counted by a process that they can reach.
+@pytest.mark.parametrize(
+    "tools", [(False, frozenset()), (False, WITHOUT_NAMESPACES)], indirect=True, ids=["function", "no namespaces"]
+)
 def test_memory_is_limited_even_if_the_process_that_counts_a_call_is_stopped(tools: Tools) -> None:
-    if tools.is_server:
-        pytest.skip("only calls of functions are counted by a process that they can reach")
     stopping = "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)\n" + MANY_CHILDREN.replace(
         "range(20)", "range(60)"
     )
