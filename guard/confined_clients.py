@@ -77,11 +77,11 @@ def _is_warden(process: int) -> bool:
 
 
 def _has_socket(process: int, number: int) -> bool:
-    wanted = f"socket:[{number}]"
+    link = f"socket:[{number}]"
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{process}/fd"):  # noqa: PTH208 - names only
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{process}/fd/{name}") == wanted:  # noqa: PTH115 - no path
+                if os.readlink(f"/proc/{process}/fd/{name}") == link:  # noqa: PTH115 - no path
                     return True
     return False
 
