@@ -4,6 +4,7 @@ A person opens the pages of a server that has just started, runs `read`, and rec
 until a page or a step is drawn, and the clicks and keys that the trace takes besides its thoughts.
 """
 
+import getpass
 import json
 import os
 import re
@@ -33,6 +34,8 @@ TRACE_PROJECT = "Five steps"
 RUN_COUNT = 5
 SESSION_COUNT = 20
 STEP_COUNT = 5
+PERSON = getpass.getuser()
+"""The machine's account, whom no page asks to confirm who it is."""
 TIMEOUT = 60_000
 REACTION_MS = 5_000
 """How long a person waits for the focus to go where the key leads."""
@@ -146,8 +149,8 @@ def _appoint(home: Path) -> None:
     """Store a person who sees every page."""
     database = Database(f"sqlite:///{home / 'showhow.db'}")
     with database.begin() as session:
-        users.register_user(session, "ada")
-        users.set_roles(session, "ada", users.ROLES)
+        users.register_user(session, PERSON)
+        users.set_roles(session, PERSON, users.ROLES)
     database.close()
 
 
@@ -180,7 +183,7 @@ def _open_page(browser: Browser, url: str, path: str, **parameters: str) -> tupl
     page = open_context(browser).new_page()
     page.set_default_timeout(TIMEOUT)
     page.add_init_script(WATCH)
-    query = "&".join(f"{name}={quote(value)}" for name, value in {"you": "ada", **parameters}.items())
+    query = "&".join(f"{name}={quote(value)}" for name, value in {"you": PERSON, **parameters}.items())
     page.goto(f"{url}/{path}?{query}")
     return page, _time_load(page)
 
