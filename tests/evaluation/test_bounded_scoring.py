@@ -101,10 +101,12 @@ def test_a_prediction_that_cannot_be_scored_in_time_is_unscorable_and_the_others
     assert next(iter(report["unscored_because"])).startswith("the answer could not be scored: it was stopped at its")
 
 
-@pytest.mark.parametrize("metric", DATASET_METRICS.values(), ids=lambda metric: metric.name)
+@pytest.mark.parametrize(
+    "metric", [metric for metric in DATASET_METRICS.values() if not metric.unavailable], ids=lambda metric: metric.name
+)
 def test_no_metric_of_a_data_set_takes_more_than_linear_time(metric: DatasetMetric):
-    if not metric.unavailable:
-        run_bounded(score_by_name, metric.name, limits=WorkLimits(seconds=30, megabytes=800))
+    # WorkLimitExceeded fails the test: a quadratic metric would take minutes.
+    run_bounded(score_by_name, metric.name, limits=WorkLimits(seconds=30, megabytes=800))
 
 
 def score_by_name(name: str) -> None:
