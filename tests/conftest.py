@@ -45,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ[PREPARED] = tempfile.mkdtemp(prefix="showhow-tests-")
+        # What a test runs in its own process opens no store of the person who runs it.
+        os.environ["SHOWHOW_HOME"] = os.path.join(os.environ[PREPARED], "home")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.weather_started import PATIENCE
 from tools.arguments import ToolError
 from tools.external.config import ExternalToolsConfig, FunctionConfig
 from tools.external.functions.host import FunctionHost, load_function
@@ -28,7 +29,7 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FunctionHost]:
     """The process that imports the modules of all tests, from one folder."""
-    host = FunctionHost(tmp_path_factory.mktemp("functions"), (), {"PATH": os.defpath})
+    host = FunctionHost(tmp_path_factory.mktemp("functions"), (), {"PATH": os.defpath}, load_seconds=PATIENCE)
     yield host
     host.close()
 
