@@ -91,17 +91,25 @@ class ScoreGroup(NamedTuple):
     """The number of scores of at least CORRECT_SCORE."""
 
 
-def add_attempts(session: Session, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
-    """Store the attempts of a new run: each question in order, as often as it is repeated."""
-    require_acting_role(session, REVIEWER, ADMIN)
-    insert_rows(session, Attempt, list(_attempt_rows(run, questions, repetitions)))
+def add_attempts(database: Database, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
+    """Store the attempts of a stored run, in short transactions: each question in order, as often as it is repeated.
+
+    Those that are stored already, by a process that was killed meanwhile, stay.
+    """
+    with database.read() as session:
+        stored = count_attempts(session, run.id)
+    rows = islice(_attempt_rows(run, questions, repetitions), stored, None)
+
+    def insert(session: Session, group: list[dict[str, Any]]) -> None:
+        require_acting_role(session, REVIEWER, ADMIN)
+        insert_rows(session, Attempt, group)
+
+    write_in_batches(database, iter(lambda: list(islice(rows, _ROWS_OF_A_STATEMENT)), []), insert)
 
 
-def add_attempts_in_batches(database: Database, run: Run, questions: Sequence[Question], repetitions: int) -> None:
-    """Store the attempts of a stored run in short transactions; whoever stored it may do so."""
-    rows = _attempt_rows(run, questions, repetitions)
-    groups = iter(lambda: list(islice(rows, _ROWS_OF_A_STATEMENT)), [])
-    write_in_batches(database, groups, lambda session, group: insert_rows(session, Attempt, group))
+def count_attempts(session: Session, run_id: UUID) -> int:
+    """Count the run's attempts."""
+    return session.execute(select(func.count()).where(Attempt.run_id == run_id)).scalar_one()
 
 
 def _attempt_rows(run: Run, questions: Sequence[Question], repetitions: int) -> Iterator[dict[str, Any]]:

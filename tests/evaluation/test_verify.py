@@ -466,3 +466,17 @@ def test_a_verification_whose_questions_changed_is_not_continued(tmp_path):
             store.execute('UPDATE question SET gold_answers = \'[{"text": "Nobody"}]\' WHERE position = 6')
         refused = home.verify(server, "--go-on", stopped["id"], status=1)
     assert "questions or gold answers changed" in str(refused["said"])
+
+
+def test_a_verification_that_was_killed_while_it_was_started_is_completed_by_the_same_command(tmp_path):
+    home = Home(tmp_path / "home", 6)
+    refused = Fails(401, "no")
+    with ModelServer(lambda _: refused) as server:
+        home.verify(server, "--at-once", 1, status=1)
+        ((first,),) = home.rows("SELECT id FROM run")
+        with sqlite3.connect(home.folder / "showhow.db") as store:
+            store.execute("DELETE FROM attempt WHERE position > 2")
+        server.script = pupil
+        assert "its start was interrupted" in str(home.verify(server, "--go-on", first, status=1)["said"])
+        report = home.verify(server)
+    assert (report["id"].replace("-", ""), report["questions"], report["right"]) == (str(first).replace("-", ""), 6, 6)
