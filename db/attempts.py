@@ -43,7 +43,7 @@ TIME_LIMIT_KIND = "time limit"
 """Kinds of errors of a step, as worlds.source.ErrorKind names them."""
 QUERY_TOOL = "runQuery"
 """The tool that runs a query of the agent's own."""
-_ROWS_OF_A_STATEMENT = 1_000
+_ROWS_OF_A_STATEMENT = 250
 CORRECT_SCORE = 1.0
 """The score of an answer that equals the gold answers."""
 _QUERY_BATCH_SIZE = 500
