@@ -20,7 +20,7 @@ import h11
 import psutil
 import uvicorn.config
 from starlette.requests import HTTPConnection
-from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -152,7 +152,8 @@ class CapacityMiddleware:
             return
         headers = {"Retry-After": "60", "Connection": "close"}
         if scope["path"] == CONFIG_PATH:
-            await PlainTextResponse(sentence, status_code=503, headers=headers)(scope, receive, send)
+            # The page reads a refusal as JSON.
+            await JSONResponse(sentence, status_code=503, headers=headers)(scope, receive, send)
             return
         page = (
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Showhow is full</title><p>{sentence}</p></html>"

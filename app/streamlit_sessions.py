@@ -100,9 +100,9 @@ def watch_sessions(queue: RunQueue) -> None:
     CountedScriptRunner.queue = queue
     app_session.ScriptRunner = CountedScriptRunner
     Runtime.connect_session = _connect_seat  # type: ignore[method-assign, assignment]
-    WStates.set_widget_from_proto = _take_fitting_value  # type: ignore[method-assign]
-    WStates.set_widget_metadata = _keep_kind  # type: ignore[method-assign]
-    SessionState._set_widget_metadata = _register_with_fitting_value  # type: ignore[method-assign]
+    WStates.set_widget_from_proto = _take_fitting_value  # type: ignore[method-assign, assignment]
+    WStates.set_widget_metadata = _keep_kind  # type: ignore[method-assign, assignment]
+    SessionState._set_widget_metadata = _register_with_fitting_value  # type: ignore[method-assign, assignment]
 
 
 def end_session(session_id: str) -> bool:
