@@ -92,13 +92,9 @@ class ScoreGroup(NamedTuple):
 
 
 def add_attempts(database: Database, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
-    """Store the attempts of a stored run, in short transactions: each question in order, as often as it is repeated.
-
-    Those that are stored already, by a process that was killed meanwhile, stay.
-    """
+    """Store a run's attempts, its questions in order and repeated, in short transactions; those that it has stay."""
     with database.read() as session:
-        stored = count_attempts(session, run.id)
-    rows = islice(_attempt_rows(run, questions, repetitions), stored, None)
+        rows = islice(_attempt_rows(run, questions, repetitions), count_attempts(session, run.id), None)
 
     def insert(session: Session, group: list[dict[str, Any]]) -> None:
         require_acting_role(session, REVIEWER, ADMIN)
@@ -214,8 +210,9 @@ def _add_lost_calls(session: Session, attempt: Attempt) -> None:
         return
     if not attempt.model_calls:
         attempt.input_tokens, attempt.output_tokens, attempt.cost = 0, 0, 0.0
+    tokens = (attempt.input_tokens, attempt.output_tokens)
     reported = {
-        "token_bound": None if None in (attempt.input_tokens, attempt.output_tokens) else _sum_tokens(attempt),
+        "token_bound": None if None in tokens else sum(filter(None, tokens)),
         "cost_bound": attempt.cost,
     }
     for name, value in reported.items():
@@ -224,10 +221,6 @@ def _add_lost_calls(session: Session, attempt: Attempt) -> None:
         setattr(attempt, name, None if None in bounds else sum(bounds))
     attempt.model_calls += len(lost)
     attempt.unreported_calls += len(lost)
-
-
-def _sum_tokens(attempt: Attempt) -> int:
-    return (attempt.input_tokens or 0) + (attempt.output_tokens or 0)
 
 
 def _unavailable_step(trace_id: UUID, tools: Sequence[str]) -> Exists:
