@@ -20,7 +20,7 @@ import h11
 import psutil
 import uvicorn.config
 from starlette.requests import HTTPConnection
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -43,6 +43,7 @@ MAX_FRAGMENTS = 10_000
 """Frames of one message."""
 MAX_HELD_BYTES = MEGABYTE // 16
 """What a connection may hold in any case, however much its visitor holds on others."""
+CONFIG_PATH = "/_stcore/host-config"
 CONNECTION = "showhow.connection"
 """The extension of a WebSocket's scope with its PacedWebSocketProtocol."""
 MAX_LAST_MESSAGES = 16
@@ -133,7 +134,9 @@ class CapacityMiddleware:
             receive = _close_unused(receive)
         connection = HTTPConnection(scope)
         is_page = scope["type"] == "http" and "text/html" in connection.headers.get("accept", "")
-        if not is_page and scope["type"] != "websocket":
+        # Streamlit's page asks for it until it gets it, and only then connects; it shows the text of a refusal.
+        is_announced = scope["type"] == "http" and scope["path"] == CONFIG_PATH
+        if not is_page and not is_announced and scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
         visitor = self._visitors.identify(connection)
@@ -147,11 +150,15 @@ class CapacityMiddleware:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1013, "reason": "the server is full"})
             return
+        headers = {"Retry-After": "60", "Connection": "close"}
+        if scope["path"] == CONFIG_PATH:
+            # The page reads a refusal as JSON.
+            await JSONResponse(sentence, status_code=503, headers=headers)(scope, receive, send)
+            return
         page = (
             f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Showhow is full</title><p>{sentence}</p></html>"
         )
-        refusal = HTMLResponse(page, status_code=503, headers={"Retry-After": "60", "Connection": "close"})
-        await refusal(scope, receive, send)
+        await HTMLResponse(page, status_code=503, headers=headers)(scope, receive, send)
 
     def _set_cookie(self, visitor: Visitor, send: Send) -> Send:
         cookie = self._visitors.issue_cookie(visitor)

@@ -34,9 +34,9 @@ from evaluation.datasets import open_question_file
 from evaluation.datasets.record import QuestionRecord
 from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import ReadResult, RecordRemark, RefusedRecord
+from guard.files import open_regular
 from runs.services import Services
 from worlds.folder import ScratchFolder, claim_abandoned_folders
-from worlds.input_files import open_regular_file
 
 PROGRESS_SECONDS = 1.0
 MAX_LISTED_RECORDS = 1_000
@@ -197,7 +197,7 @@ class _StagedImport:
             scratch = ScratchFolder(services.settings.imports_folder, IMPORT_PREFIX, "import")
             staged = cls(scratch.path, request | {"database": identify_database(services.database)})
             staged.file.parent.mkdir()
-            with open_regular_file(file) as source, staged.file.open("wb") as target:
+            with open_regular(file) as source, staged.file.open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
             # What follows counts as begun.
             (scratch.path / REQUEST_FILE).write_text(json.dumps(staged.request), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The only place that reaches into Streamlit's server: which seat a session and its runs belong to, uploads, ends.
+"""The only place that reaches into Streamlit's server: seats of sessions and runs, values of widgets, uploads, ends.
 
 It was written for Streamlit 1.67; tests/browser/test_visitor_budget.py uses all of it on a real server.
 """
@@ -8,9 +8,13 @@ import time
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime import Runtime, app_session
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.scriptrunner import ScriptRunner, get_script_run_ctx
+from streamlit.runtime.state import SessionState
+from streamlit.runtime.state.common import WidgetMetadata
+from streamlit.runtime.state.session_state import Serialized, WStates
 
 from app.run_queue import PageRun, RunQueue, Seat, current_seat
 
@@ -48,6 +52,33 @@ class CountedScriptRunner(ScriptRunner):
                 self._loop.call_soon_threadsafe(self.queue.end, self._noted, time.thread_time())
 
 
+_take_value = WStates.set_widget_from_proto
+_register = SessionState._set_widget_metadata
+
+
+def _take_fitting_value(states: WStates, sent: WidgetState) -> None:
+    if _is_fitting(sent, states.widget_metadata.get(sent.id)):
+        _take_value(states, sent)
+
+
+def _register_with_fitting_value(state: SessionState, metadata: WidgetMetadata[Any]) -> None:
+    # A value may come before the page draws its widget.
+    states = state._new_widget_state.states
+    waiting = states.get(metadata.id)
+    if isinstance(waiting, Serialized) and not _is_fitting(waiting.value, metadata):
+        del states[metadata.id]
+    _register(state, metadata)
+
+
+def _is_fitting(sent: WidgetState, metadata: WidgetMetadata[Any] | None) -> bool:
+    """Whether the value is of the kind that the widget's browser sends; a field that was emptied has none."""
+    return metadata is None or sent.WhichOneof("value") in (None, metadata.value_type)
+
+
+def _keep_kind(_states: WStates, _metadata: WidgetMetadata[Any]) -> None:
+    """Streamlit would take the kind of the value for that of the widget."""
+
+
 _connect_session = Runtime.connect_session
 
 
@@ -60,12 +91,18 @@ def _connect_seat(runtime: Runtime, *arguments: Any, **named: Any) -> str:
 
 
 def watch_sessions(queue: RunQueue) -> None:
-    """Have seats know their sessions, and the queue the runs; raises RuntimeError if Streamlit works in another way."""
+    """Have seats know their sessions, the queue the runs, and widgets take values of their own kind only.
+
+    Raises RuntimeError if Streamlit works in another way.
+    """
     if not hasattr(app_session, "ScriptRunner") or not hasattr(ScriptRunner, "_run_script_thread"):
         raise RuntimeError("This version of Streamlit starts runs in another way; adapt app/streamlit_sessions.py.")
     CountedScriptRunner.queue = queue
     app_session.ScriptRunner = CountedScriptRunner
     Runtime.connect_session = _connect_seat  # type: ignore[method-assign, assignment]
+    WStates.set_widget_from_proto = _take_fitting_value  # type: ignore[method-assign, assignment]
+    WStates.set_widget_metadata = _keep_kind  # type: ignore[method-assign, assignment]
+    SessionState._set_widget_metadata = _register_with_fitting_value  # type: ignore[method-assign, assignment]
 
 
 def end_session(session_id: str) -> bool:

@@ -7,6 +7,7 @@ be waited for is refused in one sentence: more bytes in widgets or uploads than 
 
 import asyncio
 import json
+import math
 from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -254,7 +255,7 @@ class BudgetMiddleware:
 
 
 def _remove_broken_values(states: WidgetStates) -> None:
-    """Remove values of components that are not JSON, or too deep or too long to be a value of ours."""
+    """Remove numbers that are none, and values of components that are not JSON, or too deep or too long to be ours."""
     accepted = [state for state in states.widgets if _is_sound(state)]
     if len(accepted) < len(states.widgets):
         accepted = [WidgetState.FromString(state.SerializeToString()) for state in accepted]
@@ -264,6 +265,8 @@ def _remove_broken_values(states: WidgetStates) -> None:
 
 def _is_sound(state: WidgetState) -> bool:
     kind = state.WhichOneof("value")
+    if not all(map(math.isfinite, (state.double_value, *state.double_array_value.data))):
+        return False
     if kind not in ("json_value", "json_trigger_value"):
         return True
     text = getattr(state, kind)

@@ -43,7 +43,7 @@ TIME_LIMIT_KIND = "time limit"
 """Kinds of errors of a step, as worlds.source.ErrorKind names them."""
 QUERY_TOOL = "runQuery"
 """The tool that runs a query of the agent's own."""
-_ROWS_OF_A_STATEMENT = 1_000
+_ROWS_OF_A_STATEMENT = 250
 CORRECT_SCORE = 1.0
 """The score of an answer that equals the gold answers."""
 _QUERY_BATCH_SIZE = 500
@@ -91,17 +91,21 @@ class ScoreGroup(NamedTuple):
     """The number of scores of at least CORRECT_SCORE."""
 
 
-def add_attempts(session: Session, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
-    """Store the attempts of a new run: each question in order, as often as it is repeated."""
-    require_acting_role(session, REVIEWER, ADMIN)
-    insert_rows(session, Attempt, list(_attempt_rows(run, questions, repetitions)))
+def add_attempts(database: Database, run: Run, questions: Sequence[Question], repetitions: int = 1) -> None:
+    """Store a run's attempts, its questions in order and repeated, in short transactions; those that it has stay."""
+    with database.read() as session:
+        rows = islice(_attempt_rows(run, questions, repetitions), count_attempts(session, run.id), None)
+
+    def insert(session: Session, group: list[dict[str, Any]]) -> None:
+        require_acting_role(session, REVIEWER, ADMIN)
+        insert_rows(session, Attempt, group)
+
+    write_in_batches(database, iter(lambda: list(islice(rows, _ROWS_OF_A_STATEMENT)), []), insert)
 
 
-def add_attempts_in_batches(database: Database, run: Run, questions: Sequence[Question], repetitions: int) -> None:
-    """Store the attempts of a stored run in short transactions; whoever stored it may do so."""
-    rows = _attempt_rows(run, questions, repetitions)
-    groups = iter(lambda: list(islice(rows, _ROWS_OF_A_STATEMENT)), [])
-    write_in_batches(database, groups, lambda session, group: insert_rows(session, Attempt, group))
+def count_attempts(session: Session, run_id: UUID) -> int:
+    """Count the run's attempts."""
+    return session.execute(select(func.count()).where(Attempt.run_id == run_id)).scalar_one()
 
 
 def _attempt_rows(run: Run, questions: Sequence[Question], repetitions: int) -> Iterator[dict[str, Any]]:
@@ -206,8 +210,9 @@ def _add_lost_calls(session: Session, attempt: Attempt) -> None:
         return
     if not attempt.model_calls:
         attempt.input_tokens, attempt.output_tokens, attempt.cost = 0, 0, 0.0
+    tokens = (attempt.input_tokens, attempt.output_tokens)
     reported = {
-        "token_bound": None if None in (attempt.input_tokens, attempt.output_tokens) else _sum_tokens(attempt),
+        "token_bound": None if None in tokens else sum(filter(None, tokens)),
         "cost_bound": attempt.cost,
     }
     for name, value in reported.items():
@@ -216,10 +221,6 @@ def _add_lost_calls(session: Session, attempt: Attempt) -> None:
         setattr(attempt, name, None if None in bounds else sum(bounds))
     attempt.model_calls += len(lost)
     attempt.unreported_calls += len(lost)
-
-
-def _sum_tokens(attempt: Attempt) -> int:
-    return (attempt.input_tokens or 0) + (attempt.output_tokens or 0)
 
 
 def _unavailable_step(trace_id: UUID, tools: Sequence[str]) -> Exists:

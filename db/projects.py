@@ -14,7 +14,7 @@ from db.answer_formats import AnswerFormat
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Project, Question, Run, Trace
 from db.question_index import FULL_TEXT_COLUMNS, QuestionIndex
-from db.types import join_attachments, utc_now
+from db.types import join_attachments, redactor_of_dialect, utc_now
 from db.users import ADMIN, ROLES, require_acting_role
 
 INSERT_BATCH_SIZE = 1_000
@@ -326,15 +326,9 @@ class QuestionAppender:
 
 def has_questions(session: Session, project_id: UUID, records: Sequence[QuestionSource]) -> bool:
     """Whether the project has exactly these questions, with these gold answers."""
-    stored = _load_gold_answers(session, project_id)
-    return stored == {(record.source_id, _full_text(record)): list(record.gold_answers) for record in records}
-
-
-def _load_gold_answers(session: Session, project_id: UUID) -> dict[tuple[str | None, str], list[dict[str, Any]]]:
-    """The gold answers of the project's questions by source id, and text with attachments."""
-    columns = select(Question.source_id, Question.gold_answers, *FULL_TEXT_COLUMNS)
-    rows = session.execute(columns.where(Question.project_id == project_id))
-    return {(source_id, join_attachments(*texts)): gold for source_id, gold, *texts in rows}
+    index = QuestionIndex(project_id)
+    index.refresh(session)
+    return index.has_exactly((record.source_id, _full_text(record), list(record.gold_answers)) for record in records)
 
 
 def find_matching_question(session: Session, project_id: UUID, record: QuestionSource) -> Question:
@@ -351,7 +345,7 @@ def find_equal_question(
     """Find the first question of the project with the record's text and attachments for which the conditions hold."""
     rows = select(Question.id, *FULL_TEXT_COLUMNS).where(Question.project_id == project_id, *conditions)
     rows = rows.where(Question.text == record.text).order_by(Question.position)
-    full_text = _full_text(record)
+    full_text = redactor_of_dialect(session.connection().dialect).redact(_full_text(record))
     equal = (key for key, *texts in session.execute(rows) if join_attachments(*texts) == full_text)
     question_id = next(equal, None)
     return None if question_id is None else session.get_one(Question, question_id)

@@ -265,7 +265,7 @@ class _LogImporter:
             ]
         asked.sort(key=lambda question: question.position)
         repetitions = max(epoch for _, epoch in samples)
-        attempts.add_attempts_in_batches(self._database, run, asked, repetitions)
+        attempts.add_attempts(self._database, run, asked, repetitions)
 
         def end(session: Any, item: tuple[tuple[UUID, int], _ImportedSample]) -> None:
             (question_id, epoch), sample = item

@@ -40,6 +40,7 @@ from worlds.open import read_world_metadata
 DEFAULT_CONCURRENCY = 2
 RETRYABLE_ENDINGS = ("failed", "limit")
 """Endings that a retry may change."""
+_BUSY = "another process is running this verification; wait for it, or stop it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +111,22 @@ def start_verification(services: Services, plan: VerificationPlan, sample: Seque
         project = find_project(session, plan.project)
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
-        for run in verifications.list_verifications(session, project.id) if sample is None else ():
+        gold_questions = verifications.list_gold_questions(session, project.id) if sample is None else list(sample)
+        questions = _sample_evenly(gold_questions, plan.question_limit)
+
+        def is_begun(run: Run) -> bool:
             is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
             recorded = TraceConfiguration.from_json(run.configuration)
             is_same &= (recorded.repetitions, recorded.skills) == (plan.repetitions, plan.run_config.skills)
             has_same_profile = profile is None or recorded.profile is None or recorded.profile["name"] == profile.name
-            if is_same and has_same_profile and find_pin_conflict(services, run) is None:
-                return run
-        gold_questions = verifications.list_gold_questions(session, project.id) if sample is None else list(sample)
-        questions = _sample_evenly(gold_questions, plan.question_limit)
-        if not questions:
+            return is_same and has_same_profile and find_pin_conflict(services, run) is None
+
+        begun = verifications.list_verifications(session, project.id) if sample is None else []
+        run = next(filter(is_begun, begun), None)
+        if run is None and not questions:
             raise Conflict(f"no question of {plan.project!r} has a gold answer, so nothing can be verified")
+    if run is not None:
+        return _add_attempts(services, run, questions)
     configuration = {"project_id": str(project.id), **plan_json}
     return _start_verification(services, plan.run_config, project, configuration, questions)
 
@@ -142,8 +148,18 @@ def _start_verification(
     run.questions_hash = attempts.hash_questions(questions)
     with services.database.begin() as session:
         started = runs.start_run(session, run)
-        attempts.add_attempts(session, started, questions, TraceConfiguration.from_json(configuration).repetitions)
-        return started
+    return _add_attempts(services, started, questions)
+
+
+def _add_attempts(services: Services, run: Run, questions: Sequence[Question]) -> Run:
+    """Store the attempts that the run lacks, which are all of a new one, unless its questions have changed."""
+    repetitions = TraceConfiguration.from_json(run.configuration).repetitions
+    with services.database.read() as session:
+        stored = attempts.count_attempts(session, run.id)
+    if stored < len(questions) * repetitions and run.questions_hash == attempts.hash_questions(questions):
+        with hold_run_lock(services.settings.home, str(run.id), _BUSY):
+            attempts.add_attempts(services.database, run, questions, repetitions)
+    return run
 
 
 def start_repair_verification(services: Services, run: Run, freeze: Callable[[], Library]) -> Run:
@@ -161,7 +177,7 @@ def start_repair_verification(services: Services, run: Run, freeze: Callable[[],
         for later in verifications.list_verifications(session, project_id):
             is_same = later.finished_at is None and later.configuration.get("again_of") == str(run.id)
             if is_same and find_pin_conflict(services, later) is None:
-                return later
+                return _add_attempts(services, later, failed)
     version = freeze()
     configuration = {
         **run.configuration,
@@ -190,8 +206,7 @@ def run_verification(
     it is stopped or reaches a limit, or the model's server fails, it can be continued later: such questions have not
     failed.
     """
-    busy = "another process is running this verification; wait for it, or stop it"
-    with hold_run_lock(services.settings.home, str(run_id), busy), LeaseKeeper(services.database) as keeper:
+    with hold_run_lock(services.settings.home, str(run_id), _BUSY), LeaseKeeper(services.database) as keeper:
         run = open_verification(services, run_id)
         with services.database.begin() as session:
             leases.stop_workers(session, run_id)
@@ -231,11 +246,14 @@ def open_verification(services: Services, run_id: UUID) -> Run:
     with services.database.read() as session:
         run = verifications.find_verification(session, run_id)
         questions = attempts.list_asked_questions(session, run_id)
+        count = attempts.count_attempts(session, run_id)
     check_pins(services, run)
+    if count < len(questions) * TraceConfiguration.from_json(run.configuration).repetitions:
+        raise Conflict("this verification was interrupted while it was started; start it again to complete it")
     if run.questions_hash not in (None, attempts.hash_questions(questions)):
         raise Conflict(
-            "questions or gold answers changed since this verification was started, so its scores would not "
-            "compare; start a new one"
+            "questions or gold answers changed since this verification was started, or its start was interrupted, so "
+            "its scores would not compare; start it again"
         )
     return run
 

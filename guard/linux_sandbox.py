@@ -13,11 +13,13 @@ import stat
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 8, 22, 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
 _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
+_CLONE_NEWNET = 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _SYS_LANDLOCK_CREATE, _SYS_LANDLOCK_ADD, _SYS_LANDLOCK_RESTRICT = 444, 445, 446
 _CAP_DAC_READ_SEARCH = 2
@@ -33,7 +35,7 @@ _SCOPES = 0b11
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 # Calls that a tool does not need and that would leave a limit or reach another process; numbers by architecture.
-_DENIED_CALLS = {
+_DENIED_CALLS: dict[str, dict[str, Any]] = {
     "x86_64": {
         "arch": 0xC000003E,
         "socket": 41,
@@ -53,6 +55,7 @@ _DENIED_CALLS = {
     },
 }
 _X32_CALLS = 0x40000000
+_REFUSE = 0x50000
 _AF_UNIX = 1
 
 
@@ -119,6 +122,12 @@ def mount_clean_proc(shared_megabytes: int) -> None:
 
 def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, options: bytes | None = None) -> None:
     _check(_LIBC.mount(source, target, kind, ctypes.c_ulong(flags), options), f"mount {target.decode()}")
+
+
+def unshare_network() -> None:
+    """Put this process into an empty network namespace, of a user namespace where it may have no other."""
+    if _LIBC.unshare(_CLONE_NEWNET) < 0:
+        _check(_LIBC.unshare(_CLONE_NEWNET | _CLONE_NEWUSER), "unshare")
 
 
 # --- Landlock ---
@@ -198,19 +207,36 @@ def forbid_calls(*, unix_sockets: bool) -> None:
 
     ENOSYS for this kernel's other architectures, since their calls have other numbers.
     """
+    calls = _listed_calls()
+    checks = []
+    for kind in ("others", "memory", "keys"):
+        for number in calls[kind]:
+            checks += [(0x15, 0, 1, number), (0x06, 0, 0, _REFUSE | errno.ENOSYS)]
+    if not unix_sockets:
+        refuse_socket = (0x06, 0, 0, _REFUSE | errno.EACCES)
+        checks += [(0x15, 0, 3, calls["socket"]), (0x20, 0, 0, 16), (0x15, 0, 1, _AF_UNIX), refuse_socket]
+    _install_filter(calls["arch"], checks)
+
+
+def forbid_sockets() -> None:
+    """Forbid every later socket(2); forbid_new_privileges comes before. ENOSYS as for forbid_calls."""
+    calls = _listed_calls()
+    _install_filter(calls["arch"], [(0x15, 0, 1, calls["socket"]), (0x06, 0, 0, _REFUSE | errno.EPERM)])
+
+
+def _listed_calls() -> dict[str, Any]:
     calls = _DENIED_CALLS.get(platform.machine())
     if calls is None:
         raise OSError(errno.ENOSYS, "the calls of this architecture are not listed")
-    refuse, refuse_socket = 0x50000 | errno.ENOSYS, 0x50000 | errno.EACCES
-    load_architecture, load_number, load_argument = (0x20, 0, 0, 4), (0x20, 0, 0, 0), (0x20, 0, 0, 16)
-    program = [load_architecture, (0x15, 1, 0, calls["arch"]), (0x06, 0, 0, refuse), load_number]
-    program += [(0x35, 0, 1, _X32_CALLS), (0x06, 0, 0, refuse)]
-    for kind in ("others", "memory", "keys"):
-        for number in calls[kind]:  # type: ignore[attr-defined]
-            program += [(0x15, 0, 1, number), (0x06, 0, 0, refuse)]
-    if not unix_sockets:
-        program += [(0x15, 0, 3, calls["socket"]), load_argument, (0x15, 0, 1, _AF_UNIX), (0x06, 0, 0, refuse_socket)]
-    program.append((0x06, 0, 0, 0x7FFF0000))
+    return calls
+
+
+def _install_filter(architecture: int, checks: Iterable[tuple[int, int, int, int]]) -> None:
+    """Refuse the calls of other architectures, and what the checks refuse by the number of the call."""
+    refuse = (0x06, 0, 0, _REFUSE | errno.ENOSYS)
+    load_architecture, load_number = (0x20, 0, 0, 4), (0x20, 0, 0, 0)
+    program = [load_architecture, (0x15, 1, 0, architecture), refuse, load_number, (0x35, 0, 1, _X32_CALLS), refuse]
+    program += [*checks, (0x06, 0, 0, 0x7FFF0000)]
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     filter_ = _Filter(len(program), code)
     _prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(filter_))

@@ -185,8 +185,7 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
         asked = projects.asked_questions_project(session, request.world, request.project)
     read_world_metadata(services.settings.worlds_folder, asked.world)
     run = build_ask_run(services, request.run_config, asked, request.limits)
-    # As the store writes it, so that the question is the one that is stored.
-    text = services.redactor.redact(request.question.strip())
+    text = request.question.strip()
     question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
         project = projects.collect_asked_questions(session, asked)

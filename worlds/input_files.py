@@ -5,18 +5,17 @@ bounds on what is read are those of `guard/input_bounds.py` and `guard/json_inpu
 """
 
 import codecs
-import errno
 import gzip
 import io
 import os
 import re
-import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from guard.files import open_regular
 from guard.input_bounds import (
     HINT,
     MAX_DOCUMENT_BYTES,
@@ -28,41 +27,10 @@ from guard.input_bounds import (
 from guard.json_input import MalformedJson, iterate_json_list, load_json
 from worlds.folder import WorldError
 
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 """Errors of decompressing a file: not gzip, truncated, corrupt."""
 READ_ERRORS = (OSError, *DECOMPRESSION_ERRORS)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-def open_regular_file(path: Path) -> BinaryIO:
-    """Open the file for reading bytes, without waiting; OSError if it is no regular file or cannot be opened."""
-    return open(path, "rb", opener=_open_without_blocking)
-
-
-def _open_without_blocking(path: str, flags: int) -> int:
-    # Opening alone may act on a device, so the path is checked first; it may be replaced before it is opened, so the
-    # descriptor is checked as well.
-    _require_regular(os.stat(path))  # noqa: PTH116 - an opener is given a text
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    try:
-        _require_regular(os.fstat(descriptor))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _require_regular(status: os.stat_result) -> None:
-    for is_kind, kind in _KINDS:
-        if is_kind(status.st_mode):
-            raise OSError(errno.EINVAL, f"it is {kind}, and only regular files are read")
 
 
 class MalformedFile(WorldError):
@@ -77,7 +45,7 @@ class MalformedFile(WorldError):
 def open_bytes(file: Path) -> BinaryIO | io.BufferedReader:
     """Open a file for reading bytes; decompressed if its name ends in .gz, up to the bound of its expansion."""
     try:
-        stream = open_regular_file(file)
+        stream = open_regular(file)
     except OSError as error:
         raise MalformedFile(file, None, f"it cannot be read ({error.strerror or error})") from error
     return io.BufferedReader(_Decompressed(stream)) if file.suffix == ".gz" else stream

@@ -16,8 +16,8 @@ from db.models import Project
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
 from db.types import load_json
 from evaluation.value_format import format_count
+from guard.files import open_regular
 from tools.registry import ToolRegistry
-from worlds.input_files import open_regular_file
 from worlds.open import NO_WORLD, read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Create and list projects: their world, tools, instruction and answers.")
@@ -120,7 +120,7 @@ def _parse_answer_format(answer: str | None) -> AnswerFormat:
 
 def _read_file(file: Path) -> str:
     try:
-        with open_regular_file(file) as stream:
+        with open_regular(file) as stream:
             return stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{file} cannot be read: {error}") from error

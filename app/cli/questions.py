@@ -14,8 +14,8 @@ from db import projects
 from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
 from evaluation.datasets.reader import AUTO, QuestionSurvey
 from evaluation.value_format import format_count
+from guard.files import open_regular
 from guard.input_bounds import bounded_work
-from worlds.input_files import open_regular_file
 from worlds.open import read_world_metadata
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
@@ -105,7 +105,7 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
 
 def _read_guidelines(guidelines: Path) -> str:
     try:
-        with open_regular_file(guidelines) as stream:
+        with open_regular(guidelines) as stream:
             return stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"the guidelines {guidelines} cannot be read: {error}") from error

@@ -148,7 +148,7 @@ def _read_label_file(file: Path) -> list[PersonLabel]:
         with open_regular(file) as stream:
             return read_label_file(file.name, stream.read())
     except OSError as error:
-        raise CommandError(f"{file} cannot be read as CSV or JSON Lines: {error}") from error
+        raise CommandError(f"{file} cannot be read as CSV or JSON Lines: {error.strerror or error}") from error
 
 
 def _rating_lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -17,11 +17,11 @@ from app.cli.output import CommandError, emit, fail_on_interrupt
 from app.progress import make_stage_printer, print_progress
 from app.services import authorize_verb, current_services
 from fiction.universe.options import GenerationOptions
+from guard.files import open_regular
 from runs.services import Services
 from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
 from worlds.folder import world_folder
-from worlds.input_files import open_regular_file
 from worlds.live import list_presets, read_preset
 from worlds.open import SearchProbe, SourceCallCheck, check_sources, choose_probe, list_worlds, read_world_metadata
 from worlds.source import Cell, TextSource
@@ -361,7 +361,7 @@ def add(  # noqa: PLR0913 - every option of the verb is one parameter
 def _read_description(file: Path) -> str:
     try:
         # utf-8-sig, since some editors write a byte order mark.
-        with open_regular_file(file) as stream:
+        with open_regular(file) as stream:
             return stream.read().decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise CommandError(f"{file} cannot be read ({error})") from error

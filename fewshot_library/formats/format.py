@@ -18,9 +18,9 @@ from uuid import UUID
 from db.models import Step
 from db.trace_record import TraceRecord
 from db.types import UnstorableValue, check_storable_text
+from guard.files import open_regular
 from guard.input_bounds import HINT, MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, InputBoundExceeded, is_unbounded
 from guard.json_input import MAX_DEPTH, MalformedJson, iterate_json_list
-from worlds.input_files import open_regular_file
 
 JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 # The number of records listed for each reason why records were left out.
@@ -288,7 +288,7 @@ def text_writer(
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading bytes; FormatError if it is missing or no regular file."""
     try:
-        return open_regular_file(path)
+        return open_regular(path)
     except OSError as error:
         raise FormatError(f"{path} cannot be opened: {error.strerror}") from error
 

@@ -44,9 +44,9 @@ from fiction.universe.universe import NONE, Universe
 from guard.files import partial_path, remove_abandoned_partials
 from worlds.folder import WorldError, world_folder
 from worlds.input_files import (
-    READ_ERRORS,
     MalformedFile,
     iter_nonblank_lines,
+    parse_json,
     read_text_file,
     require_storable_text,
 )
@@ -101,12 +101,13 @@ class StatedFacts:
     def load(cls, file: Path) -> "StatedFacts":
         """Load the facts; WorldError if the file is missing or damaged."""
         try:
-            document: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
+            document = parse_json(read_text_file(file), file, None)
             articles = {title: [StatedFact(*fact) for fact in facts] for title, facts in document["articles"].items()}
             parts = {name: document[name] for name in ("rules", "solutions") if name in document}
             return cls(articles, document["attributes"], document["relations"], **parts)
-        except (*READ_ERRORS, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise WorldError(f"The facts {file} cannot be read ({error}); import the world again.") from error
+        except (MalformedFile, TypeError, KeyError, AttributeError) as error:
+            reason = error.reason if isinstance(error, MalformedFile) else str(error)
+            raise WorldError(f"The facts {file} cannot be read ({reason}); import the world again.") from error
 
 
 @dataclass(frozen=True, slots=True)

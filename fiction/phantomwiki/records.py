@@ -16,13 +16,13 @@ import pyarrow
 from fiction.questions.evaluate import ExpressionAnswer
 from fiction.questions.names import NameFormatter
 from fiction.universe.universe import NONE, Universe
+from guard.files import open_regular
 from guard.input_bounds import InputBoundExceeded
 from guard.parquet_input import iterate_rows, open_parquet
 from worlds.input_files import (
     MalformedFile,
     iter_json_list,
     iter_json_objects,
-    open_regular_file,
     require_storable_text,
     require_text_field,
 )
@@ -141,7 +141,7 @@ def _iter_json_records(file: Path) -> Iterator[SourceRecord]:
 
 def _iter_parquet_records(file: Path) -> Iterator[SourceRecord]:
     try:
-        with open_regular_file(file) as stream, open_parquet(stream) as table:
+        with open_regular(file) as stream, open_parquet(stream) as table:
             for number, fields in enumerate(iterate_rows(table, stream), 1):
                 yield SourceRecord(file, number, fields)
     except (OSError, pyarrow.ArrowException) as error:

@@ -47,7 +47,7 @@ def prepare_home() -> tuple[Path, list[str]]:
                 killed.kill()
                 killed.communicate()
             concurrent = [_start_setup(unfinished) for _ in range(2)]
-            outputs = [process.communicate(timeout=300)[1] for process in concurrent]
+            outputs = [process.communicate(timeout=1_200)[1] for process in concurrent]
             if any(process.returncode for process in concurrent):
                 shutil.rmtree(unfinished)
                 raise AssertionError("\n".join(outputs))

@@ -30,10 +30,11 @@ def encode_rerun(query: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Widget:
-    """A widget of the page: its id, and the id of the fragment that draws it or ""."""
+    """A widget of the page: its id, the id of the fragment that draws it or "", and its kind as Streamlit names it."""
 
     id: str
     fragment: str
+    kind: str = ""
 
 
 class BrowserSession:
@@ -151,7 +152,7 @@ class BrowserSession:
         if id_.startswith("$$ID-"):
             # $$ID-<hash>-<key>
             key = id_.split("-", 2)[2]
-            self.widgets[key] = Widget(id_, message.delta.fragment_id)
+            self.widgets[key] = Widget(id_, message.delta.fragment_id, kind)
 
 
 @contextmanager
@@ -163,8 +164,9 @@ def open_session(
     cookie: str = "",
     headers: Mapping[str, str] = MappingProxyType({}),
     seconds: float = 60,
+    states: Iterable[WidgetState] = (),
 ) -> Iterator[BrowserSession]:
-    """Open a page ("" is the first one) and yield it once drawn; raises SessionError."""
+    """Open a page ("" is the first one) and yield it once drawn, with these states; raises SessionError."""
     try:
         connection = connect(
             url.replace("http://", "ws://", 1) + "/_stcore/stream",
@@ -176,4 +178,4 @@ def open_session(
     except (OSError, TimeoutError, InvalidHandshake, ConnectionClosed) as error:
         raise SessionError(f"no session: {type(error).__name__}: {error}") from error
     with connection:
-        yield BrowserSession(connection, page, parameters, seconds).rerun()
+        yield BrowserSession(connection, page, parameters, seconds).rerun(states=states)

@@ -16,6 +16,14 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Common_pb2 import (
+    ChatInputValue,
+    DoubleArray,
+    FileUploaderState,
+    SInt64Array,
+    StringArray,
+    StringTriggerValue,
+)
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
@@ -296,6 +304,18 @@ def test_a_visitor_leaves_seats_for_others(small: Showhow, has_cookie: bool):  #
             assert (refused.status_code, VISITOR_FULL in refused.text) == (503, True)
 
 
+def test_a_visitor_whose_page_came_but_not_its_connection_reads_why(page: Page, small: Showhow):
+    cookie = cookie_of_new_visitor(small)
+    name, _, value = cookie.partition("=")
+    page.context.add_cookies([{"name": name, "value": value, "url": small.url}])
+    page.set_default_timeout(60_000)
+    with ExitStack() as sessions:
+        take_seats(small, sessions, lambda _number: {"Cookie": cookie})
+        page.goto(small.url)
+        expect(page.get_by_text(VISITOR_FULL)).to_be_visible(timeout=60_000)
+    page.wait_for_selector(".st-key-acts")
+
+
 def test_a_forged_cookie_or_forwarded_address_makes_no_new_visitor(small: Showhow):
     def forge(number: int) -> dict[str, str]:
         return {"Cookie": f"{COOKIE}={number}.{number:064}", "X-Forwarded-For": f"10.0.0.{number}:80"}
@@ -346,6 +366,38 @@ def test_odd_values_of_a_component_are_ignored_without_a_traceback(home: Showhow
     assert "Traceback" not in log
     assert "a page failed" not in log
     assert log.count("was ignored") <= len(ODD_VALUES)
+
+
+VALUES_OF_EACH_KIND = (
+    {"trigger_value": True},
+    {"bool_value": True},
+    {"int_value": 7},
+    {"double_value": float("nan")},
+    {"string_value": "nonsense"},
+    {"string_trigger_value": StringTriggerValue(data="nonsense")},
+    {"int_array_value": SInt64Array(data=[2**62])},
+    {"double_array_value": DoubleArray(data=[float("inf")])},
+    {"string_array_value": StringArray(data=["nonsense"])},
+    {"bytes_value": b"nonsense"},
+    {"json_value": "[]"},
+    {"json_trigger_value": "[]"},
+    {"chat_input_value": ChatInputValue(data="nonsense")},
+    {"file_uploader_state_value": FileUploaderState()},
+)
+
+
+@pytest.mark.parametrize("path", ["", "ask"])
+def test_a_widget_takes_no_value_of_another_kind(home: Showhow, path: str):
+    with open_session(home.url, path, {"you": f"forger of {path}", "project": PROJECT}) as session:
+        widgets = list(session.widgets.values())
+        for value in VALUES_OF_EACH_KIND:
+            forged = [widget.id for widget in widgets if not (widget.kind == "button" and "trigger_value" in value)]
+            session.rerun(states=[WidgetState(id=id_, **value) for id_ in forged], whole_page=True)
+    # Also where they come before the widgets are drawn.
+    clicks = [WidgetState(id=widget.id, trigger_value=True) for widget in widgets if widget.kind != "button"]
+    with open_session(home.url, path, {"you": f"forger of {path}", "project": PROJECT}, states=clicks) as session:
+        assert {widget.id for widget in widgets} >= {widget.id for widget in session.widgets.values()}
+    assert "Traceback" not in (home.home / "server.log").read_text(encoding="utf-8")
 
 
 def test_messages_that_no_page_sends_are_dropped_without_a_traceback(home: Showhow):

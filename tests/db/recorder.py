@@ -50,6 +50,8 @@ def main(url: str, trace_id: UUID, file: Path, rounds: int) -> None:
         child = os.fork()
         if child == 0:
             record(url, trace_id, acknowledged, opened)
+        # The recorder has the only other end, so that nobody waits for one that ended by itself.
+        os.close(opened)
         # It is killed while it opens the database, or once it is open, has begun, completed, begun again: the machine's
         # speed does not decide how much is at stake.
         for _ in range(number % 5):
@@ -60,7 +62,6 @@ def main(url: str, trace_id: UUID, file: Path, rounds: int) -> None:
         if not os.WIFSIGNALED(status):
             sys.exit("a recorder ended by itself")
         os.close(ready)
-        os.close(opened)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,6 @@ OF_ANYBODY_WITH_A_ROLE = {
 Act = Callable[[Session, Any], object]
 OF_REVIEWERS: dict[str, dict[str, Act]] = {
     "attempts": {
-        "add_attempts": lambda s, stage: attempts.add_attempts(s, verification(s), stage.questions),
         "reopen_attempts": lambda s, _: attempts.reopen_attempts(s, uuid4(), ["failed"]),
         "save_scores": lambda s, _: attempts.save_scores(s, uuid4(), 0, []),
     },

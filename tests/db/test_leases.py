@@ -25,7 +25,8 @@ def run(scene: Any) -> Run:
     made = Run(name=VERIFICATION_NAME, reasoner="cot", world="harbour", tools=[])
     with scene.database.begin() as session:
         runs.start_run(session, made)
-        attempts.add_attempts(session, made, scene.questions)
+    attempts.add_attempts(scene.database, made, scene.questions)
+    with scene.database.begin() as session:
         leases.lock_or_add_worker_run(session, made.id)
     return made
 

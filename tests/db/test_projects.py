@@ -6,8 +6,11 @@ import pytest
 
 from db import projects, users
 from db.answer_formats import AnswerFormat, AnswerKind
-from db.database import Conflict, RowNotFound
-from db.projects import MAX_OVERLAP, ProjectSettings
+from db.database import Conflict, Database, RowNotFound
+from db.projects import MAX_OVERLAP, ProjectSettings, QuestionImportCounts
+from db.question_index import QuestionIndex
+from db.types import join_attachments
+from guard.redaction import redactor_of
 
 
 def test_a_question_is_added_once_and_positions_continue(database, sample_question):
@@ -42,6 +45,29 @@ def test_tasks_without_ids_that_differ_only_in_their_attachments_are_different_q
         assert projects.list_question_texts(session, project.id) == [question.full_text for question in stored]
         with pytest.raises(RowNotFound):
             projects.find_matching_question(session, project.id, sample_question("Triage it."))
+
+
+def test_a_question_with_a_secret_is_the_stored_one_without_it(database, sample_question):
+    key = 'sk-planted"0123ü'
+    asked = sample_question(
+        f"What does {key} open?",
+        f"of {key}",
+        gold_answers=({"text": key, "entity": None},),
+        details={"attachments": {"mail": f"It is {key}.", "header": {"key": key}}},
+    )
+    guarded = Database(database.url, lambda: redactor_of((key,)))
+    with guarded.begin() as session:
+        project = projects.create_project(session, "doors", "harbour")
+        assert projects.add_questions(session, project.id, [asked]).added == 1
+        assert projects.add_questions(session, project.id, [asked]) == QuestionImportCounts(0, 1, 0)
+        assert projects.has_questions(session, project.id, [asked])
+        assert not projects.has_questions(session, project.id, [replace(asked, gold_answers=())])
+        stored = projects.find_matching_question(session, project.id, asked)
+        assert key not in stored.full_text
+        index = QuestionIndex(project.id)
+        index.refresh(session)
+        assert index.find_text(join_attachments(asked.text, asked.details["attachments"])) == stored.id
+    guarded.close()
 
 
 def test_questions_are_listed_by_page(scene):

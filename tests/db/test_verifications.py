@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
-from db import attempts, leases, model_calls, projects, recording, review, runs, traces, verifications
+from db import attempts, batches, leases, model_calls, projects, recording, review, runs, traces, verifications
 from db.attempts import MetricScore
 from db.database import Conflict, RowNotFound
 from db.leases import Taker
@@ -27,7 +28,7 @@ def start(scene, questions, tools=()) -> Run:
     )
     with scene.database.begin() as session:
         runs.start_run(session, run)
-        attempts.add_attempts(session, run, questions)
+    attempts.add_attempts(scene.database, run, questions)
     return run
 
 
@@ -91,6 +92,33 @@ def test_each_question_has_its_result(scene, run):
         assert verifications.list_gold_questions(session, scene.project.id) == []
         with pytest.raises(RowNotFound, match="no verification"):
             verifications.find_verification(session, scene.project.id)
+
+
+def test_attempts_are_stored_in_short_transactions_and_the_rest_by_the_next_process(scene, monkeypatch):
+    # Each statement is a transaction of its own.
+    monkeypatch.setattr(batches, "HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(attempts, "_ROWS_OF_A_STATEMENT", 2)
+    stored = start(scene, [])
+    insert_rows = attempts.insert_rows
+
+    def end_at_the_third(session, kind, rows):
+        if rows[0]["position"] == 5:
+            raise KeyboardInterrupt
+        insert_rows(session, kind, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attempts, "insert_rows", end_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            attempts.add_attempts(scene.database, stored, scene.questions, 3)
+    with scene.database.read() as session:
+        assert attempts.count_attempts(session, stored.id) == 4
+    for _ in range(2):
+        attempts.add_attempts(scene.database, stored, scene.questions, 3)
+    with scene.database.read() as session:
+        rows = session.scalars(select(Attempt).where(Attempt.run_id == stored.id).order_by(Attempt.position))
+        keys = [(row.repetition, row.question_id, row.position) for row in rows]
+    asked = [(repetition, question.id) for repetition in (1, 2, 3) for question in scene.questions]
+    assert keys == [(*key, position) for position, key in enumerate(asked, 1)]
 
 
 @pytest.mark.parametrize(

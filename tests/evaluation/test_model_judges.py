@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -172,4 +173,8 @@ def test_bad_input_is_one_sentence(judged: tuple[Home, str, str], tmp_path: Path
             labels = tmp_path / "labels.jsonl"
             labels.write_text(json.dumps(row), encoding="utf-8")
             assert sentence in judge(home, server, run, "--labels", labels, status=1)
+        os.mkfifo(tmp_path / "pipe")
+        for special, kind in ((tmp_path / "pipe", "a named pipe"), ("/dev/zero", "a device"), (tmp_path, "a folder")):
+            said = judge(home, server, run, "--labels", special, status=1)
+            assert said == f"showhow: {special} cannot be read as CSV or JSON Lines: it is {kind}, not a regular file"
         assert server.requests == []

@@ -110,8 +110,17 @@ def body_of(request: Request) -> str:
 def test_a_killed_verification_loses_no_question_and_pays_for_no_reply_twice(tmp_path):
     home = Home(tmp_path / "home", 200)
     kills = 0
-    with ModelServer(lambda request: pupil(request, latency=0.03)) as server:
-        for share in (40, 120):
+    killed = {40: Event(), 120: Event()}
+
+    def reply(request: Request) -> Reply:
+        # However slow the machine is, the verification is not far beyond its share when it is killed.
+        for share, is_over in killed.items():
+            if number_in(request) >= share + 40:
+                is_over.wait(120)
+        return pupil(request, latency=0.03)
+
+    with ModelServer(reply) as server:
+        for share, is_over in killed.items():
             working = home.command("verify", "--project", PROJECT, "--at-once", AT_ONCE, server=server)
             assert working.stderr is not None
             for line in working.stderr:
@@ -121,6 +130,7 @@ def test_a_killed_verification_loses_no_question_and_pays_for_no_reply_twice(tmp
             working.communicate()
             assert working.returncode == -signal.SIGKILL
             kills += 1
+            is_over.set()
         half_way = home.rows("SELECT count(*) FROM trace WHERE ending IS NOT NULL")[0][0]
         assert 120 <= half_way < 200
         report = home.verify(server, "--at-once", AT_ONCE)
@@ -456,3 +466,17 @@ def test_a_verification_whose_questions_changed_is_not_continued(tmp_path):
             store.execute('UPDATE question SET gold_answers = \'[{"text": "Nobody"}]\' WHERE position = 6')
         refused = home.verify(server, "--go-on", stopped["id"], status=1)
     assert "questions or gold answers changed" in str(refused["said"])
+
+
+def test_a_verification_that_was_killed_while_it_was_started_is_completed_by_the_same_command(tmp_path):
+    home = Home(tmp_path / "home", 6)
+    refused = Fails(401, "no")
+    with ModelServer(lambda _: refused) as server:
+        home.verify(server, "--at-once", 1, status=1)
+        ((first,),) = home.rows("SELECT id FROM run")
+        with sqlite3.connect(home.folder / "showhow.db") as store:
+            store.execute("DELETE FROM attempt WHERE position > 2")
+        server.script = pupil
+        assert "its start was interrupted" in str(home.verify(server, "--go-on", first, status=1)["said"])
+        report = home.verify(server)
+    assert (report["id"].replace("-", ""), report["questions"], report["right"]) == (str(first).replace("-", ""), 6, 6)

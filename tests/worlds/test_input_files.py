@@ -13,12 +13,13 @@ from evaluation.datasets import read_questions
 from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import FormatError
 from fiction.phantomwiki.instance import import_instance
+from guard.files import open_regular
 from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
 from worlds.folder import WorldError
-from worlds.input_files import MalformedFile, open_regular_file, read_text_file
+from worlds.input_files import MalformedFile, read_text_file
 
-KINDS = ("a folder", "a pipe", "a socket", "a device")
+KINDS = ("a folder", "a named pipe", "a socket", "a device")
 
 
 def make_special(folder: Path, kind: str, name: str) -> Path:
@@ -26,7 +27,7 @@ def make_special(folder: Path, kind: str, name: str) -> Path:
     match kind:
         case "a folder":
             path.mkdir()
-        case "a pipe":
+        case "a named pipe":
             os.mkfifo(path)
         case "a socket":
             with socket.socket(socket.AF_UNIX) as bound:
@@ -91,7 +92,7 @@ def test_a_pipe_in_a_published_instance_is_refused(tmp_path: Path, file: str):
 def test_a_pipe_among_the_files_of_a_folder_is_refused(tmp_path: Path):
     (tmp_path / "1.jsonl").write_text('{"title": "A", "text": "B."}\n')
     os.mkfifo(tmp_path / "2.jsonl")
-    with pytest.raises(MalformedFile, match=r"2\.jsonl: it cannot be read \(it is a pipe"):
+    with pytest.raises(MalformedFile, match=r"2\.jsonl: it cannot be read \(it is a named pipe"):
         read_all(read_articles(tmp_path))
 
 
@@ -102,7 +103,7 @@ def test_a_refused_file_leaves_no_descriptor_open(tmp_path: Path):
         path = make_special(tmp_path, kind, kind.replace(" ", "-"))
         for _ in range(refusals):
             with pytest.raises(OSError, match=kind):
-                open_regular_file(path)
+                open_regular(path)
     # What threads of earlier tests open or close meanwhile is far less than one for each refusal of one kind.
     assert abs(process.num_fds() - before) < refusals / 2
 

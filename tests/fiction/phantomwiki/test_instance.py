@@ -2,17 +2,19 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fiction.phantomwiki.articles import StatedFacts
 from fiction.phantomwiki.instance import import_instance
 from fiction.questions.question_file import read_question_rows
 from fiction.verification import verify_world
 from tests.fiction.phantomwiki import small_instance
-from worlds.folder import list_world_names
+from worlds.folder import WorldError, list_world_names
 from worlds.input_files import MalformedFile
 from worlds.open import open_world, read_world_metadata
 
@@ -165,3 +167,15 @@ def test_published_instances_verify_without_differences(tmp_path: Path, shared_d
     assert (checked["answers"], checked["answers of queries"]) == (500, 500)
     assert checked["relation cells"] == 46 * about["people"]
     assert checked["triples"] == about["triples"]
+
+
+@pytest.mark.timeout(60)
+def test_stated_facts_that_expand_without_end_or_are_no_file_are_refused_in_one_sentence(tmp_path: Path):
+    file = tmp_path / "stated.json.gz"
+    file.write_bytes(gzip.compress(b" " * (65 << 20)))
+    with pytest.raises(WorldError, match=r"stated\.json\.gz cannot be read \(it expands to more than 64 MB"):
+        StatedFacts.load(file)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(WorldError, match="it is a named pipe"):
+        StatedFacts.load(file)

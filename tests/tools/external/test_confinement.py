@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from runs.services import Services
 from settings import Settings
 from tests.browser.server import copy_prepared_home
 from tests.servers.weather_started import PATIENCE
+from tests.tools.external.processes import processes_with, wait_until
 from tools.external.config import load_external_tools_config
 from tools.external.confinement import ToolPlaces
 from tools.registry import ToolRegistry
@@ -299,25 +300,6 @@ def test_memory_is_limited_even_if_the_process_that_counts_a_call_is_stopped(too
     )
     assert "MB of memory together" in str(tools.run(stopping.replace("DETACH", "os.setsid()")).error)
     assert tools.result("result = 'after'") == "after"
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def processes_with(word: str) -> list[int]:
-    """The processes whose command line contains the word."""
-    processes = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and word.encode() in (entry / "cmdline").read_bytes():
-                processes.append(int(entry.name))
-        except OSError:
-            continue
-    return processes
 
 
 DAEMONS = """

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from guard.tree_usage import descendants
+from tests.servers.weather_started import PATIENCE
+from tests.tools.external.processes import processes_with, wait_until
 from tools.arguments import ToolError
 from tools.external.config import FunctionConfig
 from tools.external.functions.host import MAX_PRINTED_BYTES, FunctionHost, load_function
@@ -23,7 +25,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memor
 KEY = "key-of-the-weather-0815/+ä"
 MODEL_KEY = "sk-of-the-model-4711"
 Load = Callable[..., Tool]
-PATIENCE = 60.0
 _numbers = itertools.count()
 
 
@@ -64,25 +65,6 @@ def error_of(tool: Tool, context: ToolContext) -> str:
     assert result.observation is None
     assert result.error is not None
     return result.error
-
-
-def processes_with(word: str) -> list[int]:
-    """The processes whose command line contains the word."""
-    processes = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and word.encode() in (entry / "cmdline").read_bytes():
-                processes.append(int(entry.name))
-        except OSError:
-            continue
-    return processes
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
