@@ -313,6 +313,7 @@ class Services:
         reasoners imitate tool calls, so traces of skills are left out.
         """
         from db.libraries import load_skill_steps  # noqa: PLC0415
+        from fewshot_library.library import list_actions  # noqa: PLC0415
         from reasoners.skills.skill import read_shot  # noqa: PLC0415
 
         version, library = self.open_library(reference)
@@ -320,7 +321,7 @@ class Services:
             entries = [entry for entry in library.demonstrations if not entry.skills]
             if len(entries) == len(library.demonstrations):
                 return library
-            return library.narrow({entry.trace_id: entry.tools for entry in entries})
+            return library.narrow({entry.trace_id: list_actions(entry) for entry in entries})
         key = version.id, planning_skill.reference
         if key not in self._plan_libraries:
             with self.database.read() as session:

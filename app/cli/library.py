@@ -38,6 +38,7 @@ from fewshot_library.library import (
     SelectedDemonstrations,
     compare_versions,
     compute_statistics,
+    list_actions,
 )
 from fewshot_library.selection import SelectionConfig, SelectionError
 from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
@@ -260,7 +261,7 @@ def _format_picks(selected: SelectedDemonstrations, library: LoadedLibrary, *, e
         yield f"{number}. {demonstration.question}"
         if not explain:
             continue
-        yield f"   {' > '.join(demonstration.tools)}"
+        yield f"   {' > '.join(list_actions(demonstration))}"
         gain = "selected by relevance alone" if pick.is_filler else f"raises log det by {pick.gain:.3f}"
         yield f"   relevance {selection.cosines[pick.item]:.3f}, novelty {pick.novelty:.3f}, {gain}"
         if pick.runner_up is not None and pick.lead is not None:
