@@ -125,7 +125,8 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Have a reasoner answer questions with gold answers, and print its scores by kind of question.
 
-    Questions that a limit or the server of the model left unfinished are counted as left, not as failed.
+    Questions that a limit or the server of the model left unfinished are counted as left, not as failed; the exit
+    status is then 1.
     """
     services = current_services()
     try:
@@ -151,14 +152,13 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     open_answers = _keep_answers if keep else partial(_answer_in_memory, project=question_project)
     with open_answers(services, plan, sample, options, stop) as asked:
         shared = asked.shared
-        with fail_on_interrupt(f"The evaluation was stopped; {asked.what_is_stored}."):
+        with fail_on_interrupt(f"The evaluation was stopped; {asked.how_to_continue}."):
             results = answer_in_parallel(sample, asked.answer, shared, lambda: at_once, stop)
             scores = list(_count_results(results, len(sample)))
     left = len(sample) - len(scores)
-    if left:
-        print_progress(f"{left:,} questions are left: {shared.error or shared.reason_for_stopping}")
+    reason = shared.error or shared.reason_for_stopping
     if not scores:
-        raise CommandError(f"no question was answered: {shared.error or shared.reason_for_stopping}")
+        raise CommandError(f"no question was answered: {reason}; {asked.how_to_continue}")
     model = {
         "reasoner": config.reasoner,
         "model": model_profile.model if model_profile else None,
@@ -169,6 +169,8 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     counts = summarize_scores(scores) | {"refusals": summarize_refusals(scores), "left": left}
     summary = model | counts | spent | summarize_calls(scores) | asked.stored
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
+    if left:
+        raise CommandError(f"{left:,} questions are left: {reason}; {asked.how_to_continue}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ class _Evaluation:
     shared: SharedModel
     answer: Callable[[Question], QuestionScore | None]
     """None for a question that has to be asked again."""
-    what_is_stored: str
+    how_to_continue: str
     stored: dict[str, str] = field(default_factory=dict)
     """What the report says about the stored run."""
 
@@ -199,7 +201,7 @@ def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and t
     make_responder = None if skill_source is None else skill_source.open(services, project.world)
     prepare = partial(_prepare_task, services, project, config, shared, make_responder)
     answer = partial(_answer_question, prepare, config, RunControl(plan.limits, stop), shared)
-    yield _Evaluation(shared, answer, "its results are not stored")
+    yield _Evaluation(shared, answer, "its results are not stored, and --keep would store them")
 
 
 @contextmanager
