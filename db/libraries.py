@@ -111,9 +111,12 @@ class DemonstrationFacets(NamedTuple):
     kinds: list[str]
 
 
-def list_candidates(session: Session, conditions: DemonstrationFilter) -> list[Demonstration]:
-    """List the approved traces that match, ordered by id, so that every database gives the same order."""
-    chosen = _apply_filter(_select_pool(None), conditions)
+def list_candidates(
+    session: Session, conditions: DemonstrationFilter, status: str | None = "approved"
+) -> list[Demonstration]:
+    """List the traces with this status, or all, that match; ordered by id, as in every database."""
+    pool = _select_demonstrations() if status is None else _select_demonstrations().where(Trace.status == status)
+    chosen = _apply_filter(pool, conditions)
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 

@@ -40,6 +40,7 @@ from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import count_questions, find_project, list_questions
 from db.trace_configuration import MODEL_SKILLS
 from db.verifications import list_gold_questions
+from evaluation.answer_notation import DateNotations
 from evaluation.datasets import read_world_questions
 from evaluation.metrics import METRICS, format_means
 from evaluation.scoring import (
@@ -189,7 +190,7 @@ class _Evaluation:
 def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and the project
     services: Services,
     plan: VerificationPlan,
-    sample: Sequence[Question],  # noqa: ARG001 - as _keep_answers
+    sample: Sequence[Question],
     options: ExecutionOptions,
     stop: Event,
     project: Project,
@@ -199,7 +200,7 @@ def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and t
     chat = services.chat_client(config.profile) if config.entry.needs_model and skill_source is None else None
     shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
     make_responder = None if skill_source is None else skill_source.open(services, project.world)
-    prepare = partial(_prepare_task, services, project, config, shared, make_responder)
+    prepare = partial(_prepare_task, services, project, config, shared, make_responder, DateNotations(sample))
     answer = partial(_answer_question, prepare, config, RunControl(plan.limits, stop), shared)
     yield _Evaluation(shared, answer, "its results are not stored, and --keep would store them")
 
@@ -265,10 +266,12 @@ def _prepare_task(  # noqa: PLR0913, PLR0917 - each is a part of the task
     config: RunConfig,
     shared: SharedModel,
     make_responder: Callable[[Question], Responder] | None,
+    notations: DateNotations,
     question: Question,
 ) -> Task:
     """The task of a question, with the responder to its skills; None for the model."""
     task = prepare_task(services, question, project, config).task
+    task = replace(task, date_notation=notations.find(question))
     if make_responder is not None:
         return replace(task, responder=make_responder(question), context=replace(task.context, chat=None))
     if task.context.chat is not None:

@@ -20,10 +20,17 @@ from app.cli.options import (
     with_selection_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
-from app.cli.traces import build_export, emit_losses
+from app.cli.traces import TestSplitOption, WithTestSplitOption, build_export, emit_losses, refuse_test_questions
 from app.progress import print_count
 from app.services import authorize_verb, current_author, current_services
-from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
+from db.libraries import (
+    Demonstration,
+    find_version,
+    list_candidates,
+    list_matching_ids,
+    list_versions,
+    load_demonstrations,
+)
 from db.projects import list_question_kinds
 from db.traces import load_traces
 from evaluation.drift import check_repetitions
@@ -124,16 +131,25 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
     rating: RatingFilter = None,
     by: AuthorFilter = None,
     text: TextFilter = None,
+    test_split: TestSplitOption = "test",
+    with_test_split: WithTestSplitOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr."""
+    """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr.
+
+    Of approved traces nothing is written if a question is of the test split and the format does not say so.
+    """
     services = current_services()
     conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     try:
         write = find_writer(format_name)
     except FormatError as error:
         raise CommandError(str(error)) from error
+    if library is None and not with_test_split:
+        with services.database.read() as session:
+            chosen = list_candidates(session, conditions)
+        refuse_test_questions(services, format_name, chosen, test_split)
     with services.database.read() as session:
         version_id = find_version(session, library).id if library is not None else None
         ids = list_matching_ids(session, conditions, version_id)
