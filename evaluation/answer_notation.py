@@ -6,7 +6,7 @@ a run over questions with gold answers stores days as their data set writes them
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from evaluation.datasets import QUESTION_FORMATS
 from evaluation.metrics import find_dataset_name
@@ -28,7 +28,7 @@ class DatasetQuestion(Protocol):
     def dataset(self) -> str | None: ...
 
     @property
-    def gold_answers(self) -> list[GoldAnswer]: ...
+    def gold_answers(self) -> list[dict[str, Any]]: ...
 
 
 class DateNotations:

@@ -60,16 +60,15 @@ def test_right_days_are_right_by_the_official_rule_with_every_method(
     file.write_text(json.dumps(rows), encoding="utf-8")
     articles = tmp_path / "articles.jsonl"
     articles.write_text('{"title": "Event 0", "text": "It was on 5 March 1931."}\n', encoding="utf-8")
-    home = tmp_path / "home"
-    imported = run_in_process(home, "world", "import", "w", "--articles", str(articles))
+    imported = run_in_process(tmp_path, "world", "import", "w", "--articles", str(articles))
     assert imported.returncode == 0, imported.stderr
-    imported = run_in_process(home, "questions", "import", str(file), "--project", "Days", "--world", "w")
+    imported = run_in_process(tmp_path, "questions", "import", str(file), "--project", "Days", "--world", "w")
     assert imported.returncode == 0, imported.stderr
     with ModelServer(answer_with_days) as server:
         environ = {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
         for reasoner in ("cot", "humaniq"):
             options = ("--project", "Days", "--reasoner", reasoner, "--json", *keep)
-            done = run_in_process(home, "evaluate", *options, **environ)
+            done = run_in_process(tmp_path, "evaluate", *options, **environ)
             assert done.returncode == 0, done.stderr
             summary = json.loads(done.stdout)
             assert (summary["right"], summary["f1"], summary["official_f1"]) == (4, 1.0, 1.0), reasoner

@@ -135,7 +135,7 @@ def show_run_table(comparison: RunComparison) -> None:
         for run in comparison.figures
     ]
     counts = ("answered", "refused", "failed", "left")
-    usage = ("cost", "at most", "tokens", "at most", "time", "model calls")
+    usage = ("cost", "cost, at most", "tokens", "tokens, at most", "time", "model calls")
     columns = ("run", "questions", f"{label} [95%]", "right [95%]", *counts, *usage)
     show_table(columns, rows, key="run_figures", label="Figures of each run", go=_request_run)
     st.caption(
