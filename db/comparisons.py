@@ -100,12 +100,26 @@ class AttemptRow(NamedTuple):
     model_calls: int
     input_tokens: int | None
     output_tokens: int | None
+    token_bound: int | None
+    """The most input and output tokens; None if they are unknown."""
     cost: float | None
+    cost_bound: float | None
+    """The most that it can have cost; None if a price is unknown."""
     seconds: float | None
     source_id: str | None
+    dataset: str | None
+    split: str | None
     kind: str | None
     text: str
     gold: list[dict[str, Any]]
+    type: str | None
+    difficulty: str | None
+    """The type and the difficulty, or level, in the record of the data set."""
+    hops: str | None
+    needs: str | None
+    """The needed sources as `list_question_values` returns them."""
+    retrievals: str | None
+    """The calls of tools."""
 
 
 class ScoredAttempt(NamedTuple):
@@ -358,12 +372,21 @@ def _select_attempts(run_ids: Sequence[UUID], metric: MetricVersion) -> Select[A
             Attempt.model_calls,
             Attempt.input_tokens,
             Attempt.output_tokens,
+            func.coalesce(Attempt.token_bound, Attempt.input_tokens + Attempt.output_tokens),
             Attempt.cost,
+            func.coalesce(Attempt.cost_bound, Attempt.cost),
             Attempt.seconds,
             Question.source_id,
+            Question.dataset,
+            Question.split,
             Attempt.kind,
             Question.text,
             Question.gold_answers,
+            _detail("type"),
+            func.coalesce(_detail("difficulty"), _detail("level")),
+            _hops(),
+            _detail("needs"),
+            cast(Trace.configuration["calls", "retrievals"].as_string(), String),
         )
         .join(Question, Question.id == Attempt.question_id)
         .outerjoin(Trace, Trace.id == Attempt.trace_id)

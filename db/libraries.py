@@ -79,6 +79,8 @@ class Demonstration(NamedTuple):
     """The names of the skills that its steps called: a reasoner's plan, for instance."""
     attachments: Any = None
     """Those of the question: texts and JSON values by name; None if it has none."""
+    imported_tools: tuple[str | None, ...] = ()
+    """For each of the tools, its name in the file that the trace was imported from, where that is kept."""
 
     @property
     def full_text(self) -> str:
@@ -109,9 +111,12 @@ class DemonstrationFacets(NamedTuple):
     kinds: list[str]
 
 
-def list_candidates(session: Session, conditions: DemonstrationFilter) -> list[Demonstration]:
-    """List the approved traces that match, ordered by id, so that every database gives the same order."""
-    chosen = _apply_filter(_select_pool(None), conditions)
+def list_candidates(
+    session: Session, conditions: DemonstrationFilter, status: str | None = "approved"
+) -> list[Demonstration]:
+    """List the traces with this status, or all, that match; ordered by id, as in every database."""
+    pool = _select_demonstrations() if status is None else _select_demonstrations().where(Trace.status == status)
+    chosen = _apply_filter(pool, conditions)
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 
@@ -270,6 +275,7 @@ def _select_demonstrations() -> Any:
             User.name,
             Trace.final_answer,
             Question.details["attachments"],
+            Trace.configuration["humaniq", "written"],
         )
         .join(Question, Question.id == Trace.question_id)
         .join(Project, Project.id == Question.project_id)
@@ -307,35 +313,48 @@ def _apply_filter(chosen: Any, conditions: DemonstrationFilter) -> Any:
 
 def _select_steps(traces: Any) -> Any:
     return (
-        select(Step.trace_id, Step.tool, Step.rating, Step.skill)
+        select(Step.trace_id, Step.position, Step.tool, Step.rating, Step.skill)
         .where(Step.trace_id.in_(traces), Step.removed_at.is_(None))
         .order_by(Step.trace_id, Step.position)
     )
 
 
 def _load_with_steps(session: Session, chosen: Any, steps: Any, order: Sequence[UUID] = ()) -> list[Demonstration]:
-    tools: dict[UUID, list[str]] = {}
+    tools: dict[UUID, dict[int, str]] = {}
     ratings: dict[UUID, list[int]] = {}
     skills: dict[UUID, set[str]] = {}
-    for trace, tool, rating, skill in session.execute(steps):
+    for trace, position, tool, rating, skill in session.execute(steps):
         if skill is not None and skill != SPAN_SKILL:
             skills.setdefault(trace, set()).add(skill.partition("/")[0])
         if tool is not None:
-            tools.setdefault(trace, []).append(tool)
+            tools.setdefault(trace, {})[position] = tool
         if rating is not None:
             ratings.setdefault(trace, []).append(rating)
-    demonstrations = [
-        demonstration._replace(
-            tools=tuple(tools.get(demonstration.trace_id, ())),
-            rating=_mean_or_none(ratings.get(demonstration.trace_id, ())),
-            skills=frozenset(skills.get(demonstration.trace_id, ())),
+    demonstrations = []
+    for *values, attachments, calls_as_imported in session.execute(chosen):
+        demonstration = Demonstration(*values)
+        own = tools.get(demonstration.trace_id, {})
+        demonstrations.append(
+            demonstration._replace(
+                tools=tuple(own.values()),
+                rating=_mean_or_none(ratings.get(demonstration.trace_id, ())),
+                skills=frozenset(skills.get(demonstration.trace_id, ())),
+                attachments=attachments,
+                imported_tools=tuple(_find_imported_tool(calls_as_imported, position) for position in own),
+            )
         )
-        for demonstration in (Demonstration(*row[:-1])._replace(attachments=row[-1]) for row in session.execute(chosen))
-    ]
     if not order:
         return demonstrations
     positions = {trace: position for position, trace in enumerate(order)}
     return sorted(demonstrations, key=lambda demonstration: positions[demonstration.trace_id])
+
+
+def _find_imported_tool(calls: Any, position: int) -> str | None:
+    """The name of a step's tool among the calls that an imported trace keeps in their first wording, by position."""
+    match calls.get(str(position)) if isinstance(calls, dict) else None:
+        case {"tool": str(name)}:
+            return name
+    return None
 
 
 def _mean_or_none(ratings: Sequence[int]) -> float | None:

@@ -184,6 +184,16 @@ def load_prompt(session: Session, call_id: UUID) -> list[dict[str, Any]]:
     return [json.loads("".join(contents[piece] for piece in message)) for message in call.prompt]
 
 
+def load_skill_prompt(session: Session, step_id: UUID) -> list[dict[str, Any]] | None:
+    """Load the messages that were first sent for a step that calls a skill, as `load_prompt`; None if none are stored.
+
+    Later messages of the step repeat them with replies that were not usable.
+    """
+    calls = select(ModelCall.id).where(ModelCall.step_id == step_id, ModelCall.purpose.startswith("skill:"))
+    first = session.scalars(calls.order_by(ModelCall.created_at, ModelCall.id).limit(1)).first()
+    return None if first is None else load_prompt(session, first)
+
+
 def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
     """List the trace's calls in the order they were sent."""
     calls = select(ModelCall).where(ModelCall.trace_id == trace_id).order_by(ModelCall.created_at, ModelCall.id)

@@ -95,9 +95,10 @@ def _write_formats() -> Iterator[str]:
     for entry in FORMATS.values():
         marks = ("yes" if usable else "no" for usable in (entry.read, entry.write))
         yield f"| `{entry.name}` | {_cell(entry.purpose)} | {' | '.join(marks)} |"
-    yield "\n## Questions\n\n| Format | Data set or notation |\n|---|---|"
+    yield "\n## Questions\n\n| Format | Data set or notation | Days in answers |\n|---|---|---|"
     for question_format in QUESTION_FORMATS.values():
-        yield f"| `{question_format.name}` | {_cell(question_format.title)} |"
+        days = question_format.date_notation or "as most gold answers"
+        yield f"| `{question_format.name}` | {_cell(question_format.title)} | {days} |"
 
 
 def _write_tools() -> Iterator[str]:

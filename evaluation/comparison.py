@@ -8,9 +8,8 @@ times is one value. Questions that share a universe, an instance, an article or 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -35,7 +34,6 @@ from evaluation.statistics import (
     mcnemar_exact,
     wilson_interval,
 )
-from evaluation.value_format import escape_latex, format_latex_table, format_p_value
 from llm.usage import Usage
 
 MAX_COMPARED_RUNS = 8
@@ -94,17 +92,19 @@ class RunFigures:
     right_share: Interval | None
     """Wilson's interval of the share of right questions."""
     cost: float | None
-    """US dollars an answer; None if a price is unknown."""
+    """US dollars an answer as reported; None if they are unknown for one."""
     cost_error: Estimate | None
-    """The mean and interval over questions; None if a price is unknown, or for fewer than two questions."""
+    """The interval of `cost`, clustered by question; None if it is unknown, or for fewer than two questions."""
+    cost_bound: float | None
+    """The most US dollars an answer, calls included that did not report their tokens; None if a price is unknown."""
     tokens: float | None
-    """Input and output tokens an answer; None if they are unknown."""
+    """Input and output tokens an answer as reported; None if they are unknown for one."""
+    token_bound: float | None
+    """The most tokens an answer, of the same calls as `cost_bound`."""
     seconds: float
     seconds_error: Estimate | None
     calls: float
     """Model calls an answer."""
-    is_cost_bound: bool
-    """Whether `cost` is the most that it can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +202,24 @@ class _RunColumns:
     costs: FloatArray
     seconds: FloatArray
     """Known for every question that the run has finished."""
+    answers: IntArray
+    """How many answers each of them is the mean of."""
 
     @classmethod
     def of(cls, rows: Sequence[QuestionFigures], places: Mapping[str, int]) -> "_RunColumns":
         """The columns of these rows; `places` has the place of each question."""
-        columns = np.full((4, len(places)), np.nan)
+        columns, answers = np.full((4, len(places)), np.nan), np.zeros(len(places), dtype=np.intp)
         if rows:
             asked = [places[row.question] for row in rows]
             values = [(row.score, bool(row.is_right), row.cost, row.seconds) for row in rows]
             columns[:, asked] = np.array(values, dtype=float).T
-        return cls(columns[0], columns[1] == 1, columns[2], columns[3])
+            answers[asked] = [row.attempts for row in rows]
+        return cls(columns[0], columns[1] == 1, columns[2], columns[3], answers)
+
+    def estimate_per_answer(self, values: FloatArray) -> Estimate | None:
+        """The mean of all answers, clustered by question; the values are the means of the answers to each question."""
+        repeated = np.repeat(np.arange(len(values)), self.answers)
+        return _estimate(values[repeated], repeated)
 
 
 def _estimate(values: FloatArray, clusters: IntArray) -> Estimate | None:
@@ -248,9 +256,7 @@ def _summarize_run(
     right = int(columns.is_right.sum())
     is_asked = ~np.isnan(columns.seconds)
     has_all_costs = not np.isnan(columns.costs[is_asked]).any()
-    alone = np.arange(len(clusters))
     tokens = None if None in (usage.input_tokens, usage.output_tokens) else usage.input_tokens + usage.output_tokens  # type: ignore[operator]
-    is_bound = usage.max_cost is not None and (usage.cost is None or usage.max_cost > usage.cost)
     return RunFigures(
         run_id=run.id,
         label=label,
@@ -265,13 +271,14 @@ def _summarize_run(
         error=_within_scale(_estimate(columns.scores, clusters), columns.scores),
         right=right,
         right_share=wilson_interval(right, len(scores)) if len(scores) else None,
-        cost=None if usage.max_cost is None else usage.max_cost / answers,
-        cost_error=_estimate(columns.costs, alone) if has_all_costs else None,
+        cost=None if usage.cost is None else usage.cost / answers,
+        cost_error=columns.estimate_per_answer(columns.costs) if has_all_costs else None,
+        cost_bound=None if usage.max_cost is None else usage.max_cost / answers,
         tokens=None if tokens is None else tokens / answers,
+        token_bound=None if usage.max_tokens is None else usage.max_tokens / answers,
         seconds=sum(group.seconds for group in ended) / answers,
-        seconds_error=_estimate(columns.seconds, alone),
+        seconds_error=columns.estimate_per_answer(columns.seconds),
         calls=usage.calls / answers,
-        is_cost_bound=is_bound,
     )
 
 
@@ -324,127 +331,3 @@ def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> lis
 def _differ(value: str | None, other: str | None) -> bool:
     """Whether both are recorded and differ."""
     return None not in (value, other) and value != other
-
-
-RUN_COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("run", "id", "metric"), str),
-    **dict.fromkeys(("metric_version", "questions", "repetitions", "answered", "refused", "failed", "left"), int),
-    **dict.fromkeys(("score", "score_se", "score_low", "score_high"), float),
-    "right": int,
-    **dict.fromkeys(("right_low", "right_high", "cost", "cost_low", "cost_high", "tokens", "seconds", "calls"), float),
-    "baseline": str,
-    **dict.fromkeys(("difference", "difference_se", "difference_low", "difference_high"), float),
-    **dict.fromkeys(("bootstrap_low", "bootstrap_high"), float),
-    "clusters_by": str,
-    **dict.fromkeys(("clusters", "pairs", "gains", "losses", "ties", "missing"), int),
-    "difference_with_missing_as_zero": float,
-    **dict.fromkeys(("right_gains", "right_losses"), int),
-    **dict.fromkeys(("p_mcnemar", "p_holm"), float),
-    "warnings": str,
-}
-"""The columns of an exported table of runs; figures of cost, tokens, seconds and calls are those of an answer."""
-ANSWER_COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("run", "run_id", "question_id", "source_id", "kind", "question", "gold"), str),
-    "repetition": int,
-    **dict.fromkeys(("ending", "answer", "failure", "metric"), str),
-    "metric_version": int,
-    "score": float,
-    **dict.fromkeys(("model_calls", "input_tokens", "output_tokens"), int),
-    **dict.fromkeys(("cost", "seconds"), float),
-    "trace_id": str,
-}
-"""The columns of exported answers."""
-
-
-def list_run_rows(comparison: RunComparison) -> list[dict[str, Any]]:
-    """The rows of RUN_COLUMNS; None where a figure is unknown, and for the baseline where it is a difference."""
-    rows = []
-    for run in comparison.figures:
-        difference = comparison.differences.get(run.run_id)
-        row = dict.fromkeys(RUN_COLUMNS) | {name: getattr(run, name) for name in RUN_COLUMNS if hasattr(run, name)}
-        row |= {"run": run.label, "id": str(run.run_id), "baseline": comparison.labels[comparison.baseline_id]}
-        row |= {"metric": comparison.metric.name, "metric_version": comparison.metric.version}
-        row |= _interval_cells("score", run.error) | _interval_cells("cost", run.cost_error)
-        if run.right_share is not None:
-            row |= {"right_low": run.right_share.low, "right_high": run.right_share.high}
-        if difference is not None:
-            row |= _difference_cells(difference) | {"clusters_by": comparison.cluster_field}
-        row["warnings"] = " ".join(w.sentence for w in comparison.warnings if w.run_id == run.run_id) or None
-        rows.append({name: row[name] for name in RUN_COLUMNS})
-    return rows
-
-
-def _interval_cells(name: str, estimate: Estimate | None) -> dict[str, float]:
-    if estimate is None:
-        return {}
-    ends = {f"{name}_low": estimate.interval.low, f"{name}_high": estimate.interval.high}
-    return ends | {f"{name}_se": estimate.standard_error}
-
-
-def _difference_cells(difference: RunDifference) -> dict[str, Any]:
-    paired = difference.paired
-    return {
-        "difference": paired.difference.value,
-        **_interval_cells("difference", paired.difference),
-        "bootstrap_low": paired.bootstrap.low,
-        "bootstrap_high": paired.bootstrap.high,
-        "clusters": difference.clusters,
-        "pairs": paired.questions,
-        **{name: getattr(paired, name) for name in ("gains", "losses", "ties", "missing")},
-        "difference_with_missing_as_zero": paired.with_missing_as_zero,
-        "right_gains": difference.right_gains,
-        "right_losses": difference.right_losses,
-        "p_mcnemar": difference.p_value,
-        "p_holm": difference.adjusted_p,
-    }
-
-
-def iterate_answer_rows(database: Database, comparison: RunComparison) -> Iterator[dict[str, Any]]:
-    """The rows of ANSWER_COLUMNS: every answer of each run, in the order in which it was asked."""
-    labels, metric = comparison.labels, comparison.metric
-    with database.read() as session:
-        for row in comparisons.iterate_attempt_rows(session, list(labels), metric):
-            yield {
-                **{name: getattr(row, name) for name in ANSWER_COLUMNS if hasattr(row, name)},
-                **{name: str(getattr(row, name)) for name in ("run_id", "question_id")},
-                "run": labels[row.run_id],
-                "question": row.text,
-                "gold": " | ".join(str(gold["text"]) for gold in row.gold),
-                "metric": metric.name,
-                "metric_version": metric.version,
-                "trace_id": None if row.trace_id is None else str(row.trace_id),
-            }
-
-
-def format_comparison_latex(comparison: RunComparison) -> str:
-    """The table of a paper: each run with score, difference from the baseline, adjusted p, and cost of an answer."""
-    label = escape_latex(metric_label(comparison.metric.name))
-    columns = {"Run": "l", "$n$": "r", rf"{label} [95\% CI]": "l", r"$\Delta$ [95\% CI]": "l"}
-    columns |= {"W/T/L": "r", "$p$": "r", r"\$/answer": "r"}
-    rows = []
-    for run in comparison.figures:
-        difference = comparison.differences.get(run.run_id)
-        cells = ["--", "--", "--"]
-        if difference is not None:
-            paired = difference.paired
-            counts = f"{paired.gains}/{paired.ties}/{paired.losses}"
-            cells = [
-                _latex_estimate(paired.difference.value, paired.difference),
-                counts,
-                format_p_value(difference.adjusted_p).replace("<", "$<$"),
-            ]
-        score = "--" if run.score is None else _latex_estimate(run.score, run.error)
-        cost = "--" if run.cost is None else f"{run.cost:.4f}"
-        rows.append([escape_latex(run.label), str(run.scored), score, *cells, cost])
-    baseline = escape_latex(comparison.labels[comparison.baseline_id])
-    note = (
-        rf"$\Delta$: paired difference from {baseline}, standard errors clustered by {comparison.cluster_field}. "
-        r"W/T/L: questions with a higher, equal, lower score. $p$: McNemar's exact test with Holm's correction."
-    )
-    notes = [note, *(escape_latex(warning.sentence) for warning in comparison.warnings)]
-    return format_latex_table(columns, rows, f"{label} of {len(rows)} runs.", " ".join(notes))
-
-
-def _latex_estimate(value: float, estimate: Estimate | None) -> str:
-    interval = "" if estimate is None else f" [{estimate.interval.low:.3f}, {estimate.interval.high:.3f}]"
-    return f"{value:.3f}{interval}".replace("-", "$-$")

@@ -132,6 +132,8 @@ class JudgingResult:
     judged: int
     without_verdict: tuple[str, ...]
     """Why answers have no verdict, one sentence for each; they are neither right nor wrong."""
+    left: int
+    """The answers that were not judged, since a limit was reached or the server failed."""
 
 
 def score_name(aspect: str, judge: str) -> str:
@@ -172,6 +174,7 @@ def judge_run(
         shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
         recorder = _JudgeCallRecorder(services, purpose)
         worker = _Judge(services.database, shared, recorder, chat.name, options.against)
+        done = 0
         for done, _ in enumerate(
             answer_in_parallel(answers, worker.judge, shared, lambda: options.concurrency, stop), 1
         ):
@@ -180,7 +183,7 @@ def judge_run(
             raise Conflict(f"{shared.error} The same command again judges the rest.")
         if shared.reason_for_stopping:
             options.on_note(shared.reason_for_stopping)
-    return JudgingResult(chat.name, worker.judged, tuple(worker.problems))
+    return JudgingResult(chat.name, worker.judged, tuple(worker.problems), len(answers) - done)
 
 
 class _JudgeCallRecorder:

@@ -344,8 +344,7 @@ def _summarize(pairs: Sequence[ScoredPair], metric: DatasetMetric) -> dict[str, 
     unscored = [str(score) for _, score in kept if isinstance(score, Unscorable)]
     endings = Counter(case.ending for case, _ in kept)
     components = metric.summarize([score for _, score in scored]) if scored else {}
-    value = components.get(metric.value)
-    main = metric.main_component
+    value, main = components.get(metric.value), metric.main_component
     answered = [score for case, score in scored if case.ending == ANSWERED and not score.get("missing")]
     group: dict[str, Any] = {
         "value": None if unscored else value,
@@ -368,23 +367,21 @@ def list_run_metrics(database: Database, run_id: UUID) -> list[DatasetMetric]:
     """The metrics of the data sets of a run's questions that its answers can have, besides those of every run."""
     with database.read() as session:
         datasets = comparisons.list_datasets(session, run_id)
-    names = [set(_list_metrics_of(dataset)) for dataset in datasets]
-    shared = set.intersection(*names) if names else set()
+    shared = set.intersection(*map(_list_metrics_of, datasets)) if datasets else set()
     return [metric for name, metric in DATASET_METRICS.items() if name in shared]
 
 
-def _list_metrics_of(dataset: str | None) -> list[str]:
+def _list_metrics_of(dataset: str | None) -> set[str]:
     try:
         known = list_dataset_metrics(dataset) if dataset else {}
     except MetricError:
-        return []
-    return [metric.name for metric in chain.from_iterable(known.values()) if _find_run_problem(metric) is None]
+        return set()
+    metrics = chain.from_iterable(known.values())
+    return {metric.name for metric in metrics if metric.name not in METRICS and _find_run_problem(metric) is None}
 
 
 def _find_run_problem(metric: DatasetMetric) -> str | None:
     """Why the answers of runs cannot have the metric, as a sentence; None if they can."""
-    if metric.name in METRICS:
-        return f"Every run is scored by {metric.name} when it ends; name a metric of the data set."
     lacked = metric.runs_lack or " or ".join(
         chain(*(set(names) - set(ANSWER_FIELDS) for names in metric.predicted_fields))
     )
@@ -392,8 +389,9 @@ def _find_run_problem(metric: DatasetMetric) -> str | None:
 
 
 def score_run(database: Database, run_id: UUID, name: str, dataset: str | None = None) -> dict[str, Any]:
-    """Score a run's answers by a metric of its questions' data set, store the scores, and return the metric's report.
+    """Score a run's answers by a metric, store the scores, and return the metric's report.
 
+    It is one of the questions' data set, or one by which every run is scored when it ends: an older run gets a new one.
     Nothing is asked again. `dataset` is needed for questions that name none. MetricError if they cannot have the
     metric, or if they changed since they were asked. A figure of all questions together, such as QALD's F1, is
     reported only; stored are the figures of each question that it is made of, under their own metric's name.
@@ -404,11 +402,11 @@ def score_run(database: Database, run_id: UUID, name: str, dataset: str | None =
         asked = attempts.list_asked_questions(session, run_id)
         answers = attempts.list_finished_answers(session, run_id)
     metric = find_dataset_metric(name, None)
-    for known in datasets:
+    for known in datasets if metric.datasets else ():
         find_dataset_metric(name, known)
     if problem := _find_run_problem(metric):
         raise MetricError(problem)
-    if None in datasets:
+    if None in datasets and metric.datasets:
         raise MetricError(f"Questions of this run name no data set, so whether {name} applies is unknown; name theirs.")
     if run.questions_hash not in (None, attempts.hash_questions(asked)):
         raise MetricError("Questions or gold answers changed since this run asked them; score a new run over them.")
@@ -432,15 +430,17 @@ def score_run(database: Database, run_id: UUID, name: str, dataset: str | None =
 
 def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric) -> ScoringCase:
     question = answer.question
-    gold = {"question": question.text, "id": question.source_id} | question.details
-    if not any(name in gold for name in metric.gold_fields[0]) and metric.gold_fields[0] == GOLD_TEXT_FIELDS:
+    # The import keeps the type that the tables of the data set use as the question's kind.
+    kind = {} if question.kind is None else {"kind": question.kind}
+    gold = {"question": question.text, "id": question.source_id} | question.details | kind
+    names = metric.gold_fields[0] if metric.gold_fields else ()
+    if not names or (names == GOLD_TEXT_FIELDS and not any(name in gold for name in names)):
         gold["gold"] = question.gold_answers
     place = f"the question {question.text[:80]!r}"
     _require_fields(_Row(place, gold), metric.gold_fields, "the run", "its record has no field")
     instance = question.details.get(INSTANCE_FIELD)
-    groups = (str(_find_kind(gold, {}, metric)), None if instance is None else str(instance))
-    text = (answer.answer or "").strip()
-    if answer.ending != ANSWERED or not text:
+    groups = (str(_find_kind(gold, {}, metric)), instance and str(instance))
+    if answer.ending != ANSWERED or not (text := (answer.answer or "").strip()):
         ending = {ANSWERED: EMPTY, REFUSED: REFUSED}.get(answer.ending, FAILED)
         row: dict[str, Any] = {"predicted": []} if ending == EMPTY else {}
         return ScoringCase(Case(gold, row.get("predicted"), row), place, ending, *groups)

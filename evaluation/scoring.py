@@ -21,7 +21,7 @@ from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import CORRECTNESS_METRIC
 from evaluation.metrics import DATASET_METRICS, METRICS, mean, score_by_metric
 from evaluation.statistics import RiskCoverage, detectable_difference, pass_at_k, pass_hat_k, risk_coverage
-from evaluation.value_format import format_money
+from evaluation.value_format import format_cost
 from llm.usage import Usage
 from reasoners.answers.normalization import answers_equal, group_equal_answers
 from reasoners.provenance import mask_names
@@ -345,12 +345,12 @@ def usage_of_group(group: AttemptGroup) -> Usage:
 
 
 def summarize_usage(usage: Usage) -> dict[str, Any]:
-    """The usage of all model calls: tokens and cost, None if unknown, and the most that the cost can be."""
-    tokens = (usage.input_tokens, usage.output_tokens)
+    """The usage of all model calls: tokens and cost as reported, None if unknown, and the most that they can be."""
     return {
         "model_calls": usage.calls,
-        "input_tokens": tokens[0],
-        "output_tokens": tokens[1],
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "token_bound": usage.max_tokens,
         "unreported_calls": usage.unreported_calls,
         "cost": usage.cost,
         "cost_bound": usage.max_cost,
@@ -368,13 +368,13 @@ def format_usage(report: Mapping[str, Any]) -> str:
     model = format_model(report)
     if model is None and not report["model_calls"]:
         return "no model"
-    tokens = [report["input_tokens"], report["output_tokens"]]
+    tokens, bound = [report["input_tokens"], report["output_tokens"]], report["token_bound"]
     counts = "tokens unknown" if None in tokens else f"{sum(tokens):,} tokens"
-    unreported = f" ({report['unreported_calls']:,} of the calls reported none)" if report["unreported_calls"] else ""
-    cost, bound = report["cost"], report["cost_bound"]
-    is_bounded = bound is not None and (cost is None or bound > cost)
-    amount = f"at most {format_money(bound)}" if is_bounded else "cost unknown" if cost is None else format_money(cost)
-    return f"model {model or 'not recorded'}: {report['model_calls']:,} calls, {counts}{unreported}, {amount}"
+    unreported = f"{report['unreported_calls']:,} of the calls reported none" if report["unreported_calls"] else ""
+    most = f"at most {bound:,}" if unreported and bound is not None else ""
+    notes = f" ({'; '.join(filter(None, (unreported, most)))})" if unreported else ""
+    amount = format_cost(report["cost"], report["cost_bound"])
+    return f"model {model or 'not recorded'}: {report['model_calls']:,} calls, {counts}{notes}, {amount}"
 
 
 def label_runs(runs: Sequence[Run]) -> dict[UUID, str]:

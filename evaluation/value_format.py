@@ -43,6 +43,14 @@ def format_money(cost: float | None) -> str:
     return f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
+def format_cost(cost: float | None, bound: float | None) -> str:
+    """Format US dollars as reported, and the most that they can be where that is more or nothing else is known."""
+    if bound is None or bound == cost:
+        return format_money(cost)
+    reported = "cost unknown" if cost is None else f"{format_money(cost)} reported"
+    return f"{reported}, at most {format_money(bound)}"
+
+
 def format_p_value(p_value: float) -> str:
     """Format a p value with three decimals; below 0.001 only that."""
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -21,6 +21,7 @@ from db.projects import add_questions, find_project, get_or_create_project, has_
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.verifications import VERIFICATION_NAME
+from evaluation.answer_notation import DateNotations
 from evaluation.bounded_scoring import score_within_limits
 from evaluation.datasets import read_world_questions
 from evaluation.metrics import METRICS, GoldAnswer, Metric
@@ -318,6 +319,7 @@ class AttemptWorker:
         self._make_responder = None if skill_source is None else skill_source.open(services, run.world)
         with services.database.read() as session:
             used = list_usages(attempts.group_attempts(session, run.id), list_unfinished_usages(session, run.id))
+            self._notations = DateNotations(attempts.list_asked_questions(session, run.id))
         self.shared_model = SharedModel(model, options.limits, stop, used=used, on_note=options.on_note)
         self.shared_model.asks_again = options.asks_again
 
@@ -349,6 +351,7 @@ class AttemptWorker:
     def _answer(self, lease: Lease, trace: Trace, question: Question, project: Project, abandon: Event) -> RunOutcome:
         with self._keeper.hold(lease, abandon) as lost:
             task = prepare_task(self._services, question, project, self._run_config).task
+            task = replace(task, date_notation=self._notations.find(question))
             if self._make_responder is not None:
                 task = replace(task, responder=self._make_responder(question), context=replace(task.context, chat=None))
             elif task.context.chat is not None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from db.libraries import Demonstration, DemonstrationFilter
 from fewshot_library.dpp import IntArray, Kernel, Pick
 from fewshot_library.encoder import TextEncoding, load_or_encode
+from fewshot_library.formats.humaniq_record import action_symbol
 from fewshot_library.selection import CandidatePool, Selection, SelectionConfig, build_kernel, select_demonstrations
 from fewshot_library.sequence_similarity import encode_actions
 
@@ -139,6 +140,12 @@ def build_card(
     return card | {name: value for name, value in notes.items() if value}
 
 
+def list_actions(demonstration: Demonstration) -> tuple[str, ...]:
+    """The actions whose sequences are compared: the tools that were called, by the names of an imported library."""
+    names = demonstration.imported_tools or (None,) * len(demonstration.tools)
+    return tuple(map(action_symbol, demonstration.tools, names))
+
+
 SAME_QUESTION_COSINE = 0.999
 """Two questions above this cosine are the same question, up to white space and punctuation."""
 
@@ -189,11 +196,11 @@ class LoadedLibrary:
     def load(cls, demonstrations: Sequence[Demonstration], encoder: TextEncoder, cache_file: Path) -> "LoadedLibrary":
         """Encode the questions with their attachments, or read their embeddings from the cache.
 
-        Diversity is that of the tools called.
+        Diversity is that of the actions.
         """
         texts = [demonstration.full_text for demonstration in demonstrations]
         rows = load_or_encode(cache_file, encoder.name, texts, encoder)
-        actions = encode_actions([demonstration.tools for demonstration in demonstrations])
+        actions = encode_actions(list(map(list_actions, demonstrations)))
         return cls(demonstrations, encoder, CandidatePool(rows, actions))
 
     def narrow(self, sequences: Mapping[UUID, Sequence[str]]) -> "LoadedLibrary":
@@ -241,7 +248,7 @@ class LoadedLibrary:
         """The distinct action sequences in the order of the pool, each with the indexes of its demonstrations."""
         groups = self.pool.actions.groups
         members = [groups.order[groups.group_slice(group)] for group in range(len(groups))]
-        return [(self.demonstrations[int(indexes[0])].tools, indexes) for indexes in members]
+        return [(list_actions(self.demonstrations[int(indexes[0])]), indexes) for indexes in members]
 
     def build_kernel(self, chosen: SelectedDemonstrations) -> Kernel:
         """The DPP kernel for the question of a selection."""
@@ -335,7 +342,7 @@ def compute_statistics(
         worlds=dict(Counter(demonstration.world for demonstration in demonstrations).most_common()),
         people=people,
         models=len(demonstrations) - people,
-        sequences=len(encode_actions([demonstration.tools for demonstration in demonstrations]).sequences),
+        sequences=len(encode_actions(list(map(list_actions, demonstrations))).sequences),
         unused_tools=[tool for tool in tools if tool not in tool_counts],
         missing_kinds=[kind for kind in kinds if kind not in kind_counts],
     )

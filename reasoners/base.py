@@ -25,16 +25,18 @@ The trace has a step for each fan that was cut, which tells what was dropped.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import floor, inf
 from typing import Any, Protocol
 from uuid import UUID
 
-from db.answer_formats import AnswerFormat
+from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Step
 from db.projects import DEFAULT_INSTRUCTION
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.trace_record import TraceRecord
+from reasoners.answers.dates_and_numbers import DateNotation, write_date
+from reasoners.answers.extraction import join_answers
 from reasoners.skills.skill import Responder, SkillCall, SkillResult
 from tools.tool import Tool, ToolContext, ToolResult
 from worlds.source import ErrorKind
@@ -174,6 +176,8 @@ class Task:
     """What to do with the question, in a sentence or two."""
     answer_format: AnswerFormat = field(default_factory=AnswerFormat)
     """The runner refuses answers of another format."""
+    date_notation: DateNotation | None = None
+    """The notation in which the runner stores answers that are dates; None leaves them as they were given."""
     budget: Callable[[], CallBudget] = CallBudget
     """Tells what the run may still spend: limits of tokens and money as calls of the size so far."""
 
@@ -181,6 +185,27 @@ class Task:
     def has_sources(self) -> bool:
         """Whether a tool reads a source of a world; others only have functions of their own."""
         return any(tool.source is not None for tool in self.tools)
+
+    def write_dates(self, final: FinalAnswer) -> FinalAnswer:
+        """The answers with those that are dates in the notation of the task, whatever the method's prompts ask for."""
+        notation, listed = self.date_notation, final.details.get("answers")
+        if notation is None or self.answer_format.kind != AnswerKind.TEXT:
+            return final
+        texts = listed if isinstance(listed, list) and all(isinstance(text, str) for text in listed) else []
+        written = [write_date(text, notation) for text in texts]
+
+        def rewrite(text: str) -> str:
+            return (
+                join_answers(written) if len(texts) > 1 and text == join_answers(texts) else write_date(text, notation)
+            )
+
+        changes = {
+            name: rewrite(text)
+            for name in ("final_answer", "answer_text", "answer_graph", "answer_model")
+            if (text := getattr(final.answers, name)) is not None
+        }
+        details = {**final.details, "answers": written} if texts else final.details
+        return replace(final, answers=replace(final.answers, **changes), details=details)
 
     def may_guess_for(self, skill: str) -> bool:
         """Whether calls of a skill about guessed values may be made in vain: not by a person, nor within a budget."""

@@ -69,7 +69,9 @@ class RunConfig:
         return self.entry.selection_config(self.options)
 
     def library_version(self, services: Services) -> Library | None:
-        """The library version that demonstrations come from; None if there is none."""
+        """The library version that demonstrations come from; None if there is none, or the reasoner is shown none."""
+        if not self.entry.uses_demonstrations:
+            return None
         with services.database.read() as session:
             if self.library is None and not list_versions(session, DEFAULT_LIBRARY):
                 return None

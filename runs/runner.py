@@ -155,7 +155,7 @@ class _RunDriver:
     def run(self, reasoner: Reasoner) -> RunOutcome:
         """Run to the end and return the outcome."""
         try:
-            final = self._solve(reasoner)
+            final = self._task.write_dates(self._solve(reasoner))
         except RunStopped:
             return self.make_result("stopped", f"it was stopped after {_format_step_count(self._meter.steps)}")
         except (PersonAwaited, RunLimitExceeded) as error:

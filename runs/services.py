@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from db.libraries import Demonstration, DemonstrationFilter
     from db.models import Library
     from fewshot_library.encoder import SentenceEncoder
-    from fewshot_library.library import FreezeOptions, LoadedLibrary
+    from fewshot_library.library import FreezeOptions, Leak, LoadedLibrary
     from llm.client import ChatClient
     from llm.rate_limiter import LimitsBackend
     from llm.telemetry import Telemetry
@@ -313,6 +313,7 @@ class Services:
         reasoners imitate tool calls, so traces of skills are left out.
         """
         from db.libraries import load_skill_steps  # noqa: PLC0415
+        from fewshot_library.library import list_actions  # noqa: PLC0415
         from reasoners.skills.skill import read_shot  # noqa: PLC0415
 
         version, library = self.open_library(reference)
@@ -320,7 +321,7 @@ class Services:
             entries = [entry for entry in library.demonstrations if not entry.skills]
             if len(entries) == len(library.demonstrations):
                 return library
-            return library.narrow({entry.trace_id: entry.tools for entry in entries})
+            return library.narrow({entry.trace_id: list_actions(entry) for entry in entries})
         key = version.id, planning_skill.reference
         if key not in self._plan_libraries:
             with self.database.read() as session:
@@ -354,17 +355,25 @@ class Services:
         options: "FreezeOptions",
     ) -> "Library":
         """Freeze these demonstrations as the next version; Conflict without any, LeakageError unless forced."""
-        from db.libraries import check_library_name, list_split_questions, store_version  # noqa: PLC0415
-        from fewshot_library.library import build_card, find_leaks  # noqa: PLC0415
+        from db.libraries import check_library_name, store_version  # noqa: PLC0415
+        from fewshot_library.library import build_card  # noqa: PLC0415
 
         with self.database.read() as session:
             check_library_name(session, name)
-            test_questions = list_split_questions(session, options.test_split)
-        # Encoding takes seconds, so no transaction is open meanwhile.
-        card = build_card(demonstrations, chosen, options, find_leaks(demonstrations, test_questions, self.encoder))
+        card = build_card(demonstrations, chosen, options, self.find_leaks(demonstrations, options.test_split))
         with self.database.begin() as session:
             trace_ids = [demonstration.trace_id for demonstration in demonstrations]
             return store_version(session, name, trace_ids, card, by=options.person_id)
+
+    def find_leaks(self, demonstrations: "Sequence[Demonstration]", test_split: str) -> "list[Leak]":
+        """Those whose question is, or nearly is, one of the test split."""
+        from db.libraries import list_split_questions  # noqa: PLC0415
+        from fewshot_library.library import find_leaks  # noqa: PLC0415
+
+        with self.database.read() as session:
+            test_questions = list_split_questions(session, test_split)
+        # Encoding takes seconds, so no transaction is open meanwhile, and nothing is encoded without a test split.
+        return find_leaks(demonstrations, test_questions, self.encoder) if test_questions else []
 
     def close(self) -> None:
         """Close the database, the graphs of open worlds and the servers of external tools."""

@@ -40,6 +40,7 @@ from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import count_questions, find_project, list_questions
 from db.trace_configuration import MODEL_SKILLS
 from db.verifications import list_gold_questions
+from evaluation.answer_notation import DateNotations
 from evaluation.datasets import read_world_questions
 from evaluation.metrics import METRICS, format_means
 from evaluation.scoring import (
@@ -125,7 +126,8 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Have a reasoner answer questions with gold answers, and print its scores by kind of question.
 
-    Questions that a limit or the server of the model left unfinished are counted as left, not as failed.
+    Questions that a limit or the server of the model left unfinished are counted as left, not as failed; the exit
+    status is then 1.
     """
     services = current_services()
     try:
@@ -151,14 +153,13 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     open_answers = _keep_answers if keep else partial(_answer_in_memory, project=question_project)
     with open_answers(services, plan, sample, options, stop) as asked:
         shared = asked.shared
-        with fail_on_interrupt(f"The evaluation was stopped; {asked.what_is_stored}."):
+        with fail_on_interrupt(f"The evaluation was stopped; {asked.how_to_continue}."):
             results = answer_in_parallel(sample, asked.answer, shared, lambda: at_once, stop)
             scores = list(_count_results(results, len(sample)))
     left = len(sample) - len(scores)
-    if left:
-        print_progress(f"{left:,} questions are left: {shared.error or shared.reason_for_stopping}")
+    reason = shared.error or shared.reason_for_stopping
     if not scores:
-        raise CommandError(f"no question was answered: {shared.error or shared.reason_for_stopping}")
+        raise CommandError(f"no question was answered: {reason}; {asked.how_to_continue}")
     model = {
         "reasoner": config.reasoner,
         "model": model_profile.model if model_profile else None,
@@ -169,6 +170,8 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     counts = summarize_scores(scores) | {"refusals": summarize_refusals(scores), "left": left}
     summary = model | counts | spent | summarize_calls(scores) | asked.stored
     emit(summary, "\n".join(_result_lines(summary)), as_json=as_json)
+    if left:
+        raise CommandError(f"{left:,} questions are left: {reason}; {asked.how_to_continue}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ class _Evaluation:
     shared: SharedModel
     answer: Callable[[Question], QuestionScore | None]
     """None for a question that has to be asked again."""
-    what_is_stored: str
+    how_to_continue: str
     stored: dict[str, str] = field(default_factory=dict)
     """What the report says about the stored run."""
 
@@ -187,7 +190,7 @@ class _Evaluation:
 def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and the project
     services: Services,
     plan: VerificationPlan,
-    sample: Sequence[Question],  # noqa: ARG001 - as _keep_answers
+    sample: Sequence[Question],
     options: ExecutionOptions,
     stop: Event,
     project: Project,
@@ -197,9 +200,9 @@ def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and t
     chat = services.chat_client(config.profile) if config.entry.needs_model and skill_source is None else None
     shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
     make_responder = None if skill_source is None else skill_source.open(services, project.world)
-    prepare = partial(_prepare_task, services, project, config, shared, make_responder)
+    prepare = partial(_prepare_task, services, project, config, shared, make_responder, DateNotations(sample))
     answer = partial(_answer_question, prepare, config, RunControl(plan.limits, stop), shared)
-    yield _Evaluation(shared, answer, "its results are not stored")
+    yield _Evaluation(shared, answer, "its results are not stored, and --keep would store them")
 
 
 @contextmanager
@@ -263,10 +266,12 @@ def _prepare_task(  # noqa: PLR0913, PLR0917 - each is a part of the task
     config: RunConfig,
     shared: SharedModel,
     make_responder: Callable[[Question], Responder] | None,
+    notations: DateNotations,
     question: Question,
 ) -> Task:
     """The task of a question, with the responder to its skills; None for the model."""
     task = prepare_task(services, question, project, config).task
+    task = replace(task, date_notation=notations.find(question))
     if make_responder is not None:
         return replace(task, responder=make_responder(question), context=replace(task.context, chat=None))
     if task.context.chat is not None:

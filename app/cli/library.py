@@ -20,10 +20,17 @@ from app.cli.options import (
     with_selection_options,
 )
 from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
-from app.cli.traces import build_export, emit_losses
+from app.cli.traces import TestSplitOption, WithTestSplitOption, build_export, emit_losses, refuse_test_questions
 from app.progress import print_count
 from app.services import authorize_verb, current_author, current_services
-from db.libraries import Demonstration, find_version, list_matching_ids, list_versions, load_demonstrations
+from db.libraries import (
+    Demonstration,
+    find_version,
+    list_candidates,
+    list_matching_ids,
+    list_versions,
+    load_demonstrations,
+)
 from db.projects import list_question_kinds
 from db.traces import load_traces
 from evaluation.drift import check_repetitions
@@ -38,6 +45,7 @@ from fewshot_library.library import (
     SelectedDemonstrations,
     compare_versions,
     compute_statistics,
+    list_actions,
 )
 from fewshot_library.selection import SelectionConfig, SelectionError
 from fewshot_library.sequence_similarity import DISTANCES, build_sequence_map
@@ -123,16 +131,25 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
     rating: RatingFilter = None,
     by: AuthorFilter = None,
     text: TextFilter = None,
+    test_split: TestSplitOption = "test",
+    with_test_split: WithTestSplitOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr."""
+    """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr.
+
+    Of approved traces nothing is written if a question is of the test split and the format does not say so.
+    """
     services = current_services()
     conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
     try:
         write = find_writer(format_name)
     except FormatError as error:
         raise CommandError(str(error)) from error
+    if library is None and not with_test_split:
+        with services.database.read() as session:
+            chosen = list_candidates(session, conditions)
+        refuse_test_questions(services, format_name, chosen, test_split)
     with services.database.read() as session:
         version_id = find_version(session, library).id if library is not None else None
         ids = list_matching_ids(session, conditions, version_id)
@@ -260,7 +277,7 @@ def _format_picks(selected: SelectedDemonstrations, library: LoadedLibrary, *, e
         yield f"{number}. {demonstration.question}"
         if not explain:
             continue
-        yield f"   {' > '.join(demonstration.tools)}"
+        yield f"   {' > '.join(list_actions(demonstration))}"
         gain = "selected by relevance alone" if pick.is_filler else f"raises log det by {pick.gain:.3f}"
         yield f"   relevance {selection.cosines[pick.item]:.3f}, novelty {pick.novelty:.3f}, {gain}"
         if pick.runner_up is not None and pick.lead is not None:

@@ -20,24 +20,26 @@ from db.database import Database
 from db.models import Run
 from db.projects import find_project
 from evaluation.comparison import (
-    ANSWER_COLUMNS,
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
-    RUN_COLUMNS,
     RunComparison,
     compare_runs,
+    list_metrics,
+    metric_label,
+)
+from evaluation.comparison_tables import (
+    ANSWER_COLUMNS,
+    RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
-    list_metrics,
     list_run_rows,
-    metric_label,
 )
 from evaluation.inspect_import import import_inspect_log
 from evaluation.inspect_runs import write_inspect_log
 from evaluation.predictions import list_run_metrics, score_run
 from evaluation.scoring import label_runs, load_figures
 from evaluation.statistics import Estimate
-from evaluation.value_format import TABLE_WRITERS, format_money, format_p_value
+from evaluation.value_format import TABLE_WRITERS, format_cost, format_p_value
 from fewshot_library.formats.format import FormatError
 from guard.input_bounds import bounded_work
 
@@ -170,7 +172,7 @@ def _lines(comparison: RunComparison) -> Iterator[str]:
     for run in comparison.figures:
         counts = f"{run.answered:,} answered, {run.refused:,} refused, {run.failed:,} failed"
         score = "-" if run.score is None else _format_estimate(run.score, run.error)
-        cost = f"{run.calls:.1f} calls, {run.seconds:.2f} s, {format_money(run.cost)} an answer"
+        cost = f"{run.calls:.1f} calls, {run.seconds:.2f} s, {format_cost(run.cost, run.cost_bound)} an answer"
         yield f"{run.label}\n  {label} {score} over {run.scored:,} questions; {counts}; {cost}"
         difference = comparison.differences.get(run.run_id)
         if difference is None:

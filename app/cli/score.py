@@ -132,8 +132,10 @@ def judge(  # noqa: PLR0913 - every option of the verb is one parameter
     else:
         report = report_preferences(services.database, stored, result.judge, other_id)
         lines = list(_preference_lines(report))
-    report |= {"without_verdict": list(result.without_verdict)}
+    report |= {"without_verdict": list(result.without_verdict), "left": result.left}
     emit(report, "\n".join([*lines, *result.without_verdict]), as_json=as_json)
+    if result.left:
+        raise CommandError(f"{result.left:,} answers are left; the same command judges them")
 
 
 def _parse_id(text: str) -> UUID:

@@ -15,7 +15,8 @@ from app.imports import finish_interrupted_imports, import_traces
 from app.progress import print_count, print_progress, print_result
 from app.services import authorize_verb, current_services
 from db.database import RowNotFound, StoreError
-from db.libraries import DemonstrationFilter
+from db.libraries import Demonstration, DemonstrationFilter, list_candidates
+from db.model_calls import load_skill_prompt
 from db.projects import find_project
 from db.serialization import to_json_fields
 from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
@@ -23,7 +24,7 @@ from db.traces import iterate_traces, list_trace_summaries, load_trace
 from db.users import ADMIN, REVIEWER
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
-from fewshot_library.formats import find_writer, readable_formats, writable_formats
+from fewshot_library.formats import find_format, find_writer, readable_formats, writable_formats
 from fewshot_library.formats.format import (
     ExportLosses,
     FormatError,
@@ -31,6 +32,7 @@ from fewshot_library.formats.format import (
 )
 from fewshot_library.formats.showhow import record_to_json
 from guard.input_bounds import bounded_work
+from runs.services import Services
 from tools.registry import ToolRegistry
 from tools.tool import Tool
 
@@ -106,6 +108,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ReadFormatOption = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(readable_formats())}")]
 WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))]
 StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}")]
+TestSplitOption = Annotated[str, typer.Option(help="Keep out questions from this split.")]
+WithTestSplitOption = Annotated[bool, typer.Option("--with-test-split", help="Write questions of the test split, too.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
 
 
@@ -141,20 +145,42 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
     format_name: WriteFormatOption = "showhow",
     status: StatusOption = "approved",
     project: ProjectOption = None,
+    test_split: TestSplitOption = "test",
+    with_test_split: WithTestSplitOption = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write traces to a file; losses of the format are listed on stderr."""
+    """Write traces to a file; losses of the format are listed on stderr.
+
+    Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
+    """
     try:
         write = find_writer(format_name)
     except FormatError as error:
         raise CommandError(str(error)) from error
     services = current_services()
+    if not with_test_split:
+        with services.database.read() as session:
+            chosen = list_candidates(session, DemonstrationFilter(project=project), _parse_status(status))
+        refuse_test_questions(services, format_name, chosen, test_split)
     with services.database.read() as session, open_atomically(file, force=force) as stream:
         _check_project(session, project)
         records = iterate_traces(session, status=_parse_status(status), project=project)
         losses = write(build_export(services.tool_registry(), session, records), stream)
     emit_losses(losses, file, as_json=as_json)
+
+
+def refuse_test_questions(
+    services: Services, format_name: str, chosen: Sequence[Demonstration], test_split: str
+) -> None:
+    """CommandError if questions of the test split would be written to a file that does not name their split."""
+    leaks = [] if find_format(format_name).keeps_split else services.find_leaks(chosen, test_split)
+    if leaks:
+        raise CommandError(
+            f"{len(leaks):,} traces have questions of the split {test_split!r}, and a file in the format {format_name} "
+            f"does not say which, so nothing was written: {leaks[0]}. Choose others, or write these too with "
+            "--with-test-split"
+        )
 
 
 def _parse_status(status: str) -> str | None:
@@ -254,6 +280,7 @@ def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRe
         tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
         offered_tools=tuple(tool.name for tool in registry.available_tools(None)),
         find_trace=partial(_find_trace, session),
+        find_prompt=partial(load_skill_prompt, session),
     )
 
 

@@ -131,6 +131,8 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Ask a project's questions and score the answers; the same command again continues an interrupted verification.
 
+    The exit status is 1 while questions are left, as when a limit of all questions is reached.
+
     With --again the approved repairs of a verification's failures are frozen as the next version of the library, and
     the failures are asked again with it.
     """
@@ -228,6 +230,8 @@ def _execute(services: Services, run: Run, options: ExecutionOptions, *, with_wo
             run_verification(services, run.id, options, Event(), _print_progress)
     report = load_verification_report(services.database, run) | {"before": _previous_report(services, run)}
     emit(report, "\n".join(_format_report(services, report)), as_json=as_json)
+    if report["left"]:
+        raise CommandError(f"{report['left']:,} questions are left; `showhow verify --go-on {run.id}` continues")
 
 
 def _previous_report(services: Services, run: Run) -> VerificationReport | None:
@@ -283,7 +287,7 @@ def _format_report(services: Services, report: VerificationReport) -> Iterator[s
         yield f"of the questions, right at least once in {k} answers {shares} (pass@{k}, pass^{k})"
     yield format_usage(report)
     if report["left"]:
-        yield f"{report['left']:,} questions are left; the same command continues with them"
+        yield f"{report['left']:,} questions are left"
     if report["unavailable"]:
         yield f"{report['unavailable']:,} questions met an unavailable source; they are not in the annotators' queue"
     failures = [

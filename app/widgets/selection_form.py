@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.widgets.page_layout import escape_html
 from fewshot_library.dpp import Pick
-from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
+from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
 from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MODES, SelectionConfig
 from fewshot_library.sequence_similarity import DISTANCES
 from tools.registry import tool_title
@@ -162,7 +162,9 @@ def render_pick_reasons(selected: SelectedDemonstrations, library: LoadedLibrary
         ("Gain", _format_signed(pick.gain), "", _describe_gain(pick)),
         *_runner_up_rows(pick, library, by_weight=selected.selection.config.mode == "dpp"),
     ]
-    steps = "".join(f"<li>{escape_html(tool_title(tool))}</li>" for tool in selected.demonstrations[index].tools)
+    steps = "".join(
+        f"<li>{escape_html(tool_title(tool))}</li>" for tool in list_actions(selected.demonstrations[index])
+    )
     body = "".join(
         f"<tr><th scope='row'>{name}</th><td class='number'>{number}</td><td>{bar}{description}</td></tr>"
         for name, number, bar, description in rows

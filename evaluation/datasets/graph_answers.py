@@ -24,6 +24,7 @@ from evaluation.datasets.record import (
     require_text,
     without,
 )
+from reasoners.answers.dates_and_numbers import DateNotation
 
 _QID = re.compile(r"Q[1-9]\d*")
 _ESCAPED_CHARACTER = re.compile(r"\\u([0-9A-Fa-f]{4})")
@@ -145,7 +146,7 @@ def _is_compmix(fields: Fields) -> bool:
 MINTAKA = QuestionFormat(
     "mintaka", "Mintaka, with entities or as texts", _is_mintaka, _parse_mintaka, has_languages=True
 )
-COMPMIX = QuestionFormat("compmix", "CompMix", _is_compmix, _parse_compmix)
+COMPMIX = QuestionFormat("compmix", "CompMix", _is_compmix, _parse_compmix, date_notation=DateNotation.DAY_FIRST)
 
 
 _PATH_ANSWER = re.compile(r"([^()]+)\((.*)\)")

@@ -11,6 +11,7 @@ from typing import Any
 
 from db.types import UnstorableValue, check_storable_json, dump_json
 from evaluation.value_format import restore_cell
+from reasoners.answers.dates_and_numbers import DateNotation
 from worlds.input_files import MalformedFile
 
 Fields = Mapping[str, Any]
@@ -59,6 +60,8 @@ class QuestionFormat:
     """Reads one record in a language, such as en; UnreadableRecord says why it cannot be read."""
     has_languages: bool = False
     """Whether the questions, or the labels of their answers, are given in several languages."""
+    date_notation: DateNotation | None = None
+    """How the data set writes most days among its gold answers; None: as most of a file's are written."""
 
 
 def require_text(fields: Fields, name: str) -> str:

@@ -28,6 +28,7 @@ from evaluation.datasets.record import (
     without,
 )
 from guard.json_input import load_json
+from reasoners.answers.dates_and_numbers import DateNotation
 
 _CRAG_SPLITS = {0: "validation", 1: "test"}
 
@@ -144,8 +145,14 @@ def _is_phantomwiki(fields: Fields) -> bool:
     return False
 
 
-ATOMR = QuestionFormat("atomr", "AtomR's sets, released predictions and trees", _is_atomr, _parse_atomr)
-BLENDQA = QuestionFormat("blendqa", "BlendQA", _is_blendqa, _parse_blendqa)
+ATOMR = QuestionFormat(
+    "atomr",
+    "AtomR's sets, released predictions and trees",
+    _is_atomr,
+    _parse_atomr,
+    date_notation=DateNotation.DAY_FIRST,
+)
+BLENDQA = QuestionFormat("blendqa", "BlendQA", _is_blendqa, _parse_blendqa, date_notation=DateNotation.MONTH_FIRST)
 CRAG = QuestionFormat("crag", "CRAG", _is_crag, _parse_crag)
 STRATEGYQA = QuestionFormat("strategyqa", "StrategyQA", _is_strategyqa, _parse_strategyqa)
 PHANTOMWIKI = QuestionFormat("phantomwiki", "PhantomWiki", _is_phantomwiki, _parse_phantomwiki)
@@ -242,6 +249,7 @@ def _is_musique(fields: Fields) -> bool:
     return False
 
 
-TWO_WIKI = QuestionFormat("2wiki", "2WikiMultihopQA", _is_two_wiki, _parse_multihop)
-HOTPOTQA = QuestionFormat("hotpotqa", "HotpotQA", _is_hotpotqa, _parse_multihop)
-MUSIQUE = QuestionFormat("musique", "MuSiQue", _is_musique, _parse_musique)
+_DAYS = DateNotation.DAY_FIRST
+TWO_WIKI = QuestionFormat("2wiki", "2WikiMultihopQA", _is_two_wiki, _parse_multihop, date_notation=_DAYS)
+HOTPOTQA = QuestionFormat("hotpotqa", "HotpotQA", _is_hotpotqa, _parse_multihop, date_notation=_DAYS)
+MUSIQUE = QuestionFormat("musique", "MuSiQue", _is_musique, _parse_musique, date_notation=_DAYS)

@@ -56,6 +56,7 @@ __all__ = [
     "GoldAnswer",
     "Metric",
     "find_dataset_metric",
+    "find_dataset_name",
     "format_means",
     "list_dataset_metrics",
     "mean",
@@ -173,9 +174,14 @@ def list_dataset_metrics(dataset: str | None = None) -> dict[str, list[DatasetMe
     }
 
 
-def _find_dataset(name: str, datasets: Sequence[str]) -> str:
+def find_dataset_name(name: str) -> str:
+    """The name of a data set in lower case and without punctuation; one of its other names is replaced."""
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
-    plain = OTHER_DATASET_NAMES.get(plain, plain)
+    return OTHER_DATASET_NAMES.get(plain, plain)
+
+
+def _find_dataset(name: str, datasets: Sequence[str]) -> str:
+    plain = find_dataset_name(name)
     if plain not in datasets:
         raise MetricError(f"There is no data set {name!r}; those with metrics are {', '.join(datasets)}.")
     return plain

@@ -262,4 +262,5 @@ ATIF = TraceFormat(
     lambda head: any(head.keys.get(at + "schema_version", "").startswith("ATIF-") for at in ("", "[].")),
     document_reader("atif", _decode_trajectory),
     json_lines_writer(_encode_record),
+    keeps_split=True,
 )

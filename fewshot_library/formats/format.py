@@ -31,6 +31,10 @@ def _no_trace(_: UUID) -> TraceRecord | None:
     return None
 
 
+def _no_prompt(_: UUID) -> list[dict[str, Any]] | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class TraceExport:
     """The traces to write, the tools offered for them, and access to the traces they were forked from."""
@@ -42,6 +46,8 @@ class TraceExport:
     """The tools of a project that names none."""
     find_trace: Callable[[UUID], TraceRecord | None] = _no_trace
     """Returns the trace with this id, or None."""
+    find_prompt: Callable[[UUID], list[dict[str, Any]] | None] = _no_prompt
+    """Returns the messages that were sent for a step that calls a skill, or None if they are not stored."""
 
     def tool_definitions(self, record: TraceRecord) -> list[dict[str, Any]]:
         """The definitions of the tools offered for the trace; unknown tools get one inferred from their calls."""
@@ -267,6 +273,8 @@ class TraceFormat:
     """Whether a file with this beginning has the format; None if the format cannot be imported."""
     read: Callable[[Path], Iterator[ReadResult]] | None = None
     write: Callable[[TraceExport, BinaryIO], ExportLosses] | None = None
+    keeps_split: bool = False
+    """Whether its files say of which split each question is, so that test questions in them are not trained on."""
 
 
 def text_writer(
@@ -352,15 +360,27 @@ RecordEncoder = Callable[[TraceRecord, TraceExport], tuple[Any, Iterable[str]]]
 def json_lines_writer(encode: RecordEncoder) -> Callable[[TraceExport, BinaryIO], ExportLosses]:
     """Build a writer of one line for each trace."""
 
+    def encode_one(record: TraceRecord, export: TraceExport) -> tuple[list[Any], Iterable[str]]:
+        value, lost = encode(record, export)
+        return [value], lost
+
+    return json_rows_writer(encode_one)
+
+
+def json_rows_writer(
+    encode: Callable[[TraceRecord, TraceExport], tuple[list[Any], Iterable[str]]],
+) -> Callable[[TraceExport, BinaryIO], ExportLosses]:
+    """Build a writer of the lines of each trace, one or more."""
+
     def write(export: TraceExport, stream: TextIO) -> ExportLosses:
         losses = ExportLosses()
         for record in export.records:
             try:
-                value, lost = encode(record, export)
+                values, lost = encode(record, export)
             except UnsupportedTrace as error:
                 losses.refused.append(RefusedRecord(f"trace {record.trace.id}", str(error)))
                 continue
-            stream.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+            stream.writelines(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values)
             losses.lost.update(lost)
             losses.written += 1
         return losses

@@ -37,6 +37,11 @@ _QUESTION_WITH_IDS = re.compile(r"(.+?) # (\[[^\[\]]*\])", re.DOTALL)
 _ENTITY_ID = re.compile(r"[QP]\d+")
 
 
+def action_symbol(tool: str, imported: str | None) -> str:
+    """The symbol of a call in a sequence of actions: HumanIQ's second name for a tool is a symbol of its own."""
+    return tool if imported in (None, HUMANIQ_TOOL_NAMES.get(tool, tool)) else imported
+
+
 @dataclass(frozen=True, slots=True)
 class ConvertedCall:
     """A call with Showhow's tool name and arguments; a call of an unknown tool keeps its name and input."""

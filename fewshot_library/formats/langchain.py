@@ -10,16 +10,18 @@ from fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
+    calls_skills,
     chat_to_records,
     list_ambiguities,
-    trace_to_messages,
+    list_conversation_losses,
+    trace_to_conversations,
 )
 from fewshot_library.formats.format import (
     FileHead,
     ReadResult,
     TraceExport,
     TraceFormat,
-    json_lines_writer,
+    json_rows_writer,
     lost_fields,
 )
 from fewshot_library.formats.json_documents import (
@@ -128,13 +130,13 @@ def _without_calls(content: Any) -> Any:
     return [part for part in content if not (isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call"))]
 
 
-def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
+def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[list[list[dict[str, Any]]], list[str]]:
+    chats = [list(map(_encode_message, messages)) for messages in trace_to_conversations(record, export)]
+    if calls_skills(record):
+        return chats, list_conversation_losses(record)
     # A tool message of LangChain has a status, so errors of tools are not lost.
     ambiguities = [loss for loss in list_ambiguities(record) if loss != ERROR_LOSS]
-    return [_encode_message(message) for message in trace_to_messages(record)], [
-        *lost_fields(record, {*CHAT_FIELDS, "step.data"}),
-        *ambiguities,
-    ]
+    return chats, [*lost_fields(record, {*CHAT_FIELDS, "step.data"}), *ambiguities]
 
 
 def _encode_message(message: TraceMessage) -> dict[str, Any]:
@@ -165,5 +167,5 @@ LANGCHAIN = TraceFormat(
     "LangChain messages, one chat a line",
     _sniff,
     document_reader("langchain", _decode_chat, _is_chat),
-    json_lines_writer(_encode_record),
+    json_rows_writer(_encode_record),
 )

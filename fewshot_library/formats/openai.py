@@ -5,16 +5,16 @@ from typing import Any
 
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import (
-    CHAT_FIELDS,
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
+    calls_skills,
     chat_to_records,
-    list_ambiguities,
+    list_conversation_losses,
     to_json_text,
-    trace_to_messages,
+    trace_to_conversations,
 )
-from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer, lost_fields
+from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_rows_writer
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
@@ -120,11 +120,11 @@ def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> 
     return encoded
 
 
-def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
-    encoded: dict[str, Any] = {"messages": [encode_message(message) for message in trace_to_messages(record)]}
-    if tools := export.tool_definitions(record):
-        encoded |= {"tools": tools, "parallel_tool_calls": False}
-    return encoded, [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
+def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
+    conversations, tools = trace_to_conversations(record, export), export.tool_definitions(record)
+    offered = {"tools": tools, "parallel_tool_calls": False} if tools and not calls_skills(record) else {}
+    chats = [{"messages": [encode_message(message) for message in messages]} | offered for messages in conversations]
+    return chats, list_conversation_losses(record)
 
 
 OPENAI = TraceFormat(
@@ -132,5 +132,5 @@ OPENAI = TraceFormat(
     "OpenAI chats with tool calls, for fine-tuning",
     lambda head: head.has_keys("messages[].role"),
     document_reader("openai", decode_chat),
-    json_lines_writer(_encode_record),
+    json_rows_writer(_encode_record),
 )

@@ -188,4 +188,5 @@ PARQUET = TraceFormat(
     lambda head: head.start.startswith(b"PAR1"),
     _read_table,
     _write_table,
+    keeps_split=True,
 )

@@ -103,5 +103,10 @@ def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[dict[str, Any],
 
 
 SHOWHOW = TraceFormat(
-    "showhow", "everything, one trace a line", _sniff, read_records, json_lines_writer(_encode_record)
+    "showhow",
+    "everything, one trace a line",
+    _sniff,
+    read_records,
+    json_lines_writer(_encode_record),
+    keeps_split=True,
 )

@@ -17,12 +17,13 @@ from fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
+    calls_skills,
     chat_to_records,
-    list_ambiguities,
+    list_conversation_losses,
     list_error_losses,
     step_outcome_text,
     to_json_text,
-    trace_to_messages,
+    trace_to_conversations,
 )
 from fewshot_library.formats.format import (
     ReadResult,
@@ -30,6 +31,7 @@ from fewshot_library.formats.format import (
     TraceFormat,
     UnsupportedTrace,
     json_lines_writer,
+    json_rows_writer,
     lost_fields,
 )
 from fewshot_library.formats.json_documents import (
@@ -84,8 +86,8 @@ REJECTED_STATUSES = ("failed", "rejected", "submitted")
 def _encode_preference(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
     parent = _find_rejected_parent(record, export)
     good, bad = (
-        [encode_message(message, arguments_as_text=False) for message in trace_to_messages(side)]
-        for side in (record, parent)
+        [encode_message(message, arguments_as_text=False) for message in messages]
+        for messages in _first_difference(record, parent, export)
     )
     # The common beginning is the prompt. It does not end with a call, which stays together with its result.
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(good, bad, strict=False))))
@@ -97,9 +99,24 @@ def _encode_preference(record: TraceRecord, export: TraceExport) -> tuple[dict[s
         "prompt": good[:shared],
         "chosen": good[shared:],
         "rejected": bad[shared:],
-        "tools": export.tool_definitions(record),
+        "tools": [] if calls_skills(record) else export.tool_definitions(record),
     }
-    return pair, [*lost_fields(record, {*CHAT_FIELDS, "trace.parent_id"}), *list_ambiguities(record)]
+    return pair, [loss for loss in list_conversation_losses(record) if loss != "a trace's parent_id"]
+
+
+def _first_difference(
+    record: TraceRecord, parent: TraceRecord, export: TraceExport
+) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    """The conversations of the traces; of traces that call skills those about the first request with two replies."""
+    pairs = list(zip(trace_to_conversations(record, export), trace_to_conversations(parent, export), strict=False))
+    if not calls_skills(record):
+        return pairs[0]
+    differing = (pair for pair in pairs if pair[0] != pair[1] and pair[0][:-1] == pair[1][:-1])
+    if (first := next(differing, None)) is None:
+        raise UnsupportedTrace(
+            f"no skill was asked for the same in its parent, trace {parent.trace.id}, and answered otherwise"
+        )
+    return first
 
 
 def _find_rejected_parent(record: TraceRecord, export: TraceExport) -> TraceRecord:
@@ -123,13 +140,24 @@ PREFERENCES = TraceFormat(
 _THOUGHT_START, _THOUGHT_END = "<think>\n", "\n</think>\n\n"
 
 
-def _encode_conversation(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
-    messages = trace_to_messages(record)
+def _encode_conversations(record: TraceRecord, export: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
     if not record.trace.final_answer:
         raise UnsupportedTrace("it has no answer, and conversations in this format end with one")
+    tools = [] if calls_skills(record) else [tool["function"] for tool in export.tool_definitions(record)]
+    lost = list_conversation_losses(record)
+    rows = []
+    for messages in trace_to_conversations(record, export):
+        system = messages[0].content if messages[0].role == "system" else ""
+        turns, lost_ends = _encode_turns(messages[1:] if system else messages)
+        rows.append({"conversations": turns, "system": system, "tools": to_json_text(tools)})
+        lost += lost_ends
+    return rows, lost
+
+
+def _encode_turns(messages: list[TraceMessage]) -> tuple[list[dict[str, str]], list[str]]:
     turns: list[dict[str, str]] = []
     pending_thoughts: list[str] = []
-    lost = [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
+    lost: list[str] = []
     for message, after in zip(messages, [*messages[1:], None], strict=True):
         if message.role != "assistant":
             turns.append({"from": "observation" if message.role == "tool" else "human", "value": message.content})
@@ -140,8 +168,7 @@ def _encode_conversation(record: TraceRecord, export: TraceExport) -> tuple[dict
             # Turns must alternate, so a thought without a call is joined to the next turn.
             pending_thoughts.append(message.content)
             lost.append("the end of a thought without a call")
-    tools = to_json_text([tool["function"] for tool in export.tool_definitions(record)])
-    return {"conversations": turns, "system": "", "tools": tools}, lost
+    return turns, lost
 
 
 def _assistant_turn(message: TraceMessage, pending_thoughts: list[str]) -> dict[str, str]:
@@ -161,7 +188,7 @@ def _tag_thought(thought: str) -> str:
 
 
 SHAREGPT = TraceFormat(
-    "sharegpt", "ShareGPT conversations with calls, for LLaMA-Factory", write=json_lines_writer(_encode_conversation)
+    "sharegpt", "ShareGPT conversations with calls, for LLaMA-Factory", write=json_rows_writer(_encode_conversations)
 )
 
 

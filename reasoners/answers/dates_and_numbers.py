@@ -1,13 +1,14 @@
 """Normalizes numbers, dates and units of measure inside a text.
 
 `normalize_quantities` writes "thirty" as 30, "first" as 1st, "12 May 1990" as 1990-05-12 and "2.5 million" as 2500000.
-`read_days` tells which days a date may stand for.
+`read_days` tells which days a date may stand for, and `write_date` writes one in the notation of a data set.
 """
 
 import re
 from calendar import monthrange
 from datetime import date
 from decimal import Decimal
+from enum import StrEnum
 from functools import lru_cache
 
 _UNITS = (
@@ -148,6 +149,29 @@ def read_days(text: str) -> tuple[int, int] | None:
         return date(like, month or 1, day or 1).toordinal() + shift, date(like, month or 12, last).toordinal() + shift
     except ValueError:
         return None
+
+
+class DateNotation(StrEnum):
+    """A notation of days, by the example of one."""
+
+    ISO = "1931-03-05"
+    DAY_FIRST = "5 March 1931"
+    MONTH_FIRST = "March 5, 1931"
+
+
+def write_date(text: str, notation: DateNotation) -> str:
+    """A day, or a month with its year, in this notation; any other text unchanged."""
+    normal = normalize_quantities(text.strip()) if re.search(r"\d", text) else ""
+    match = ISO_DATE.fullmatch(normal)
+    if match is None or not match[2] or match[1].startswith("-") or "T" in normal or read_days(normal) is None:
+        return text
+    year, month = match[1], _MONTHS[int(match[2]) - 1].capitalize()
+    if notation == DateNotation.ISO:
+        return normal
+    if not match[3]:
+        return f"{month} {int(year)}"
+    day = int(match[3])
+    return f"{day} {month} {int(year)}" if notation == DateNotation.DAY_FIRST else f"{month} {day}, {int(year)}"
 
 
 def format_number(number: str) -> str:

@@ -13,28 +13,31 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 import pytest
+from sqlalchemy import select
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from db.comparisons import MetricVersion
 from db.database import Conflict, Database
-from db.models import UNFINISHED_ENDINGS, Question
+from db.models import UNFINISHED_ENDINGS, Attempt, Question, Trace
 from db.schema import upgrade
 from evaluation.comparison import (
-    ANSWER_COLUMNS,
     METRIC_DIFFERS,
     MODEL_DIFFERS,
     NO_SHARED_QUESTIONS,
     OWN_CLUSTER,
     QUESTIONS_DIFFER,
-    RUN_COLUMNS,
     UNFINISHED,
     WORLD_DIFFERS,
     compare_runs,
+    list_metrics,
+)
+from evaluation.comparison_tables import (
+    ANSWER_COLUMNS,
+    RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
-    list_metrics,
     list_run_rows,
 )
 from evaluation.scoring import REPETITIONS, SOURCES, load_confidence_curve
@@ -139,6 +142,9 @@ def test_the_figures_of_a_run_are_over_its_finished_questions(made: ComparedRuns
         assert figures.left == len(rows) - sum(counts.values())
         ended = [row for row in rows if row.ending in counts]
         assert figures.cost == pytest.approx(sum(row.cost or 0 for row in ended) / len(ended))
+        for point, estimate in ((figures.cost, figures.cost_error), (figures.seconds, figures.seconds_error)):
+            assert estimate is not None
+            assert point == pytest.approx(estimate.value)
         assert figures.seconds == pytest.approx(sum(row.seconds for row in ended) / len(ended))
         assert figures.tokens == pytest.approx(4 * sum(row.cost is not None for row in ended) / len(ended))
         scores = frame[figures.run_id].dropna()
@@ -267,6 +273,57 @@ def test_exported_tables_have_all_values(made: ComparedRuns, name: str):
             assert row == (expected if name == "csv" else original)
     assert len(tables[1][1]) == len(made.answers)
     assert tables[0][1][0]["difference"] is None
+
+
+def test_the_mean_of_the_exported_scores_is_the_score_of_the_run_and_zeros_have_their_reason(database: Database):
+    made = make_questions(database, 6, seed=26)
+    with database.begin() as session:
+        for place, name in enumerate(("hotpotqa", "musique")):
+            question = session.get_one(Question, made.questions[place].id)
+            question.dataset, question.split, question.source_id = name, "test", f"{place + 2}hop__1"
+            question.details = {"level": "hard", "type": "bridge", "needs": [["graph"], ["text", "web"]]}
+            question.decomposition = []
+    outcomes = outcomes_of(made.questions[:3], 0.5)
+    outcomes |= {
+        (question.id, 1): {"ending": ending}
+        for question, ending in zip(made.questions[3:], ("refused", "limit", "interrupted"), strict=True)
+    }
+    run = made.add_run(made.questions, outcomes)
+    with database.begin() as session:
+        trace = session.scalars(select(Trace).where(Trace.question_id == made.questions[0].id)).one()
+        trace.configuration = {"calls": {"model_calls": 3, "retrievals": 4}}
+    other = made.add_run(made.questions, outcomes_of(made.questions, 1.0))
+    comparison = compare_runs(database, [run.id, other.id], run.id, F1)
+    rows = [row for row in iterate_answer_rows(database, comparison) if row["run_id"] == str(run.id)]
+    known = [row["score"] for row in rows if row["score"] is not None]
+    assert sum(known) / len(known) == pytest.approx(comparison.figures[0].score) == pytest.approx(0.3)
+    reasons = {row["question_id"]: row["score_reason"] for row in rows}
+    assert [reasons[str(question.id)] for question in made.questions] == [
+        *(None, None, None),
+        *("no answer: refused", "no answer: limit", "not finished"),
+    ]
+    names = ("dataset", "split", "type", "difficulty", "hops", "needs", "retrievals")
+    first = next(row for row in rows if row["question_id"] == str(made.questions[0].id))
+    assert [first[name] for name in names] == ["hotpotqa", "test", "bridge", "hard", 2, "graph or text + web", 4]
+
+
+def test_reported_cost_and_its_bound_are_columns_of_their_own_and_the_cost_is_within_its_interval(database: Database):
+    made = make_questions(database, 8, seed=27)
+    runs = [made.add_run(made.questions, outcomes_of(made.questions, 1.0, cost=0.01 * place)) for place in (1, 2)]
+    with database.begin() as session:
+        # The reply of one call was lost: it may have used as much as it can.
+        attempt = session.scalars(select(Attempt).where(Attempt.run_id == runs[0].id)).first()
+        assert attempt is not None
+        attempt.cost_bound, attempt.token_bound, attempt.unreported_calls = 0.81, 1_004, 1
+    comparison = compare_runs(database, [run.id for run in runs], runs[0].id, F1)
+    table = list_run_rows(comparison)
+    assert (table[0]["cost"], table[0]["cost_bound"]) == (pytest.approx(0.01), pytest.approx(0.11))
+    assert (table[0]["tokens"], table[0]["token_bound"]) == (4, 129)
+    assert table[0]["cost_low"] <= table[0]["cost"] <= table[0]["cost_high"]
+    assert (table[1]["cost"], table[1]["tokens"]) == (table[1]["cost_bound"], table[1]["token_bound"])
+    assert "0.0100 & 0.1100" in format_comparison_latex(comparison)
+    rows = [row for row in iterate_answer_rows(database, comparison) if row["cost_bound"] != row["cost"]]
+    assert [(row["cost"], row["cost_bound"], row["token_bound"]) for row in rows] == [(0.01, 0.81, 1_004)]
 
 
 def test_an_empty_table_is_a_valid_file():

@@ -87,7 +87,7 @@ class Home:
     def verify(self, server: ModelServer, *words: object, status: int = 0) -> dict[str, object]:
         """The report of a verification."""
         out, err = self.run("verify", "--project", PROJECT, "--json", *words, server=server, status=status)
-        return json.loads(out) if status == 0 else {"said": err.strip().splitlines()[-1]}
+        return (json.loads(out) if out else {}) | ({"said": err.strip().splitlines()[-1]} if status else {})
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """Query the database."""
@@ -194,19 +194,22 @@ def test_the_cost_limit_is_never_exceeded_and_cached_replies_cost_nothing(tmp_pa
     # Three replies a question, of 110 tokens each at a tenth of a cent; a request may have up to 9,000 tokens.
     reply, most, bound = 0.11, 12, 9
     with ModelServer(lambda request: pupil(request, latency=0.02)) as server:
-        report = home.verify(server, "--at-once", at_once, "--most-money", most)
+        report = home.verify(server, "--at-once", at_once, "--most-money", most, status=1)
         assert most - bound < len(server.requests) * reply <= most
         assert (report["failed"], report["answered"] + report["left"]) == (0, 20)
         assert report["left"] > 0
+        command = f"`showhow verify --go-on {report['id']}` continues"
+        assert report["said"] == f"showhow: {report['left']} questions are left; {command}"
         # What unfinished questions have used counts too.
         asked = len(server.requests)
         assert (report["model_calls"], report["cost"]) == (asked, pytest.approx(asked * reply))
-        again = home.verify(server, "--at-once", at_once, "--most-money", most)
+        again = home.verify(server, "--at-once", at_once, "--most-money", most, status=1)
         # A question that is begun sends a shorter request than the one that found no room, which may fit in.
         assert again["id"] == report["id"]
         assert asked <= len(server.requests) <= most / reply
         assert again["left"] > 0
-        rest = home.verify(server, "--at-once", 4)
+        out, _ = home.run("verify", "--go-on", report["id"], "--at-once", 4, "--json", server=server)
+        rest = json.loads(out)
         assert (rest["id"], rest["left"], rest["right"], len(server.requests)) == (report["id"], 0, 20, 60)
         assert rest["cost"] == pytest.approx(60 * reply)
 
@@ -272,13 +275,13 @@ def test_a_question_that_the_server_failed_is_left_and_never_in_the_annotators_q
     home = Home(tmp_path / "home", 4)
     with ModelServer(out_of_order(2, fault)) as server:
         words = ("verify", "--project", PROJECT, "--at-once", 2, "--seconds", 5)
-        out, err = home.run(*words, "--json", server=server)
+        out, err = home.run(*words, "--json", server=server, status=1)
         report = json.loads(out)
         # The rate limiter may slow down the other questions, too.
         assert (report["right"] + report["left"], report["failed"], report["refused"]) == (4, 0, 0), err
         assert 1 <= report["left"] <= 2
         assert "questions stayed unfinished: " in err
-        assert "annotators' queue" not in home.run(*words, server=server)[0]
+        assert "annotators' queue" not in home.run(*words, server=server, status=1)[0]
         server.script = pupil
         again = home.verify(server, "--seconds", 5, "--most-seconds", 60)
         assert (again["id"], again["right"], again["left"]) == (report["id"], 4, 0)
@@ -460,7 +463,7 @@ def test_each_question_is_asked_as_often_as_it_is_repeated(tmp_path):
 def test_a_verification_whose_questions_changed_is_not_continued(tmp_path):
     home = Home(tmp_path / "home", 20)
     with ModelServer(pupil) as server:
-        stopped = home.verify(server, "--most-money", 12, "--at-once", 1)
+        stopped = home.verify(server, "--most-money", 12, "--at-once", 1, status=1)
         assert stopped["left"] > 0
         with sqlite3.connect(home.folder / "showhow.db") as store:
             store.execute('UPDATE question SET gold_answers = \'[{"text": "Nobody"}]\' WHERE position = 6')

@@ -7,7 +7,7 @@ import datasets
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from db.models import Step
+from db.models import SPAN_SKILL, Step
 from db.trace_record import TraceRecord
 from fewshot_library.formats import FORMATS, detect_format, read_traces
 from fewshot_library.formats.format import ExportLosses, FormatError, RefusedRecord, TraceExport
@@ -97,6 +97,75 @@ def test_a_thought_without_a_call_joins_the_next_turn_and_is_reported(tmp_path):
         "one of its thoughts contains '</think>', which ends a thought",
         "it has no answer, and conversations in this format end with one",
     ]
+
+
+PLAN = {"question": "who?"}
+SENT = [
+    {"role": "system", "content": "Make a plan."},
+    {"role": "user", "content": '{"question": "when?"}'},
+    {"role": "assistant", "content": '{"tree": "born(x)"}'},
+    {"role": "user", "content": '{"question": "who?"}'},
+]
+
+
+def skill_trace(reply: str = "read(x)") -> TraceRecord:
+    """A trace of a method whose model planned, and answered from what a tool returned."""
+    record = plain_trace()
+    record.trace.final_thought = "So the answer is: Ada. [step 2]"
+    calls = [("plan/1", PLAN, {"tree": reply}), ("answer/2", {"passages": ["Ada was there."]}, {"answers": ["Ada"]})]
+    plan, answer = (
+        Step(
+            trace_id=record.trace.id,
+            position=position,
+            thought="I think.",
+            skill=skill,
+            arguments=request,
+            data={"reply": replied, "calls": 1},
+            observation="read(x)",
+        )
+        for position, (skill, request, replied) in zip((1, 4), calls, strict=True)
+    )
+    record.steps[0].position = 3
+    span = Step(trace_id=record.trace.id, position=2, thought="I work on it.", skill=SPAN_SKILL, observation="Ada")
+    record.steps = [plan, span, record.steps[0], answer]
+    return record
+
+
+def test_a_trace_of_skills_is_the_prompts_that_were_sent_and_the_replies_as_the_models(tmp_path):
+    record = skill_trace()
+    sent = {record.steps[0].id: SENT}
+    (planned, answered), losses = exported(FORMATS["openai"], TraceExport([record], find_prompt=sent.get), tmp_path)
+    assert planned == {"messages": [*SENT, {"role": "assistant", "content": '{"tree": "read(x)"}'}]}
+    # No model was asked: gold reasoning replied, or the trace was imported.
+    assert answered["messages"] == [
+        {"role": "user", "content": '{"passages": ["Ada was there."]}'},
+        {"role": "assistant", "content": '{"answers": ["Ada"]}'},
+    ]
+    assert (losses.written, losses.refused) == (1, [])
+    (first, second), _ = exported(SHAREGPT, TraceExport([record], find_prompt=sent.get), tmp_path)
+    assert (first["system"], first["tools"]) == ("Make a plan.", "[]")
+    assert [turn["from"] for turn in first["conversations"]] == ["human", "gpt", "human", "gpt"]
+    for row in (planned, answered, first, second):
+        assert json.dumps(row).count("Ada") <= 2
+        assert "So the answer is" not in json.dumps(row)
+    (chat, _), _ = exported(FORMATS["langchain"], [record], tmp_path)
+    assert [message["type"] for message in chat] == ["human", "ai"]
+
+
+def test_a_corrected_reply_to_a_skill_is_preferred_to_the_first_one(tmp_path):
+    parent, fork = failed(skill_trace("born(x)")), skill_trace()
+    fork.trace.parent_id = parent.trace.id
+    (pair,), losses = exported(TRL, TraceExport([fork], find_trace={parent.trace.id: parent}.get), tmp_path)
+    assert pair == {
+        "prompt": [{"role": "user", "content": '{"question": "who?"}'}],
+        "chosen": [{"role": "assistant", "content": '{"tree": "read(x)"}'}],
+        "rejected": [{"role": "assistant", "content": '{"tree": "born(x)"}'}],
+        "tools": [],
+    }
+    same = skill_trace("born(x)")
+    same.trace.parent_id = parent.trace.id
+    _, losses = exported(TRL, TraceExport([same], find_trace={parent.trace.id: parent}.get), tmp_path)
+    assert "answered otherwise" in losses.refused[0].reason
 
 
 def failed(record):

@@ -5,6 +5,7 @@ Demonstrations are told by their place in the published file.
 """
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -27,9 +28,13 @@ def pool_of(data, name, folder):
     records = [result for result in read_traces(data / "humaniq" / f"{name}.json") if isinstance(result, TraceRecord)]
     encoder = SentenceEncoder(BUNDLED_MODEL)
     rows = load_or_encode(folder / f"{name}.npz", encoder.name, [record.question.text for record in records], encoder)
-    return CandidatePool(
-        rows, encode_actions([[step.tool for step in record.steps if step.tool] for record in records])
-    )
+    return CandidatePool(rows, encode_actions(published_actions(data / "humaniq" / f"{name}.json")))
+
+
+def published_actions(file):
+    """The names of the tools in the text of each demonstration, as the paper compares them."""
+    texts = [entry["One_Shot"] for entry in json.loads(file.read_text(encoding="utf-8"))]
+    return [[name.strip() for name in re.findall(r"^Action:(.*)$", text, re.MULTILINE)] for text in texts]
 
 
 def picks(pool, place):

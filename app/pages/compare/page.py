@@ -20,19 +20,21 @@ from db.database import Database
 from db.models import Project, Run, User
 from db.verifications import VERIFICATION_NAME
 from evaluation.comparison import (
-    ANSWER_COLUMNS,
     MAX_COMPARED_RUNS,
     OWN_CLUSTER,
-    RUN_COLUMNS,
     RunComparison,
     RunDifference,
     RunFigures,
     compare_runs,
+    list_metrics,
+    metric_label,
+)
+from evaluation.comparison_tables import (
+    ANSWER_COLUMNS,
+    RUN_COLUMNS,
     format_comparison_latex,
     iterate_answer_rows,
-    list_metrics,
     list_run_rows,
-    metric_label,
 )
 from evaluation.scoring import (
     CONFIDENCE_DESCRIPTIONS,
@@ -125,19 +127,21 @@ def show_run_table(comparison: RunComparison) -> None:
             TableCell("–" if run.score is None else format_estimate(run.score, run.error), number=True),
             TableCell(_format_right(run), number=True),
             *(TableCell(f"{count:,}", number=True) for count in (run.answered, run.refused, run.failed, run.left)),
-            TableCell(_format_cost(run), number=True),
-            TableCell("–" if run.tokens is None else f"{run.tokens:,.0f}", number=True),
+            *(TableCell(_format_cost(cost), number=True) for cost in (run.cost, run.cost_bound)),
+            *(TableCell(_format_tokens(count), number=True) for count in (run.tokens, run.token_bound)),
             TableCell(format_seconds(run.seconds), number=True),
             TableCell(f"{run.calls:,.1f}", number=True),
         ]
         for run in comparison.figures
     ]
     counts = ("answered", "refused", "failed", "left")
-    columns = ("run", "questions", f"{label} [95%]", "right [95%]", *counts, "cost", "tokens", "time", "model calls")
+    usage = ("cost", "cost, at most", "tokens", "tokens, at most", "time", "model calls")
+    columns = ("run", "questions", f"{label} [95%]", "right [95%]", *counts, *usage)
     show_table(columns, rows, key="run_figures", label="Figures of each run", go=_request_run)
     st.caption(
-        "Cost, tokens, time and model calls are those of an answer. An answer that was refused or failed scores 0. "
-        "A run's name opens it on the Verify page."
+        "Cost, tokens, time and model calls are those of an answer: as reported, and at most, with the calls that did "
+        "not report their tokens. An answer that was refused or failed scores 0. A run's name opens it on the Verify "
+        "page."
     )
 
 
@@ -147,9 +151,12 @@ def _format_right(run: RunFigures) -> str:
     return f"{run.right / run.scored:.0%} [{run.right_share.low:.0%}, {run.right_share.high:.0%}]"
 
 
-def _format_cost(run: RunFigures) -> str:
-    amount = "unknown" if run.cost is None else format_money(run.cost)
-    return f"≤ {amount}" if run.is_cost_bound else amount
+def _format_cost(cost: float | None) -> str:
+    return "unknown" if cost is None else format_money(cost)
+
+
+def _format_tokens(count: float | None) -> str:
+    return "–" if count is None else f"{count:,.0f}"
 
 
 def format_estimate(value: float, estimate: Estimate | None, sign: str = "") -> str:
@@ -228,7 +235,7 @@ def _choose_run(run: str) -> None:
 
 def show_cost_chart(comparison: RunComparison) -> None:
     """Draw the score over the cost of an answer, with the Pareto line; over its time where no run paid."""
-    is_paid = any(run.cost for run in comparison.figures)
+    is_paid = any(run.cost_bound for run in comparison.figures)
     costs = {
         run.run_id: (run.cost, run.cost_error) if is_paid else (run.seconds, run.seconds_error)
         for run in comparison.figures

@@ -1,6 +1,5 @@
 """The questions of a run and its baseline on the Compare page: filtered, sorted, and both traces of one of them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -18,8 +17,8 @@ from db.database import Database
 from db.models import SPAN_SKILL, Step
 from db.traces import load_trace
 from evaluation.comparison import RunComparison
+from evaluation.comparison_tables import format_sources
 from evaluation.value_format import format_money
-from fiction.questions.question_file import format_needs
 from runs.services import Services
 
 CHOSEN_RUN = "run"
@@ -116,7 +115,7 @@ def _choose_filter(database: Database, comparison: RunComparison) -> tuple[Compa
     for name, title in (("kind", "Kind"), ("hops", "Hops"), ("sources", "Sources")):
         options = _list_values(database, comparison.baseline_id, name)
         if len(options) > 1:
-            titles = {ALL: "All"} | {value: _format_sources(value) if name == "sources" else value for value in options}
+            titles = {ALL: "All"} | {value: format_sources(value) if name == "sources" else value for value in options}
             values[name] = choose_parameter(title, name, titles, 130)
     st.session_state["compare_text"] = get_url_parameter("text")
 
@@ -135,13 +134,6 @@ def _list_values(_database: Database, run_id: UUID, name: str) -> list[str]:
     """The values of a filter; the questions of a run do not change."""
     with _database.read() as session:
         return comparisons.list_question_values(session, run_id, name)
-
-
-def _format_sources(value: str) -> str:
-    try:
-        return format_needs(json.loads(value))
-    except ValueError:
-        return value
 
 
 def _question_row(

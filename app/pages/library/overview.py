@@ -15,7 +15,7 @@ from app.widgets.selection_form import format_actions
 from app.widgets.table import BAR_COLOUR, TableCell, show_bar_chart, show_table
 from db.database import Database
 from db.libraries import Demonstration, LibraryVersion
-from fewshot_library.library import LibraryStatistics
+from fewshot_library.library import LibraryStatistics, list_actions
 from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map, encode_actions
 from tools.registry import tool_title
 
@@ -116,7 +116,7 @@ def _show_counts(statistics: LibraryStatistics) -> None:
 @lru_cache(maxsize=16)
 def _compute_map(database: Database, stamp: LibraryStamp) -> tuple[SequenceMap, list[dict[str, Any]]]:
     """Compute the map, and the rows of its most used sequences."""
-    sequences = [demonstration.tools for demonstration in load_demonstrations(database, stamp)]
+    sequences = [list_actions(demonstration) for demonstration in load_demonstrations(database, stamp)]
     encoded = encode_actions(sequences)
     sequence_map = build_sequence_map(encoded)
     usage_counts = np.bincount(encoded.groups.labels, minlength=len(encoded.sequences))

@@ -19,7 +19,7 @@ from app.widgets.table import TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
 from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
-from fewshot_library.library import LoadedLibrary, SelectedDemonstrations
+from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
 from fewshot_library.selection import SelectionError
 from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
 from worlds.source import SourceError
@@ -50,7 +50,7 @@ def build_points(
             "place": round(float(sequence_map.coordinates[groups[item], 0]), 4),
             "relevance": round(float(selected.selection.cosines[item]), 4),
             "question": library.demonstrations[item].question,
-            "actions": format_actions(library.demonstrations[item].tools),
+            "actions": format_actions(list_actions(library.demonstrations[item])),
             "pick": number if number <= picks else 0,
         }
         for number, item in enumerate(rank_candidates(selected, MAX_POINTS), start=1)
@@ -311,7 +311,7 @@ def _show_candidates(selected: SelectedDemonstrations, opened: LoadedLibrary) ->
                 TableCell("pick" if number <= picks else "", number=True),
                 TableCell(opened.demonstrations[item].question, go=str(opened.demonstrations[item].trace_id)),
                 TableCell(f"{selected.selection.cosines[item]:.3f}", number=True),
-                TableCell(format_actions(opened.demonstrations[item].tools)),
+                TableCell(format_actions(list_actions(opened.demonstrations[item]))),
             ]
             for number, item in enumerate(rank_candidates(selected, HEAT_MAP_CANDIDATES), start=1)
         ]

@@ -104,9 +104,9 @@ def _show_metrics(report: VerificationReport) -> None:
             name: f"{report[key][k]:.2f}" for key, name in (("pass_at_k", f"pass@{k}"), ("pass_hat_k", f"pass^{k}"))
         }
     if report["model_calls"]:
-        is_bounded = report["unreported_calls"] and report["cost_bound"] is not None
-        cost = report["cost_bound" if is_bounded else "cost"]
-        figures["cost, at most" if is_bounded else "cost"] = "unknown" if cost is None else format_money(cost)
+        figures["cost"] = "unknown" if report["cost"] is None else format_money(report["cost"])
+        if report["unreported_calls"] and report["cost_bound"] is not None:
+            figures["cost, at most"] = format_money(report["cost_bound"])
     if report["unavailable"]:
         figures["source unavailable"] = f"{report['unavailable']:,}"
     with st.container(horizontal=True, key="verification_sizes"):

@@ -139,7 +139,9 @@ def test_a_limit_of_all_questions_leaves_the_others_unanswered_and_uncounted(
     summary = json.loads(done.stdout)
     assert summary["left"] == 30 - summary["questions"] > 0
     assert (summary["failed"], summary["answered"]) == (0, summary["questions"])
-    assert f"for all questions is reached after {len(server.requests):,} requests" in done.stderr
+    left = rf"showhow: {summary['left']} questions are left: the limit of .+ for all questions is reached after"
+    assert re.search(rf"{left} {len(server.requests):,} requests.*--keep would store them", done.stderr)
+    assert done.returncode == 1
 
 
 def test_a_time_limit_of_all_questions_ends_an_evaluation_whose_model_hangs(home: Path) -> None:

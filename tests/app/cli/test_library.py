@@ -7,6 +7,15 @@ import pytest
 from tests.app.cli.in_process import run_in_process
 from tests.app.cli.test_traces import run  # noqa: F401 - a fixture
 from tests.browser.server import copy_prepared_home
+from tests.fewshot_library.test_golden_picks import published_actions
+
+HUMANIQ_NAMES = {
+    "wikisearch": "WikiSearch",
+    "getWikiDataID": "GetWikidataID",
+    "generateQuery": "GenerateSparql",
+    "runQuery": "RunSparql",
+    "getLabel": "GetLabel",
+}
 
 
 @pytest.fixture
@@ -93,12 +102,15 @@ def test_usage_of_demonstrations_for_a_project_is_counted_and_stored(frozen, sha
     )
 
 
-def test_the_map_has_every_sequence_once(frozen):
+def test_the_map_has_every_sequence_of_the_imported_names_of_tools_once(frozen, shared_data):
     sequence_map = json.loads(frozen("library", "map", "mintaka", "--json")[1])
-    version = json.loads(frozen("library", "show", "mintaka", "--json")[1])
-    tool_sequences = [tuple(entry["tools"]) for entry in version["demonstrations"]]
-    counts = {tuple(entry["actions"]): entry["demonstrations"] for entry in sequence_map["sequences"]}
-    assert counts == {tools: tool_sequences.count(tools) for tools in tool_sequences}
+    sequences = [[HUMANIQ_NAMES.get(name, name) for name in row["actions"]] for row in sequence_map["sequences"]]
+    published = published_actions(shared_data / "humaniq" / "mintaka.json")
+    assert {
+        tuple(names): row["demonstrations"] for names, row in zip(sequences, sequence_map["sequences"], strict=True)
+    } == {tuple(names): published.count(names) for names in published}
+    statistics = json.loads(frozen("library", "show", "mintaka", "--json")[1])["statistics"]
+    assert statistics["sequences"] == len(sequences)
     assert 0 < sequence_map["shown"][0] <= sequence_map["shown"][1] <= 1
     assert frozen("library", "map", "mintaka", "--distance", "far")[0] == 1
 

@@ -98,6 +98,26 @@ def test_exports_contain_the_tools_and_report_their_losses(run, shared_data, tmp
     )
 
 
+def test_test_questions_are_written_only_where_the_file_names_their_split_or_on_request(run, tmp_path):
+    trained, tested = plain_trace(), plain_trace()
+    tested.question.split, tested.question.text = "test", "who was first?"
+    tested.question.position = 2
+    tested.question.project_id, tested.project = trained.project.id, trained.project
+    export(SHOWHOW, [trained, tested], tmp_path / "own.jsonl")
+    assert run("traces", "import", tmp_path / "own.jsonl")[1].startswith("2 added")
+    for verb in ("traces", "library"):
+        file = tmp_path / f"{verb}.jsonl"
+        status, _, stderr = run(verb, "export", file, "--format", "openai")
+        assert (status, file.exists()) == (1, False)
+        assert "1 traces have questions of the split 'test'" in stderr
+        assert "'who was first?' is a question of a test split" in stderr
+        assert run(verb, "export", file, "--format", "openai", "--with-test-split")[0] == 0
+        assert run(verb, "export", file, "--format", "sharegpt", "--test-split", "dev", "--force")[0] == 0
+        # Every trace has the split of its question.
+        assert run(verb, "export", file, "--force")[0] == 0
+        assert [json.loads(line)["question"]["split"] for line in file.read_text().splitlines()] == [None, "test"]
+
+
 def test_a_fork_and_its_failed_parent_are_exported_as_a_preference_pair(run, tmp_path):
     parent = plain_trace()
     parent.trace.status = "failed"

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities, read_days
+from reasoners.answers.dates_and_numbers import (
+    UNITS,
+    DateNotation,
+    format_number,
+    normalize_quantities,
+    read_days,
+    write_date,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +97,19 @@ def test_a_date_before_christ_is_that_of_iso_8601_which_has_a_year_zero(iso, day
     first, last = read_days(iso) or (0, 0)
     assert last - first + 1 == days
     assert last < (read_days("0001-01-02") or (0, 0))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("1931-03-05", ("1931-03-05", "5 March 1931", "March 5, 1931")),
+        ("Mar 5th, 1931", ("1931-03-05", "5 March 1931", "March 5, 1931")),
+        ("1931-03-05T00:00:00Z", ("1931-03-05", "5 March 1931", "March 5, 1931")),
+        ("1931-03", ("1931-03", "March 1931", "March 1931")),
+        *((other, (other,) * 3) for other in ("1931", "1931-02-30", "March 5", "5 March 44 BC", "1931-03-05T12:30")),
+        *((other, (other,) * 3) for other in ("Bloody Sunday, 5 March 1931", "May", "-0044-03-15", "")),
+    ],
+)
+def test_a_whole_date_is_written_in_each_notation_and_other_texts_stay(text, forms):
+    assert tuple(write_date(text, notation) for notation in DateNotation) == forms
+    assert all(write_date(form, notation) == form for form, notation in zip(forms, DateNotation, strict=True))

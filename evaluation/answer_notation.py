@@ -1,0 +1,64 @@
+"""The notation of answers in evaluations: metrics that compare words ask for the one of the question's data set.
+
+Methods differ in how they write a date, and one that a metric is to compare by words is right in one notation only. So
+a run over questions with gold answers stores days as their data set writes them, for every method alike.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from evaluation.datasets import QUESTION_FORMATS
+from evaluation.metrics import find_dataset_name
+from evaluation.metrics.metric import GoldAnswer, list_aliases
+from reasoners.answers.dates_and_numbers import DateNotation, write_date
+
+_DECLARED = {
+    find_dataset_name(question_format.name): question_format.date_notation
+    for question_format in QUESTION_FORMATS.values()
+    if question_format.date_notation is not None
+}
+"""The notations that loaders declare, by data set."""
+
+
+class DatasetQuestion(Protocol):
+    """A question that may name its data set, with its gold answers."""
+
+    @property
+    def dataset(self) -> str | None: ...
+
+    @property
+    def gold_answers(self) -> list[dict[str, Any]]: ...
+
+
+class DateNotations:
+    """The notation of dates for each question of a run: as its loader declares it, else that of most golds."""
+
+    def __init__(self, questions: Iterable[DatasetQuestion]) -> None:
+        counts: Counter[DateNotation] = Counter()
+        for question in questions:
+            if _find_declared(question) is None:
+                counts.update(notation for gold in question.gold_answers for notation in _notations_of(gold))
+        self._of_most = next((notation for notation, _ in counts.most_common(1)), None)
+
+    def find(self, question: DatasetQuestion) -> DateNotation | None:
+        """The notation for the question; None if no gold answer of its file is a day."""
+        return _find_declared(question) or self._of_most
+
+
+def _find_declared(question: DatasetQuestion) -> DateNotation | None:
+    return None if question.dataset is None else _DECLARED.get(find_dataset_name(question.dataset))
+
+
+def _notations_of(gold: GoldAnswer) -> list[DateNotation]:
+    """The notations in which one of its names is a day."""
+    names = list_aliases(gold)
+    written = ({notation: write_date(name, notation) for notation in DateNotation} for name in names)
+    pairs = zip(names, written, strict=True)
+    return [
+        notation
+        for name, forms in pairs
+        if len(set(forms.values())) == len(DateNotation)
+        for notation, form in forms.items()
+        if form == name.strip()
+    ]
