@@ -109,7 +109,7 @@ def add_calls(message: TraceMessage, raw_calls: list[Any], place: str) -> None:
         kind = next((name for name in ("function", "custom") if isinstance(call.get(name), dict)), None)
         function = call if kind is None else call[kind]
         name = function.get("name")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str):
             message.remarks.append(f"{place}, call {number}, names no tool, and was kept but not read")
             extras.append(call or {"call": raw})
             continue
