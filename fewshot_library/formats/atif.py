@@ -17,6 +17,7 @@ from fewshot_library.formats.chat import (
     chat_to_records,
     step_outcome_text,
 )
+from fewshot_library.formats.content_parts import expand_content
 from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
@@ -24,7 +25,6 @@ from fewshot_library.formats.json_documents import (
     RecordOrigin,
     document_reader,
     extra_call_fields,
-    parse_content,
     parse_utc_datetime,
     validate_shape,
 )
@@ -92,34 +92,26 @@ def trajectory_to_chat(trajectory: AtifTrajectory) -> ChatTranscript:
 
 def _step_messages(step: AtifStep) -> Iterator[TraceMessage]:
     place = f"step {step.step_id}"
-    content = parse_content(step.message, place)
-    reasoning = "\n\n".join(part for part in (step.reasoning_content, content.reasoning) if part)
     at = parse_utc_datetime(step.timestamp, place) if step.timestamp is not None else None
-    rest = (
-        step.extra_fields
-        | content.extra
-        | extra_call_fields(step.tool_calls or [])
-        | ({"extra": step.extra} if step.extra else {})
-    )
+    rest = step.extra_fields | extra_call_fields(step.tool_calls or []) | ({"extra": step.extra} if step.extra else {})
     calls = [MessageToolCall(call.tool_call_id, call.function_name, call.arguments) for call in step.tool_calls or []]
     role = "assistant" if step.source == "agent" else step.source
-    yield TraceMessage(role, content.text, reasoning, calls, at=at, rest=rest)
+    message = TraceMessage(role, reasoning=step.reasoning_content or "", calls=calls, at=at, rest=rest)
+    yield from expand_content(message, step.message, place)
     for result in step.observation.results if step.observation else []:
-        yield _tool_message(result, place, calls, at)
+        yield from _tool_message(result, place, calls, at)
 
 
-def _tool_message(result: AtifToolResult, place: str, calls: list[MessageToolCall], at: Any) -> TraceMessage:
+def _tool_message(result: AtifToolResult, place: str, calls: list[MessageToolCall], at: Any) -> list[TraceMessage]:
     extra = dict(result.extra or {})
     rating = extra.get("rating")
     # A rating on another scale stays in `extra` and does not become the step's rating.
     is_star_rating = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
-    content = parse_content(result.content, f"{place}, its observation")
-    rest = result.extra_fields | content.extra | ({"extra": extra} if extra else {})
+    rest = result.extra_fields | ({"extra": extra} if extra else {})
     call_id = result.source_call_id or (calls[0].id if len(calls) == 1 else None)
-    if call_id is None:
-        return TraceMessage("environment", content.text, at=at, rest=rest)
-    stars = rating if is_star_rating else None
-    return TraceMessage("tool", content.text, call_id=call_id, at=at, rating=stars, rest=rest)
+    message = TraceMessage("tool" if call_id is not None else "environment", call_id=call_id, at=at, rest=rest)
+    message.rating = rating if is_star_rating and call_id is not None else None
+    return expand_content(message, result.content, f"{place}, its observation")
 
 
 # The reader of the Agent Data Protocol accepts only this version.

@@ -12,6 +12,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats.format import ReadResult, RecordRemark
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
+from fewshot_library.formats.thoughts import split_thoughts, take_thoughts
 
 # The fields of a trace that chat formats store.
 CHAT_FIELDS = {
@@ -29,6 +30,8 @@ class MessageToolCall:
     id: str
     name: str
     arguments: dict[str, Any]
+    problem: str = ""
+    """Why the arguments are not those that the model wrote, if they are not."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class TraceMessage:
     rating: int | None = None
     rest: dict[str, Any] = field(default_factory=dict)
     """Further fields of an imported message."""
+    remarks: list[str] = field(default_factory=list)
+    """What could not be read in an imported message, with its place."""
 
     @property
     def text_with_reasoning(self) -> str:
@@ -159,6 +164,7 @@ class ChatTranscript:
 
 def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[ReadResult]:
     """Convert a chat to a trace; yields remarks on unusual messages first. MalformedRecord if that is not possible."""
+    _read_thoughts(chat)
     before, question_message, after = _split_at_question(chat)
     rest = chat.extra | ({"error": chat.error} if chat.error else {})
     rest |= {"system": [message.content for message in before]} if before else {}
@@ -174,7 +180,7 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
         created_at=DEFAULT_TIMESTAMP,
     )
     trace = Trace(
-        id=uuid5(question.id, json.dumps([*map(asdict, chat.messages), rest], sort_keys=True, default=str)),
+        id=uuid5(question.id, json.dumps([*map(_message_fields, chat.messages), rest], sort_keys=True, default=str)),
         question_id=question.id,
         run_id=chat.run.id if chat.run else None,
         reasoner=chat.run.reasoner if chat.run else origin.format,
@@ -186,8 +192,29 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
     beside = {str(place): message.rest for place, message in enumerate(chat.messages, start=1) if message.rest}
     rest |= {name: value for name, value in (("messages", beside), ("together", turns.parallel_steps)) if value}
     trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
-    yield from (RecordRemark(origin.place, remark) for remark in turns.remarks)
+    remarks = [*(remark for message in chat.messages for remark in message.remarks), *turns.remarks]
+    yield from (RecordRemark(origin.place, remark) for remark in remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
+
+
+def _read_thoughts(chat: ChatTranscript) -> None:
+    """Read the thoughts of the model among further fields and between tags."""
+    for message in chat.messages:
+        if message.role == "assistant":
+            tagged, message.content = split_thoughts(message.content)
+            thoughts = dict.fromkeys((message.reasoning, *take_thoughts(message.rest), tagged))
+            message.reasoning = "\n\n".join(thought for thought in thoughts if thought)
+    if chat.answer is not None:
+        chat.answer = split_thoughts(chat.answer)[1] or None
+
+
+def _message_fields(message: TraceMessage) -> dict[str, Any]:
+    """What identifies a message; what is remarked on it does not."""
+    fields = asdict(message)
+    del fields["remarks"]
+    for call in fields["calls"]:
+        del call["problem"]
+    return fields
 
 
 def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceMessage, list[TraceMessage]]:
@@ -265,6 +292,8 @@ class _StepCollector:
         for call in message.calls:
             step = self._add_step("" if positions else thought, message.at)
             step.tool, step.arguments = call.name, call.arguments
+            if call.problem:
+                self.remarks.append(f"the call of step {step.position}: {call.problem}")
             self.open_calls[call.id] = step
             positions.append(step.position)
         if not positions:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from db.models import Run
 from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
+from fewshot_library.formats.content_parts import expand_content
 from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from fewshot_library.formats.json_documents import (
@@ -23,7 +24,6 @@ from fewshot_library.formats.json_documents import (
     decode_record,
     document_reader,
     extra_call_fields,
-    parse_content,
     parse_utc_datetime,
     validate_shape,
 )
@@ -227,7 +227,7 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
     started = parse_utc_datetime(sample.started_at, "started_at") if sample.started_at else run.started_at
     ignored = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
     chat = ChatTranscript(
-        [_decode_message(message, number) for number, message in enumerate(sample.messages, start=1)],
+        [part for number, raw in enumerate(sample.messages, start=1) for part in _decode_message(raw, number)],
         extra={
             name: value for name, value in sample.extra_fields.items() if name not in {"attachments", *IGNORED_FIELDS}
         },
@@ -250,17 +250,18 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
     yield from chat_to_records(chat, origin)
 
 
-def _decode_message(raw: _InspectMessage, number: int) -> TraceMessage:
+def _decode_message(raw: _InspectMessage, number: int) -> list[TraceMessage]:
     if raw.role not in ("system", "user", "assistant", "tool"):
         raise MalformedRecord(f"message {number} has the role {raw.role!r}, not one of system, user, assistant, tool")
-    content = parse_content(raw.content, f"message {number}")
-    message = TraceMessage(raw.role, content.text, content.reasoning, call_id=raw.tool_call_id, name=raw.function)
+    message = TraceMessage(raw.role, call_id=raw.tool_call_id, name=raw.function)
     message.calls = [MessageToolCall(call.id, call.function, call.arguments) for call in raw.tool_calls or []]
-    message.rest = raw.extra_fields | content.extra | extra_call_fields(raw.tool_calls or [])
+    message.rest = raw.extra_fields | extra_call_fields(raw.tool_calls or [])
     if raw.error is not None:
         message.failed, message.rest["error"] = True, raw.error
-        message.content = content.text or str(raw.error.get("message", ""))
-    return message
+    messages = expand_content(message, raw.content, f"message {number}")
+    if message.failed and not message.content:
+        message.content = str(raw.error.get("message", ""))
+    return messages
 
 
 def _sample_completion(sample: _InspectSample) -> str | None:

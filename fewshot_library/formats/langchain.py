@@ -14,6 +14,7 @@ from fewshot_library.formats.chat import (
     list_ambiguities,
     trace_to_messages,
 )
+from fewshot_library.formats.content_parts import expand_content
 from fewshot_library.formats.format import (
     FileHead,
     ReadResult,
@@ -28,7 +29,6 @@ from fewshot_library.formats.json_documents import (
     RecordOrigin,
     document_reader,
     extra_call_fields,
-    parse_content,
     validate_shape,
 )
 
@@ -79,11 +79,11 @@ def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     raw_messages = raw.get("messages") if isinstance(raw, dict) else raw
     if not isinstance(raw_messages, list) or not raw_messages:
         raise MalformedRecord("it is not a list of messages")
-    messages = [_decode_message(message, number) for number, message in enumerate(raw_messages, start=1)]
+    messages = [part for number, raw in enumerate(raw_messages, start=1) for part in _decode_message(raw, number)]
     return chat_to_records(ChatTranscript(messages, extra=rest, thought_in_answer=True), origin)
 
 
-def _decode_message(raw: Any, number: int) -> TraceMessage:
+def _decode_message(raw: Any, number: int) -> list[TraceMessage]:
     place = f"message {number}"
     try:
         kind, data = _kind_and_data(raw)
@@ -91,15 +91,12 @@ def _decode_message(raw: Any, number: int) -> TraceMessage:
         raise MalformedRecord(f"{place}: {error}") from error
     if kind not in MESSAGE_ROLES:
         raise MalformedRecord(f"{place} is of the kind {kind!r}, not one of {', '.join(MESSAGE_ROLES)}")
-    content = parse_content(_without_calls(data.content) if data.tool_calls else data.content, place)
     has_data = isinstance(data.artifact, dict)
-    rest = data.extra_fields | content.extra | extra_call_fields(data.tool_calls or [])
+    rest = data.extra_fields | extra_call_fields(data.tool_calls or [])
     if data.artifact is not None and not has_data:
         rest["artifact"] = data.artifact
-    return TraceMessage(
+    message = TraceMessage(
         MESSAGE_ROLES[kind],
-        content.text,
-        content.reasoning,
         calls=[
             MessageToolCall(call.id or f"{number}.{nth}", call.name, call.args)
             for nth, call in enumerate(data.tool_calls or [], start=1)
@@ -110,6 +107,7 @@ def _decode_message(raw: Any, number: int) -> TraceMessage:
         data=data.artifact if has_data else None,
         rest=rest,
     )
+    return expand_content(message, data.content, place)
 
 
 def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
@@ -119,13 +117,6 @@ def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
         return CLASS_TYPES.get(name, name), built.kwargs
     typed = validate_shape(_TypedMessage, raw)
     return typed.type, typed.data
-
-
-def _without_calls(content: Any) -> Any:
-    """The content without the parts in which providers repeat the calls."""
-    if not isinstance(content, list):
-        return content
-    return [part for part in content if not (isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call"))]
 
 
 def _encode_record(record: TraceRecord, _: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:

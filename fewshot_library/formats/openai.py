@@ -14,6 +14,7 @@ from fewshot_library.formats.chat import (
     to_json_text,
     trace_to_messages,
 )
+from fewshot_library.formats.content_parts import expand_content
 from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer, lost_fields
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
@@ -21,7 +22,6 @@ from fewshot_library.formats.json_documents import (
     RecordOrigin,
     document_reader,
     extra_call_fields,
-    parse_content,
     validate_shape,
 )
 from guard.json_input import load_json
@@ -45,7 +45,6 @@ class OpenAIMessage(ExtensibleModel):
 
     role: str
     content: Any = None
-    reasoning_content: str | None = None
     tool_calls: list[_OpenAIToolCall] | None = None
     function_call: _FunctionCall | None = None
     tool_call_id: str | None = None
@@ -60,21 +59,21 @@ class _OpenAIChat(ExtensibleModel):
 def decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     """Convert a chat to a trace."""
     chat = validate_shape(_OpenAIChat, raw)
-    messages = [decode_message(message, number) for number, message in enumerate(chat.messages, start=1)]
+    messages = [
+        part for number, message in enumerate(chat.messages, start=1) for part in decode_message(message, number)
+    ]
     return chat_to_records(
         ChatTranscript(messages, chat.tools or [], chat.extra_fields, thought_in_answer=True), origin
     )
 
 
-def decode_message(raw: OpenAIMessage, number: int) -> TraceMessage:
+def decode_message(raw: OpenAIMessage, number: int) -> list[TraceMessage]:
     """Convert one message; `number` is its position in the chat."""
     role = ROLE_ALIASES.get(raw.role, raw.role)
     if role not in ("system", "user", "assistant", "tool"):
         raise MalformedRecord(f"message {number} has the role {raw.role!r}, not one of system, user, assistant, tool")
-    content = parse_content(raw.content, f"message {number}")
-    reasoning = "\n\n".join(part for part in (raw.reasoning_content, content.reasoning) if part)
-    message = TraceMessage(role, content.text, reasoning, call_id=raw.tool_call_id, name=raw.name)
-    message.rest = raw.extra_fields | content.extra | extra_call_fields(raw.tool_calls or [])
+    message = TraceMessage(role, call_id=raw.tool_call_id, name=raw.name)
+    message.rest = raw.extra_fields | extra_call_fields(raw.tool_calls or [])
     if raw.name is not None and role != "tool":
         message.rest["name"] = raw.name
     for call_number, call in enumerate(raw.tool_calls or [], start=1):
@@ -85,7 +84,7 @@ def decode_message(raw: OpenAIMessage, number: int) -> TraceMessage:
         message.calls.append(
             _decode_call(_OpenAIToolCall(function=raw.function_call), f"message {number}", str(number))
         )
-    return message
+    return expand_content(message, raw.content, f"message {number}")
 
 
 def _decode_call(raw: _OpenAIToolCall, place: str, default_id: str) -> MessageToolCall:

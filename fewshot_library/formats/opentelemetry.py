@@ -178,7 +178,7 @@ def _decode_openinference_message(raw: Any, place: str, number: int) -> TraceMes
         "name": message.get("name"),
     }
     try:
-        return decode_message(validate_shape(OpenAIMessage, plain), number + 1)
+        return decode_message(validate_shape(OpenAIMessage, plain), number + 1)[0]
     except MalformedRecord as error:
         raise MalformedRecord(f"{place}: {error}") from error
 
