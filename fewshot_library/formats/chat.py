@@ -28,6 +28,7 @@ class MessageToolCall:
     """A tool call; the tool message with its result has the same id."""
 
     id: str
+    """May be empty, or that of another call too; see `match_results`."""
     name: str
     arguments: dict[str, Any]
     problem: str = ""
@@ -217,6 +218,27 @@ def _message_fields(message: TraceMessage) -> dict[str, Any]:
     return fields
 
 
+def match_results(messages: list[TraceMessage]) -> Iterator[tuple[TraceMessage, MessageToolCall | None]]:
+    """Yield each tool message with the call that it answers, by id, else by name and order; None if there is none."""
+    # The calls without a result, those of the last message with calls first: a model goes on when it has results.
+    current: list[MessageToolCall] = []
+    earlier: list[MessageToolCall] = []
+    for message in messages:
+        if message.calls:
+            current, earlier = list(message.calls), [*earlier, *current]
+        if message.role == "tool":
+            same_id = [call for call in [*current, *earlier] if message.call_id and call.id == message.call_id]
+            candidates = same_id or [call for call in current if not (message.call_id and call.id)]
+            by_order = candidates if same_id or not message.name or len(candidates) == 1 else []
+            call = next((call for call in candidates if call.name == message.name), next(iter(by_order), None))
+            if len(candidates) > 1 and not same_id and call is not None:
+                message.remarks.append(
+                    f"a result names no call, and was taken for that of the next call of {call.name}"
+                )
+            current, earlier = ([other for other in calls if other is not call] for calls in (current, earlier))
+            yield message, call
+
+
 def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceMessage, list[TraceMessage]]:
     """Split the messages into those before the question, the question, and those after it."""
     for number, message in enumerate(chat.messages, start=1):
@@ -258,17 +280,19 @@ class _StepCollector:
     remarks: list[str] = field(default_factory=list)
     parallel_steps: list[list[int]] = field(default_factory=list)
     """The positions of steps whose calls were made in one message."""
-    open_calls: dict[str, Step] = field(default_factory=dict)
+    steps_by_call: dict[int, Step] = field(default_factory=dict)
+    """The steps by the identity of their calls, whose ids may be missing or repeated."""
 
     def collect(self, messages: list[TraceMessage], *, answered: bool) -> TraceMessage | None:
         """Collect the steps; return the last message if it is the answer."""
         ends_with_text = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
         final = messages[-1] if ends_with_text and answered else None
+        calls = {id(message): call for message, call in match_results(messages)}
         for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
             if message.role == "assistant":
                 self._add_assistant_message(message)
             elif message.role == "tool":
-                self._add_tool_result(message, number)
+                self._add_tool_result(message, calls[id(message)], number)
             else:
                 self._add_environment_message(message, number)
         return final
@@ -294,20 +318,18 @@ class _StepCollector:
             step.tool, step.arguments = call.name, call.arguments
             if call.problem:
                 self.remarks.append(f"the call of step {step.position}: {call.problem}")
-            self.open_calls[call.id] = step
+            self.steps_by_call[id(call)] = step
             positions.append(step.position)
         if not positions:
             self._add_step(thought, message.at)
         elif len(positions) > 1:
             self.parallel_steps.append(positions)
 
-    def _add_tool_result(self, message: TraceMessage, number: int) -> None:
-        call_id = message.call_id
-        if call_id is None and len(self.open_calls) == 1:
-            (call_id,) = self.open_calls
-        step = self.open_calls.pop(call_id or "", None)
-        if step is None:
-            raise MalformedRecord(f"message {number} answers the call {call_id!r}, which is not open")
+    def _add_tool_result(self, message: TraceMessage, call: MessageToolCall | None, number: int) -> None:
+        if call is None:
+            self._add_environment_message(message, number)
+            return
+        step = self.steps_by_call[id(call)]
         if message.failed:
             step.error = message.content
         else:

@@ -138,7 +138,7 @@ class _ContentReader:
         turn.remarks.append(f"part {number} of {self._place} is of the kind {kind!r}, and was kept but not read")
         if turn.role != "assistant":
             # The answer of a model has only its words.
-            turn.content += f"[{kind}]"
+            turn.content += f"{' ' if turn.content else ''}[{kind}]"
         return part
 
 

@@ -97,10 +97,7 @@ def _decode_message(raw: Any, number: int) -> list[TraceMessage]:
         rest["artifact"] = data.artifact
     message = TraceMessage(
         MESSAGE_ROLES[kind],
-        calls=[
-            MessageToolCall(call.id or f"{number}.{nth}", call.name, call.args)
-            for nth, call in enumerate(data.tool_calls or [], start=1)
-        ],
+        calls=[MessageToolCall(call.id or "", call.name, call.args) for call in data.tool_calls or []],
         call_id=data.tool_call_id,
         name=data.name,
         failed=data.status == "error",

@@ -77,17 +77,14 @@ def decode_message(raw: OpenAIMessage, number: int) -> list[TraceMessage]:
     if raw.name is not None and role != "tool":
         message.rest["name"] = raw.name
     for call_number, call in enumerate(raw.tool_calls or [], start=1):
-        call_place = f"message {number}, call {call_number}"
-        message.calls.append(_decode_call(call, call_place, f"{number}.{call_number}"))
+        message.calls.append(_decode_call(call, f"message {number}, call {call_number}"))
     if raw.function_call is not None:
         # The older form has one call in a message, answered by the next function message.
-        message.calls.append(
-            _decode_call(_OpenAIToolCall(function=raw.function_call), f"message {number}", str(number))
-        )
+        message.calls.append(_decode_call(_OpenAIToolCall(function=raw.function_call), f"message {number}"))
     return expand_content(message, raw.content, f"message {number}")
 
 
-def _decode_call(raw: _OpenAIToolCall, place: str, default_id: str) -> MessageToolCall:
+def _decode_call(raw: _OpenAIToolCall, place: str) -> MessageToolCall:
     arguments = raw.function.arguments
     if isinstance(arguments, str):
         try:
@@ -96,7 +93,7 @@ def _decode_call(raw: _OpenAIToolCall, place: str, default_id: str) -> MessageTo
             raise MalformedRecord(f"{place}: its arguments are not JSON ({error})") from error
     if not isinstance(arguments, dict):
         raise MalformedRecord(f"{place}: its arguments are not a JSON object")
-    return MessageToolCall(raw.id or default_id, raw.function.name, arguments)
+    return MessageToolCall(raw.id or "", raw.function.name, arguments)
 
 
 def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> dict[str, Any]:
