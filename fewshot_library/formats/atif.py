@@ -129,7 +129,7 @@ def _result_messages(
     # A rating on another scale stays in `extra` and does not become the step's rating.
     is_star_rating = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
     rest = result.extra_fields | ({"extra": extra} if extra else {})
-    is_of_call = result.source_call_id is not None or len(calls) == 1
+    is_of_call = result.source_call_id is not None or bool(calls)
     message = TraceMessage("tool" if is_of_call else "environment", call_id=result.source_call_id, at=at, rest=rest)
     message.rating = rating if is_star_rating and is_of_call else None
     if result.content is None and result.extra_fields:

@@ -318,7 +318,7 @@ REMARKED = {
     "its start_time 'noon' is not a valid time, and was left out": changed_span(0, start_time="noon"),
     "its attributes are not a JSON object but a str, and were left out": changed_span(0, attributes="x"),
     "gen_ai.input.messages.3 has no role, and was taken for a message of the role assistant": with_message(3, parts=[]),
-    "message 4 of the role critic was imported as the observation of step 2": with_message(3, role="critic", parts=[]),
+    "message 5 of the role critic was imported as the observation of step 2": with_message(3, role="critic", parts=[]),
     "part 1 of gen_ai.input.messages.3 is of the kind 'blob', and was kept but not read": with_message(
         3, role="assistant", parts=[{"type": "blob", "content": "iVBOR"}]
     ),
