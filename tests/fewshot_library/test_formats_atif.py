@@ -170,7 +170,7 @@ def test_what_cannot_be_read_in_a_trajectory_is_a_remark_and_the_rest_is_read(tm
     assert any(remark in entry.text for entry in remarks)
     question, steps, *answer = told(record)
     assert (question.removesuffix(" [image]"), answer) == ("who?", ["clear", "Ada"])
-    assert ["two"] == [result for _, tool, _, result, _ in steps if result and tool in ("g", None) and result != "tick"]
+    assert [result for _, tool, _, result, _ in steps if tool in ("g", None)].count("two") == 1
 
 
 @pytest.mark.parametrize("ids", [(None, None), ("", ""), ("c", "c")])
