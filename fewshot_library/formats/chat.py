@@ -168,7 +168,8 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
     _read_thoughts(chat)
     before, question_message, after = _split_at_question(chat)
     rest = chat.extra | ({"error": chat.error} if chat.error else {})
-    rest |= {"system": [message.content for message in before]} if before else {}
+    if system := [message.content for message in before if message.role == "system"]:
+        rest["system"] = system
     name = chat.project or f"{origin.file} ({origin.format})"
     project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=UNKNOWN_WORLD, created_at=DEFAULT_TIMESTAMP)
     question = Question(
@@ -242,16 +243,24 @@ def match_results(messages: list[TraceMessage]) -> Iterator[tuple[TraceMessage, 
 def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceMessage, list[TraceMessage]]:
     """Split the messages into those before the question, the question, and those after it."""
     for number, message in enumerate(chat.messages, start=1):
-        if message.calls and message.role != "assistant":
-            raise MalformedRecord(f"message {number} calls a tool, but has the role {message.role!r}")
-        if message.reasoning and message.role != "assistant":
-            message.rest["reasoning"] = message.reasoning
+        if message.role != "assistant":
+            if message.calls:
+                message.remarks.append(f"message {number} calls a tool, but has the role {message.role!r}")
+                message.rest["calls"] = [asdict(call) for call in message.calls]
+                message.calls = []
+            if message.reasoning:
+                message.rest["reasoning"] = message.reasoning
     position = next((place for place, message in enumerate(chat.messages) if message.role == "user"), None)
     if position is None:
         raise MalformedRecord("it has no user message")
     before = chat.messages[:position]
-    if any(message.role != "system" for message in before):
-        raise MalformedRecord(f"message {position}, before the question, has the role {before[-1].role!r}")
+    for number, message in enumerate(before, start=1):
+        if message.role != "system":
+            message.remarks.append(
+                f"message {number}, before the question, has the role {message.role!r}, and is in no step"
+            )
+            message.rest |= {"role": message.role, "content": message.content}
+            message.rest |= {"calls": [asdict(call) for call in message.calls]} if message.calls else {}
     return before, chat.messages[position], chat.messages[position + 1 :]
 
 
@@ -317,6 +326,7 @@ class _StepCollector:
             step = self._add_step("" if positions else thought, message.at)
             step.tool, step.arguments = call.name, call.arguments
             if call.problem:
+                step.error = call.problem
                 self.remarks.append(f"the call of step {step.position}: {call.problem}")
             self.steps_by_call[id(call)] = step
             positions.append(step.position)
