@@ -14,6 +14,7 @@ _CALL_IDS = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId"
 _NAMES = ("name", "toolName")
 _ARGUMENTS = ("input", "args", "arguments", "partial_json")
 _RESULTS = ("result", "response", "output", "content")
+_RESULT_WORDS = ("result", "response", "output")
 _TEXTS = ("text", "content", "value", "refusal")
 
 
@@ -82,14 +83,16 @@ class _ContentReader:
         kind = str(part.get("type") or "")
         text_name = _first_name(part, _TEXTS) if not kind or kind == "refusal" or kind.endswith("text") else ""
         result_name = _first_name(part, _RESULTS)
+        is_result = any(word in kind.lower() for word in _RESULT_WORDS)
+        is_named = bool(_first_text(part, _NAMES)) and not is_result
         if is_thought(part):
             extra = self._add_thought(part)
-        elif _first_text(part, _NAMES) and _first_name(part, _ARGUMENTS):
-            extra = self._add_call(part)
         elif text_name and (text := _inner_text(part[text_name])) is not None:
             self._turn().content += text
             extra = _others(part, "type", text_name)
-        elif result_name and (_first_text(part, _CALL_IDS) or any(word in kind for word in _RESULTS)):
+        elif is_named and ("call" in kind.lower() or _first_name(part, _ARGUMENTS)):
+            extra = self._add_call(part)
+        elif result_name and (is_result or _first_text(part, _CALL_IDS)):
             extra = self._add_result(part, result_name)
         elif "index" in part and part["index"] in self._repeated_indices:
             extra = {}

@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from db.serialization import field_values
 from db.trace_record import TraceRecord
@@ -78,17 +78,15 @@ def decode_record(raw: Any, decode: RecordDecoder, origin: RecordOrigin) -> Iter
     try:
         if isinstance(raw, MalformedRecord):
             raise raw
-        places = list(_prepare_to_store(raw))
+        places = list(prepare_to_store(raw))
         # Decoded completely before the first result is yielded, so that a malformed record leaves nothing behind.
         decoded = list(decode(raw, origin))
         for record in decoded:
             if isinstance(record, TraceRecord):
                 # Values from JSON inside a text were not part of the first check.
                 for noun in (record.question, record.trace, *record.steps):
-                    places += _prepare_to_store(field_values(noun))
-        if places:
-            more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-            yield RecordRemark(origin.place, f"{places[0]}{more}: not a number of JSON, and read as absent")
+                    places += prepare_to_store(field_values(noun))
+        yield from remark_numbers(places, origin)
         yield from decoded
     except (MalformedRecord, UnstorableValue, InputBoundExceeded) as error:
         yield RefusedRecord(origin.place, str(error))
@@ -188,7 +186,14 @@ def _parse_json(text: str) -> Any:
         return MalformedRecord(f"invalid JSON ({error})")
 
 
-def _prepare_to_store(value: Any) -> Iterator[str]:
+def remark_numbers(places: list[str], origin: RecordOrigin) -> Iterator[RecordRemark]:
+    """A remark on the numbers at these places, if there are any."""
+    if places:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        yield RecordRemark(origin.place, f"{places[0]}{more}: no number of JSON (NaN or infinite), and read as absent")
+
+
+def prepare_to_store(value: Any) -> Iterator[str]:
     """Replace NaN and infinite numbers by None and yield their places; UnstorableValue for a text or key."""
     if isinstance(value, str):
         check_storable_text(value)
@@ -196,7 +201,7 @@ def _prepare_to_store(value: Any) -> Iterator[str]:
         for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
             if isinstance(key, str):
                 check_storable_text(key)
-            places = [""] if isinstance(inner, float) and not isfinite(inner) else _prepare_to_store(inner)
+            places = [""] if isinstance(inner, float) and not isfinite(inner) else prepare_to_store(inner)
             for place in places:
                 if not place:
                     value[key] = None
@@ -228,10 +233,29 @@ def parse_utc_datetime(text: str, place: str) -> datetime:
         raise MalformedRecord(f"{place}: {text[:60]!r} is not a valid time ({error})") from error
 
 
+def read_utc_datetime(value: Any, place: str, remarks: list[str]) -> datetime | None:
+    """The time in an ISO 8601 text; None if there is none, with a remark if it cannot be read."""
+    if value in (None, ""):
+        return None
+    try:
+        return parse_utc_datetime(str(value), place)
+    except MalformedRecord as error:
+        remarks.append(f"{error}, and was left out")
+        return None
+
+
 class ExtensibleModel(BaseModel):
-    """A JSON object with known keys; unknown keys are kept."""
+    """A JSON object with known keys; unknown keys are kept, and a null is as good as no key where none is required."""
 
     model_config = ConfigDict(extra="allow", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: inner for name, inner in value.items() if inner is not None or name not in optional}
 
     @property
     def extra_fields(self) -> dict[str, Any]:
