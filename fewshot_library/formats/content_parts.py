@@ -61,7 +61,7 @@ class _ContentReader:
 
     def read(self, content: Any) -> list[TraceMessage]:
         first = self._messages[0]
-        parts = [part for part in (content if isinstance(content, list) else [content]) if part not in (None, {})]
+        parts = [part for part in (content if isinstance(content, list) else [content]) if part not in (None, {}, [])]
         if not any(isinstance(part, str) or _is_part(part) for part in parts):
             first.content += result_text(content) if parts else ""
             return self._messages
@@ -83,7 +83,8 @@ class _ContentReader:
         kind = part["type"] if isinstance(part.get("type"), str) else ""
         text_name = _first_name(part, _TEXTS)
         result_name = _first_name(part, _RESULTS)
-        is_result = any(word in kind.lower() for word in _RESULT_WORDS) and bool(_first_text(part, (*_CALL_IDS, "id")))
+        has_id = any(name in part for name in (*_CALL_IDS, "id"))
+        is_result = any(word in kind.lower() for word in _RESULT_WORDS) and (has_id or bool(result_name))
         is_named = bool(_first_text(part, _NAMES)) and not is_result
         if is_thought(part):
             extra = self._add_thought(part)
