@@ -18,6 +18,7 @@ from fewshot_library.formats.chat import (
 )
 from fewshot_library.formats.content_parts import expand_content, read_arguments
 from fewshot_library.formats.format import (
+    FileHead,
     ReadResult,
     RecordRemark,
     TraceExport,
@@ -109,7 +110,7 @@ def add_calls(message: TraceMessage, raw_calls: list[Any], place: str) -> None:
         kind = next((name for name in ("function", "custom") if isinstance(call.get(name), dict)), None)
         function = call if kind is None else call[kind]
         name = function.get("name")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str):
             message.remarks.append(f"{place}, call {number}, names no tool, and was kept but not read")
             extras.append(call or {"call": raw})
             continue
@@ -200,10 +201,15 @@ def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[dict[str, 
     return encoded, [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
 
 
+def _sniff(head: FileHead) -> bool:
+    texts = (head.keys.get(name, "") for name in ("messages", "[].messages"))
+    return head.has_keys("messages[].role") or any(text.startswith("[") and "role" in text for text in texts)
+
+
 OPENAI = TraceFormat(
     "openai",
     "OpenAI chats with tool calls, for fine-tuning",
-    lambda head: head.has_keys("messages[].role"),
+    _sniff,
     document_reader("openai", decode_chat),
     json_lines_writer(_encode_record),
 )
