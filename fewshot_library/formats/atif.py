@@ -213,22 +213,23 @@ def _decode_own_record(trajectory: AtifTrajectory, own_fields: dict[str, Any]) -
     question, trace = own_fields.get("question"), own_fields.get("trace")
     if not isinstance(question, dict) or not isinstance(trace, dict):
         raise MalformedRecord(f"extra.{EXTRA_KEY} has no question and no trace")
-    if not trajectory.steps or trajectory.steps[0].source != "user":
-        raise MalformedRecord("its first step is not a question of the user")
-    question = {**question, "text": _step_text(trajectory.steps[0])}
-    trace = {**trace, "id": trajectory.trajectory_id, "final_answer": None, "final_thought": None}
-    middle = trajectory.steps[1:]
-    if [step.step_id for step in trajectory.steps] != list(range(1, len(trajectory.steps) + 1)):
+    steps, remarks = _order_steps(trajectory.steps)
+    if remarks:
         raise MalformedRecord("its steps are not numbered 1, 2, 3 ...")
+    if not steps or steps[0].source != "user":
+        raise MalformedRecord("its first step is not a question of the user")
+    question = {**question, "text": _step_text(steps[0])}
+    trace = {**trace, "id": trajectory.trajectory_id, "final_answer": None, "final_thought": None}
+    middle = steps[1:]
     if middle and _own_fields(middle[-1]).get("final") is True:
         last = middle.pop()
         answered = _step_text(last) or _own_fields(last).get("answered") is not False
         trace |= {"final_answer": _step_text(last) if answered else None, "final_thought": last.reasoning_content}
-    steps = [
+    own_steps = [
         _decode_own_step(step, position, trajectory.trajectory_id) for position, step in enumerate(middle, start=1)
     ]
     try:
-        return record_from_json({**own_fields, "question": question, "trace": trace, "steps": steps})
+        return record_from_json({**own_fields, "question": question, "trace": trace, "steps": own_steps})
     except InvalidRecord as error:
         raise MalformedRecord(str(error)) from error
 

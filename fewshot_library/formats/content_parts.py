@@ -61,9 +61,9 @@ class _ContentReader:
 
     def read(self, content: Any) -> list[TraceMessage]:
         first = self._messages[0]
-        parts = content if isinstance(content, list) else [content]
-        if content is None or not any(isinstance(part, str) or _is_part(part) for part in parts):
-            first.content += result_text(content)
+        parts = [part for part in (content if isinstance(content, list) else [content]) if part not in (None, {}, [])]
+        if not any(isinstance(part, str) or _is_part(part) for part in parts):
+            first.content += result_text(content) if parts else ""
             return self._messages
         extras = [self._add(_unwrap(part), number) for number, part in enumerate(parts, start=1)]
         if any(extras):
@@ -80,19 +80,20 @@ class _ContentReader:
         if not isinstance(part, dict):
             self._turn().content += result_text(part)
             return {}
-        kind = str(part.get("type") or "")
-        text_name = _first_name(part, _TEXTS) if not kind or kind == "refusal" or kind.endswith("text") else ""
+        kind = part["type"] if isinstance(part.get("type"), str) else ""
+        text_name = _first_name(part, _TEXTS)
         result_name = _first_name(part, _RESULTS)
-        is_result = any(word in kind.lower() for word in _RESULT_WORDS)
+        has_id = any(name in part for name in (*_CALL_IDS, "id"))
+        is_result = any(word in kind.lower() for word in _RESULT_WORDS) and (has_id or bool(result_name))
         is_named = bool(_first_text(part, _NAMES)) and not is_result
         if is_thought(part):
             extra = self._add_thought(part)
-        elif text_name and (text := _inner_text(part[text_name])) is not None:
-            self._turn().content += text
+        elif kind.endswith("text") or kind == "refusal" or (not kind and isinstance(part.get(text_name), str)):
+            self._turn().content += _inner_text(part.get(text_name))
             extra = _others(part, "type", text_name)
         elif is_named and ("call" in kind.lower() or _first_name(part, _ARGUMENTS)):
             extra = self._add_call(part)
-        elif result_name and (is_result or _first_text(part, _CALL_IDS)):
+        elif is_result or (result_name and _first_text(part, _CALL_IDS)):
             extra = self._add_result(part, result_name)
         elif "index" in part and part["index"] in self._repeated_indices:
             extra = {}
@@ -131,7 +132,7 @@ class _ContentReader:
         message = TraceMessage("tool", call_id=call_id or None, name=name or None)
         message.failed = bool(part.get("is_error") or part.get("error"))
         # A result has texts and other parts, but no result of its own.
-        (message, *_) = _ContentReader(message, f"a result in {self._place}").read(part[result_name])
+        (message, *_) = _ContentReader(message, f"a result in {self._place}").read(part.get(result_name))
         message.content = message.content or result_text(part.get("error"))
         self._messages.append(message)
         return {}
@@ -167,11 +168,9 @@ def _first_text(part: dict[str, Any], names: tuple[str, ...]) -> str:
     return next((part[name] for name in names if isinstance(part.get(name), str) and part[name]), "")
 
 
-def _inner_text(value: Any) -> str | None:
-    """The text of a part, which some interfaces put into an object; None if there is no text."""
-    if isinstance(value, dict):
-        value = value.get("value")
-    return "" if value is None else value if isinstance(value, str) else None
+def _inner_text(value: Any) -> str:
+    """The text of a part, which some interfaces put into an object."""
+    return result_text(value.get("value") if isinstance(value, dict) else value or None)
 
 
 def _others(part: dict[str, Any], *names: str) -> dict[str, Any]:

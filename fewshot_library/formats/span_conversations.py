@@ -138,6 +138,10 @@ def _tools_within(conversation: _Node | None, tools: list[_Node]) -> list[_Node]
     return [tool for tool in tools if len(tool.scopes) == min(len(other.scopes) for other in tools)]
 
 
+_IN_FULL = 2
+"""The rank of a conversation that has the root's question, or its answer, as a message."""
+
+
 class _Root:
     """What the trace was asked and answered, by its first span that has a text of either."""
 
@@ -151,23 +155,25 @@ class _Root:
 
     def choose_conversation(self, models: list[_Node]) -> _Node | None:
         """The last call of the model in the root's conversation; None if no call of a model belongs to the root."""
-        last_calls = _last_calls(models)
-        # Of equal ones the least nested, the longest, the first.
-        best = max(last_calls, key=self._rank, default=None)
-        if best is None or (self._question and self._answer and self._rank(best)[0] < 2):
+        best = max(_last_calls(models), key=self._rank, default=None)
+        if best is None or (self._question and self._answer and self._rank(best)[0] < _IN_FULL):
             return None
         return best
 
-    def _rank(self, node: _Node) -> tuple[int, int, int]:
+    def _rank(self, node: _Node) -> tuple[int, ...]:
+        """The greater, the more likely the root's: by the root's texts, and where they do not tell, by what it does."""
         messages = [*node.content.input_messages, *node.content.output_messages]
         asked = [message.content.strip() for message in messages if message.role == "user"]
-        rank = 2 if self._questions.intersection(asked) else 0
+        rank = _IN_FULL if self._questions.intersection(asked) else 0
         if not rank and self._question:
             # A prompt may have the question within its text; so do those of judges.
             rank = int(any(self._question in text for text in asked))
-        if messages[-1].content.strip() in self._answers and not messages[-1].calls:
-            rank += 2
-        return rank, -max(0, len(node.scopes) - 1), len(messages)
+        is_answered = not messages[-1].calls and messages[-1].role == "assistant"
+        if is_answered and messages[-1].content.strip() in self._answers:
+            rank += _IN_FULL
+        # Judges have long examples and call no tool; of equal ones the first is taken.
+        calls = sum(bool(message.calls) for message in messages)
+        return rank, -max(0, len(node.scopes) - 1), calls, int(is_answered)
 
     def complete(self, chat: ChatTranscript) -> list[str]:
         """Add the root's question and answer where the messages have none or another; returns remarks on it."""
