@@ -26,6 +26,7 @@ from fewshot_library.formats.format import (
     json_lines_writer,
     lost_fields,
 )
+from fewshot_library.formats.humaniq_record import strip_code_fence
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
     MalformedRecord,
@@ -117,6 +118,8 @@ def add_calls(message: TraceMessage, raw_calls: list[Any], place: str) -> None:
         written = next((function[field] for field in ("arguments", "args", "input") if field in function), None)
         if isinstance(written, dict):
             written = without_nulls(written) if kind is not None else written
+        elif isinstance(written, str) and kind != "custom":
+            written = strip_code_fence(written)
         arguments, problem = ({"input": written}, "") if kind == "custom" else read_arguments(written)
         try:
             check_storable_json(arguments)

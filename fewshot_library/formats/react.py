@@ -185,6 +185,8 @@ def _read_ending(transcript: ReactTranscript) -> None:
     elif transcript.final_answer is None and (label := _SHORT_ANSWER_LABEL.search(last.thought or "")):
         transcript.final_answer = label.string[label.end() :].strip()
         last.thought = label.string[: label.start()].strip()
+    if transcript.final_answer is not None and transcript.final_answer.startswith("```"):
+        transcript.final_answer = strip_code_fence(transcript.final_answer)
     is_thought = last.action is last.action_input is last.observation is None
     if transcript.final_answer is not None and transcript.final_thought is None and transcript.turns and is_thought:
         transcript.final_thought = transcript.turns.pop().thought
@@ -220,10 +222,10 @@ def _decode_call(turn: ReactTurn, question: str) -> tuple[str, dict[str, Any]]:
         name, line = written.name, written.arguments
     elif not line and (call := _ACTION_CALL.fullmatch(name)):
         arguments = parse_keyword_call(name)
-        name, line = call[1], call[2][1:-1].strip()
+        name, line = call[1], call[2][1:-1].strip() or None
         if arguments is not None:
             return name, arguments
-        if len(line) > 1 and line[0] == line[-1] and line[0] in "\"'":
+        if line and len(line) > 1 and line[0] == line[-1] and line[0] in "\"'":
             line = line[1:-1]
     return name, parse_input_line(name, line, question)
 

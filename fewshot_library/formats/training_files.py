@@ -23,7 +23,7 @@ from fewshot_library.formats.chat import (
     to_json_text,
     trace_to_messages,
 )
-from fewshot_library.formats.content_parts import read_arguments
+from fewshot_library.formats.content_parts import expand_content, read_arguments
 from fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
@@ -247,8 +247,13 @@ def _turn_messages(turn: dict[str, Any], number: int) -> Iterator[TraceMessage]:
     yield message
     if "observation" in turn:
         result = TraceMessage("tool", call_id=str(number)) if message.calls else TraceMessage("environment")
-        result.content = _text(turn["observation"])
-        yield result
+        observation = turn["observation"]
+        parts = observation if isinstance(observation, list) else [observation]
+        if parts and all(isinstance(part, dict) and "type" in part for part in parts):
+            yield from expand_content(result, observation, f"observation_{number}")
+        else:
+            result.content = _text(observation)
+            yield result
 
 
 def _text(value: Any) -> str:

@@ -254,6 +254,7 @@ def test_what_cannot_be_read_in_a_chat_is_a_remark_and_the_rest_is_read(tmp_path
         ('"{\\"x\\": 1}"', {"x": 1}, None),
         ({"x": 1, "y": None, "z": [{"w": None}]}, {"x": 1, "z": [{}]}, None),
         ('{"x": null}', {"x": None}, None),
+        ('```json\n{"x": 1}\n```', {"x": 1}, None),
         *(
             (text, {"input": text}, error)
             for text, error in (

@@ -137,6 +137,7 @@ WRITTEN = {
     "a finishing block": written().replace(
         "Final Answer: Ida Vale", 'Action:\n```\n{"action": "Final Answer", "action_input": "Ida Vale"}\n```'
     ),
+    "a fenced answer": written().replace("Final Answer: Ida Vale", "Final Answer:\n```\nIda Vale\n```"),
     "no action at last": written().replace("Final Answer", "Action: None\nAction Input: None\nFinal Answer"),
     "a phrase for no action": written().replace("Final Answer", "Action: No action needed.\nFinal Answer"),
 }
