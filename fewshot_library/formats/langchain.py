@@ -149,8 +149,8 @@ def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
         case {"lc": _}:
             built = validate_shape(_DumpedMessage, raw)
             return _kind(built.id[-1]) if built.id else "", built.kwargs
-        case {"type": str(kind), "data": dict(data)}:
-            return _kind(kind), validate_shape(_LangchainMessageData, data)
+        case {"type": str(kind), "data": dict(fields)}:
+            return _kind(kind), validate_shape(_LangchainMessageData, fields)
     data = validate_shape(_LangchainMessageData, raw)
     if data.type is None:
         raise MalformedRecord("it has no type")

@@ -215,9 +215,9 @@ def _decode_call(turn: ReactTurn, question: str) -> tuple[str, dict[str, Any]]:
     """The tool of an action and its arguments, which may stand in the action itself, as a call or as JSON."""
     name, line = strip_code_fence(turn.action or "").strip("*`\"'"), turn.action_input
     if not line and (written := parse_json_call(name)) is not None:
+        if isinstance(written.arguments, dict):
+            return written.name, written.arguments
         name, line = written.name, written.arguments
-        if isinstance(line, dict):
-            return name, line
     elif not line and (call := _ACTION_CALL.fullmatch(name)):
         arguments = parse_keyword_call(name)
         name, line = call[1], call[2][1:-1].strip()
