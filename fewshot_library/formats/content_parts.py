@@ -62,7 +62,8 @@ class _ContentReader:
     def read(self, content: Any) -> list[TraceMessage]:
         first = self._messages[0]
         parts = [part for part in (content if isinstance(content, list) else [content]) if part not in (None, {}, [])]
-        if not any(isinstance(part, str) or _is_part(part) for part in parts):
+        # The result of a tool may be a list of objects; the content of others is one of parts.
+        if not any(isinstance(part, str) or _is_part(part, is_result=first.role == "tool") for part in parts):
             first.content += result_text(content) if parts else ""
             return self._messages
         extras = [self._add(_unwrap(part), number) for number, part in enumerate(parts, start=1)]
@@ -84,7 +85,8 @@ class _ContentReader:
         text_name = _first_name(part, _TEXTS)
         result_name = _first_name(part, _RESULTS)
         has_id = any(name in part for name in (*_CALL_IDS, "id"))
-        is_result = any(word in kind.lower() for word in _RESULT_WORDS) and (has_id or bool(result_name))
+        words = [kind.lower()] if kind else part
+        is_result = any(word in name for word in _RESULT_WORDS for name in words) and (has_id or bool(result_name))
         is_named = bool(_first_text(part, _NAMES)) and not is_result
         if is_thought(part):
             extra = self._add_thought(part)
@@ -146,8 +148,8 @@ class _ContentReader:
         return part
 
 
-def _is_part(value: Any) -> bool:
-    return isinstance(value, dict) and ("type" in value or isinstance(_unwrap(value).get("type"), str))
+def _is_part(value: Any, *, is_result: bool) -> bool:
+    return isinstance(value, dict) and (not is_result or "type" in value or "type" in _unwrap(value))
 
 
 def _unwrap(part: Any) -> Any:

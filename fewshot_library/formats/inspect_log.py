@@ -25,7 +25,6 @@ from fewshot_library.formats.json_documents import (
     decode_record,
     document_reader,
     extra_call_fields,
-    parse_utc_datetime,
     prepare_to_store,
     read_utc_datetime,
     remark_numbers,
@@ -197,16 +196,18 @@ def _decode_log(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
 
 
 def _decode_samples(log: _InspectLog, samples: Iterable[Any], origin: RecordOrigin) -> Iterator[ReadResult]:
-    run = _decode_run(log)
+    remarks: list[str] = []
+    run = _decode_run(log, remarks)
+    yield from (RecordRemark(origin.place, remark) for remark in remarks)
     for number, sample in enumerate(samples, start=1):
         sample_origin = RecordOrigin(origin.format, origin.file, f"sample {number}")
         yield from decode_record(sample, lambda value, at: _decode_sample(value, log, run, at), sample_origin)
 
 
-def _decode_run(log: _InspectLog) -> Run:
+def _decode_run(log: _InspectLog, remarks: list[str]) -> Run:
     evaluation = log.eval
     validate_shape(_RunFields, evaluation.extra_fields)
-    started = parse_utc_datetime(evaluation.created, "eval.created") if evaluation.created else DEFAULT_TIMESTAMP
+    started = read_utc_datetime(evaluation.created, "eval.created", remarks) or DEFAULT_TIMESTAMP
     return Run(
         id=uuid5(UUID_NAMESPACE, f"{evaluation.run_id} {evaluation.task} {evaluation.model} {evaluation.created}"),
         name=f"{evaluation.task} {evaluation.model or ''}".strip(),

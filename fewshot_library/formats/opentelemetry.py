@@ -70,7 +70,7 @@ def _decode_messages(span: TraceSpan, path: str, remarks: list[str], role: str =
         if not isinstance(raw, dict):
             remarks.append(f"{place} is no message, and was left out")
             continue
-        parts = _as_list(raw.get("parts"))
+        parts = [{"type": "", **part} if isinstance(part, dict) else part for part in _as_list(raw.get("parts"))]
         kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
         guessed = "tool" if "tool_call_response" in kinds else "assistant" if "tool_call" in kinds else role
         message = _start_message(raw, guessed, place)

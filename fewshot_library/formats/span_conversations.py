@@ -32,7 +32,7 @@ def span_trace_reader(format_name: str, decode: SpanDecoder) -> Callable[[Path],
             for number, raw in enumerate(iterate_raw_spans(value), start=1):
                 origin = RecordOrigin(format_name, path.stem, f"{place}span {number}")
                 yield from decode_record(raw, partial(_collect_span, traces), origin)
-        for number, (trace_id, spans) in enumerate(traces.items(), start=1):
+        for number, (trace_id, spans) in enumerate(_join_traces(traces).items(), start=1):
             origin = RecordOrigin(format_name, path.stem, f"trace {trace_id or number}")
             yield from decode_record(spans, partial(_decode_spans, decode), origin)
 
@@ -43,6 +43,20 @@ def _collect_span(traces: dict[str, list[TraceSpan]], raw: Any, origin: RecordOr
     span = parse_span(raw)
     traces.setdefault(span.trace_id, []).append(span)
     return (RecordRemark(origin.place, remark) for remark in span.remarks)
+
+
+def _join_traces(traces: dict[str, list[TraceSpan]]) -> dict[str, list[TraceSpan]]:
+    """The traces, where spans whose parent is in another one, since their trace's id is damaged, are moved to it."""
+    traces_by_id: dict[str, set[str]] = {}
+    for trace_id, spans in traces.items():
+        for span in spans:
+            traces_by_id.setdefault(span.id, set()).add(trace_id)
+    joined: dict[str, list[TraceSpan]] = {}
+    for trace_id, spans in traces.items():
+        for span in spans:
+            parents = traces_by_id.get(span.parent_id or "", set())
+            joined.setdefault(next(iter(parents)) if len(parents) == 1 else trace_id, []).append(span)
+    return joined
 
 
 @dataclass(slots=True)
