@@ -58,6 +58,8 @@ class _ContentReader:
         self._own_calls = list(message.calls)
         self._repeated_indices: list[Any] = []
         """The indices of such parts; the pieces of a streamed call have its index too."""
+        self._streamed: dict[str, tuple[MessageToolCall, str]] = {}
+        """Other calls by the indices of their parts, with the text of their arguments so far."""
 
     def read(self, content: Any) -> list[TraceMessage]:
         first = self._messages[0]
@@ -99,6 +101,8 @@ class _ContentReader:
             extra = self._add_result(part, result_name)
         elif "index" in part and part["index"] in self._repeated_indices:
             extra = {}
+        elif (piece := _first_text(part, _ARGUMENTS)) and repr(part.get("index")) in self._streamed:
+            extra = self._add_piece(repr(part["index"]), piece)
         else:
             extra = self._add_placeholder(part, kind or "unknown", number)
         return extra
@@ -122,11 +126,29 @@ class _ContentReader:
         for own in self._own_calls:
             if own.id == call_id or (own.name == name and (not call_id or own.arguments == arguments)):
                 self._repeated_indices.append(part.get("index"))
+                self._move_to_turn(own)
                 return {}
-        self._turn().calls.append(MessageToolCall(call_id, name, arguments, problem))
+        call = MessageToolCall(call_id, name, arguments, problem)
+        self._turn().calls.append(call)
+        if "index" in part and not arguments:
+            self._streamed[repr(part["index"])] = call, ""
         if "result" in part:
             # A call that the provider ran itself has its result beside it.
             return self._add_result({**part, "call_id": call_id}, "result")
+        return {}
+
+    def _move_to_turn(self, call: MessageToolCall) -> None:
+        """Move a call that stands beside the content to its place in it, behind the results of other calls."""
+        first, turn = self._messages[0], self._turn()
+        if turn is not first and any(other is call for other in first.calls):
+            first.calls = [other for other in first.calls if other is not call]
+            turn.calls.append(call)
+
+    def _add_piece(self, index: str, piece: str) -> dict[str, Any]:
+        """Add a piece of the arguments of a streamed call."""
+        call, text = self._streamed[index]
+        self._streamed[index] = call, text + piece
+        call.arguments, call.problem = read_arguments(text + piece)
         return {}
 
     def _add_result(self, part: dict[str, Any], result_name: str) -> dict[str, Any]:

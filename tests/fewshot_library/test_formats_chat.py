@@ -428,3 +428,25 @@ def test_calls_that_langchain_did_not_parse_are_read(tmp_path, message, error):
     assert (step.error is None) == (error is None)
     assert error is None or error in step.error
     assert step.arguments == ({"input": '{"title"'} if error == "not JSON" else {"title": "Ada"})
+
+
+def test_a_call_that_was_streamed_in_pieces_is_read(tmp_path):
+    parts = [{"type": "tool_use", "id": "c1", "name": "read", "input": {}, "index": 1}]
+    parts += [{"type": "input_json_delta", "partial_json": piece, "index": 1} for piece in ('{"title"', ': "Ada"}')]
+    results = found_in(tmp_path / "x.json", [FLAT[0], {"type": "ai", "content": parts}, FLAT[2], FLAT[3]])
+    assert [told(record) for record in results] == [
+        ("who?", [("", "read", {"title": "Ada"}, "a page", None)], None, "Ada")
+    ]
+
+
+def test_calls_that_the_server_ran_itself_and_others_keep_their_order(tmp_path):
+    parts = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Ada"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "a hit"}]},
+        {"type": "text", "text": "look"},
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"title": "Ada"}},
+    ]
+    chat = [FLAT[0], {"type": "ai", "content": parts, "tool_calls": [ASKED]}, FLAT[2], FLAT[3]]
+    (record,) = found_in(tmp_path / "x.json", chat)
+    searched = ("", "web_search", {"query": "Ada"}, "a hit", None)
+    assert told(record) == ("who?", [searched, ("look", "read", {"title": "Ada"}, "a page", None)], None, "Ada")
