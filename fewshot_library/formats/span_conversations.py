@@ -160,7 +160,8 @@ class _Root:
     """What the trace was asked and answered, by its first span that has a text of either."""
 
     def __init__(self, nodes: list[_Node]) -> None:
-        outer = [node for node in nodes if node.content.input_text or node.content.output_text]
+        # An agent below another one has the question of the agent above it, not that of the trace.
+        outer = [node for node in nodes if not node.scopes and (node.content.input_text or node.content.output_text)]
         node = min(outer, key=lambda node: (not node.content.input_text, node.level), default=None)
         content = node.content if node else SpanContent()
         self._texts = content.input_text, content.output_text

@@ -383,6 +383,17 @@ def test_the_conversation_of_the_root_is_the_trace_and_others_are_left_out_with_
     assert any("belong to other conversations and were left out" in getattr(result, "text", "") for result in results)
 
 
+def test_a_sub_agent_does_not_stand_for_a_root_without_texts(tmp_path):
+    root = openinference("agent", 0, None, "AGENT")
+    sub = openinference("sub", 1, "agent", "AGENT", input__value="How long is it?", output__value="long")
+    asked = [("user", "How long is it?"), ("assistant", "hm"), ("user", "go on")]
+    inner = openinference("inner", 2, "sub", "LLM", asked=asked, answered="long")
+    for spans in ([root, sub, inner, MODEL_SPAN], [inner, MODEL_SPAN, sub, root]):
+        results = found_in(tmp_path / "x.json", spans)
+        assert told(only_trace(results)) == ("Which river?", [], None, "Missouri")
+        assert any("1 of its model and tool calls" in getattr(result, "text", "") for result in results)
+
+
 def test_the_root_has_the_question_and_answer_where_no_message_of_its_model_was_recorded(tmp_path):
     tool = openinference("tool", 2, "agent", "TOOL", tool__name="search", input__value="{}", output__value="Missouri")
     inner = openinference("inner", 3, "tool", "TOOL", tool__name="search", input__value="{}", output__value="Nile")
