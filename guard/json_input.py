@@ -101,15 +101,16 @@ def check_json(text: str | bytes) -> None:
         )
 
 
-def load_json(text: str | bytes, *, unique_names: bool = False) -> Any:
+def load_json(text: str | bytes, *, unique_names: bool = False, constants: bool = False) -> Any:
     """Parse one JSON value; InputBoundExceeded, MalformedJson or another ValueError says why it cannot be read.
 
     With `unique_names`, an object with two fields of the same name is refused; else JSON takes the last one.
+    With `constants`, NaN and Infinity are read as Python writes them.
     """
     check_json(text)
     try:
         hook = _require_unique_names if unique_names else None
-        return json.loads(text, parse_constant=reject_constant, object_pairs_hook=hook)
+        return json.loads(text, parse_constant=None if constants else reject_constant, object_pairs_hook=hook)
     except json.JSONDecodeError as error:
         raise MalformedJson(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
@@ -129,16 +130,16 @@ def _require_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def iterate_json_list(read: Callable[[int], str]) -> Iterator[tuple[int, Any]]:
+def iterate_json_list(read: Callable[[int], str], *, constants: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield the elements of a JSON list with the lines on which they begin; `read` returns the next characters.
 
     Only one element is in memory at a time. Errors are those of `load_json`, after the elements before them.
     """
-    return _ListReader(read).iterate()
+    return _ListReader(read, constants=constants).iterate()
 
 
 class _ListReader:
-    def __init__(self, read: Callable[[int], str]) -> None:
+    def __init__(self, read: Callable[[int], str], *, constants: bool) -> None:
         self._read = read
         self._text, self._position = "", 0
         # The line of the place up to which lines were counted.
@@ -146,7 +147,7 @@ class _ListReader:
         # The characters of the current line that were dropped before the text.
         self._dropped = 0
         self._scanner = JsonScanner()
-        self._decoder = json.JSONDecoder(parse_constant=reject_constant)
+        self._decoder = json.JSONDecoder(parse_constant=None if constants else reject_constant)
 
     def iterate(self) -> Iterator[tuple[int, Any]]:
         self._expect("[", "a list is required")

@@ -46,8 +46,8 @@ _NAME_BEFORE_ARGUMENTS = re.compile(
     r"(?<![\w.-])(?P<name>[A-Za-z][\w.-]*+)(?::\d++)?\s*+(?:```(?:json)?\s*+)?\(?\s*+\Z"
 )
 _SEPARATORS = re.compile(r"```\w*|[\s;,)]")
-_NAME_FIELDS = ("name", "tool_name", "tool", "function", "recipient_name")
-_ARGUMENT_FIELDS = ("arguments", "parameters", "args", "input", "tool_input")
+_NAME_FIELDS = ("name", "tool_name", "tool", "function", "recipient_name", "action")
+_ARGUMENT_FIELDS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
 _NESTED_FIELDS = ("tool_calls", "tool_uses", "calls", "tool_call", "function_call", "function")
 _MAX_JSON_ATTEMPTS = 200
 
@@ -87,6 +87,13 @@ def parse_text_reply(text: str, tools: Collection[str]) -> TextReply:
         if calls:
             return TextReply(rest.strip(), tuple(calls))
     return TextReply(text)
+
+
+def parse_json_call(text: str) -> TextToolCall | None:
+    """The call that the whole of a text is in JSON, of whatever tool; None if it is anything else."""
+    value, length = _decode_json(text)
+    calls = _to_calls(value, (), accept_others=True) if length and not text[length:].strip() else []
+    return calls[0] if len(calls) == 1 else None
 
 
 def _parse_harmony(text: str, tools: Collection[str]) -> TextReply:

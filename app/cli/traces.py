@@ -136,6 +136,8 @@ def import_file(
         raise CommandError(f"{error}; no trace was imported") from error
     print_result(next(report.lines()))
     emit(report.value(), "\n".join(report.lines()), as_json=as_json)
+    if not report.outcomes["added"] and not report.outcomes["same"]:
+        raise CommandError(f"no trace of {file} was added; the report says why")
 
 
 @app.command("export")

@@ -4,7 +4,8 @@ Trajectories of other agents are imported as chats.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 
 from db.models import Step
 from db.serialization import InvalidRecord, to_json_fields
@@ -17,6 +18,7 @@ from fewshot_library.formats.chat import (
     chat_to_records,
     step_outcome_text,
 )
+from fewshot_library.formats.content_parts import expand_content, read_arguments
 from fewshot_library.formats.format import ReadResult, TraceExport, TraceFormat, json_lines_writer
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
@@ -24,8 +26,7 @@ from fewshot_library.formats.json_documents import (
     RecordOrigin,
     document_reader,
     extra_call_fields,
-    parse_content,
-    parse_utc_datetime,
+    read_utc_datetime,
     validate_shape,
 )
 from fewshot_library.formats.showhow import record_from_json, record_to_json
@@ -34,9 +35,9 @@ from fewshot_library.formats.showhow import record_from_json, record_to_json
 class AtifToolCall(ExtensibleModel):
     """A tool call."""
 
-    tool_call_id: str
-    function_name: str
-    arguments: dict[str, Any]
+    tool_call_id: str | None = None
+    function_name: str | None = None
+    arguments: Any = None
 
 
 class AtifToolResult(ExtensibleModel):
@@ -50,16 +51,16 @@ class AtifToolResult(ExtensibleModel):
 class AtifObservation(ExtensibleModel):
     """The observation of a step."""
 
-    results: list[AtifToolResult]
+    results: list[AtifToolResult] | None = None
 
 
 class AtifStep(ExtensibleModel):
     """One step of a trajectory: a message of the system, the user or the agent."""
 
-    step_id: int
-    source: Literal["system", "user", "agent"]
-    message: Any
-    timestamp: str | None = None
+    step_id: Any = None
+    source: str
+    message: Any = None
+    timestamp: Any = None
     reasoning_content: str | None = None
     tool_calls: list[AtifToolCall] | None = None
     observation: AtifObservation | None = None
@@ -78,7 +79,10 @@ class AtifTrajectory(ExtensibleModel):
 
 def trajectory_to_chat(trajectory: AtifTrajectory) -> ChatTranscript:
     """Convert a trajectory to a chat; fields that a chat does not have go to `extra`."""
-    messages = [message for step in trajectory.steps for message in _step_messages(step)]
+    steps, remarks = _order_steps(trajectory.steps)
+    messages = [message for step in steps for message in _step_messages(step)]
+    if messages:
+        messages[0].remarks[:0] = remarks
     agent = dict(trajectory.agent)
     tools = agent.pop("tool_definitions", None)
     rest = {"agent": agent, "trajectory_id": trajectory.trajectory_id, "extra": trajectory.extra}
@@ -90,36 +94,48 @@ def trajectory_to_chat(trajectory: AtifTrajectory) -> ChatTranscript:
     return chat
 
 
+def _order_steps(steps: list[AtifStep]) -> tuple[list[AtifStep], list[str]]:
+    """The steps in the order of their numbers, or in that of the file, with a remark, where these do not give one."""
+    numbers = [step.step_id for step in steps]
+    if sorted(map(str, numbers)) == sorted(map(str, range(1, len(steps) + 1))):
+        return sorted(steps, key=lambda step: int(step.step_id)), []
+    return steps, ["its steps are not numbered 1, 2, 3 ..., and were taken in the order of the file"]
+
+
 def _step_messages(step: AtifStep) -> Iterator[TraceMessage]:
     place = f"step {step.step_id}"
-    content = parse_content(step.message, place)
-    reasoning = "\n\n".join(part for part in (step.reasoning_content, content.reasoning) if part)
-    at = parse_utc_datetime(step.timestamp, place) if step.timestamp is not None else None
-    rest = (
-        step.extra_fields
-        | content.extra
-        | extra_call_fields(step.tool_calls or [])
-        | ({"extra": step.extra} if step.extra else {})
-    )
-    calls = [MessageToolCall(call.tool_call_id, call.function_name, call.arguments) for call in step.tool_calls or []]
+    remarks: list[str] = []
+    at = read_utc_datetime(step.timestamp, place, remarks)
+    rest = step.extra_fields | extra_call_fields(step.tool_calls or []) | ({"extra": step.extra} if step.extra else {})
+    calls: list[MessageToolCall] = []
+    for call in step.tool_calls or []:
+        if call.function_name is None:
+            remarks.append(f"a call of {place} names no function, and was left out")
+        else:
+            calls.append(MessageToolCall(call.tool_call_id or "", call.function_name, *read_arguments(call.arguments)))
     role = "assistant" if step.source == "agent" else step.source
-    yield TraceMessage(role, content.text, reasoning, calls, at=at, rest=rest)
-    for result in step.observation.results if step.observation else []:
-        yield _tool_message(result, place, calls, at)
+    reasoning = step.reasoning_content or ""
+    message = TraceMessage(role, reasoning=reasoning, calls=calls, at=at, rest=rest, remarks=remarks)
+    yield from expand_content(message, step.message, place)
+    for result in (step.observation.results if step.observation else None) or []:
+        yield from _result_messages(result, place, calls, at)
 
 
-def _tool_message(result: AtifToolResult, place: str, calls: list[MessageToolCall], at: Any) -> TraceMessage:
+def _result_messages(
+    result: AtifToolResult, place: str, calls: list[MessageToolCall], at: datetime | None
+) -> list[TraceMessage]:
     extra = dict(result.extra or {})
     rating = extra.get("rating")
     # A rating on another scale stays in `extra` and does not become the step's rating.
     is_star_rating = isinstance(rating, int) and not isinstance(rating, bool) and 1 <= rating <= 5
-    content = parse_content(result.content, f"{place}, its observation")
-    rest = result.extra_fields | content.extra | ({"extra": extra} if extra else {})
-    call_id = result.source_call_id or (calls[0].id if len(calls) == 1 else None)
-    if call_id is None:
-        return TraceMessage("environment", content.text, at=at, rest=rest)
-    stars = rating if is_star_rating else None
-    return TraceMessage("tool", content.text, call_id=call_id, at=at, rating=stars, rest=rest)
+    rest = result.extra_fields | ({"extra": extra} if extra else {})
+    is_of_call = result.source_call_id is not None or bool(calls)
+    message = TraceMessage("tool" if is_of_call else "environment", call_id=result.source_call_id, at=at, rest=rest)
+    message.rating = rating if is_star_rating and is_of_call else None
+    if result.content is None and result.extra_fields:
+        names = ", ".join(result.extra_fields)
+        message.remarks.append(f"the observation of {place} has only {names}, which was kept but not read")
+    return expand_content(message, result.content, f"{place}, its observation")
 
 
 # The reader of the Agent Data Protocol accepts only this version.
@@ -185,8 +201,6 @@ def _decode_trajectory(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     trajectory = validate_shape(AtifTrajectory, raw)
     if not trajectory.schema_version.startswith("ATIF-v1."):
         raise MalformedRecord(f"schema_version is {trajectory.schema_version!r}, not one of ATIF-v1")
-    if [step.step_id for step in trajectory.steps] != list(range(1, len(trajectory.steps) + 1)):
-        raise MalformedRecord("its steps are not numbered 1, 2, 3 ...")
     own_fields = (trajectory.extra or {}).get(EXTRA_KEY)
     if isinstance(own_fields, dict):
         yield _decode_own_record(trajectory, own_fields)
@@ -199,27 +213,30 @@ def _decode_own_record(trajectory: AtifTrajectory, own_fields: dict[str, Any]) -
     question, trace = own_fields.get("question"), own_fields.get("trace")
     if not isinstance(question, dict) or not isinstance(trace, dict):
         raise MalformedRecord(f"extra.{EXTRA_KEY} has no question and no trace")
-    if not trajectory.steps or trajectory.steps[0].source != "user":
+    steps, remarks = _order_steps(trajectory.steps)
+    if remarks:
+        raise MalformedRecord("its steps are not numbered 1, 2, 3 ...")
+    if not steps or steps[0].source != "user":
         raise MalformedRecord("its first step is not a question of the user")
-    question = {**question, "text": _step_text(trajectory.steps[0])}
+    question = {**question, "text": _step_text(steps[0])}
     trace = {**trace, "id": trajectory.trajectory_id, "final_answer": None, "final_thought": None}
-    middle = trajectory.steps[1:]
+    middle = steps[1:]
     if middle and _own_fields(middle[-1]).get("final") is True:
         last = middle.pop()
         answered = _step_text(last) or _own_fields(last).get("answered") is not False
         trace |= {"final_answer": _step_text(last) if answered else None, "final_thought": last.reasoning_content}
-    steps = [
+    own_steps = [
         _decode_own_step(step, position, trajectory.trajectory_id) for position, step in enumerate(middle, start=1)
     ]
     try:
-        return record_from_json({**own_fields, "question": question, "trace": trace, "steps": steps})
+        return record_from_json({**own_fields, "question": question, "trace": trace, "steps": own_steps})
     except InvalidRecord as error:
         raise MalformedRecord(str(error)) from error
 
 
 def _decode_own_step(step: AtifStep, position: int, trace_id: str | None) -> dict[str, Any]:
     place = f"step {step.step_id}"
-    calls, results = step.tool_calls or [], step.observation.results if step.observation else []
+    calls, results = step.tool_calls or [], (step.observation.results if step.observation else None) or []
     if step.source != "agent" or _step_text(step):
         raise MalformedRecord(f"{place} is not a thought of the agent without a message, as in files of Showhow")
     if len(calls) > 1 or len(results) > 1:

@@ -12,6 +12,7 @@ from db.trace_record import TraceRecord
 from fewshot_library.formats.format import ReadResult, RecordRemark, TraceExport, lost_fields
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
+from fewshot_library.formats.thoughts import split_thoughts, take_thoughts
 
 # The fields of a trace that chat formats store.
 CHAT_FIELDS = {
@@ -27,8 +28,11 @@ class MessageToolCall:
     """A tool call; the tool message with its result has the same id."""
 
     id: str
+    """May be empty, or that of another call too; see `match_results`."""
     name: str
     arguments: dict[str, Any]
+    problem: str = ""
+    """Why the arguments are not those that the model wrote, if they are not."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class TraceMessage:
     rating: int | None = None
     rest: dict[str, Any] = field(default_factory=dict)
     """Further fields of an imported message."""
+    remarks: list[str] = field(default_factory=list)
+    """What could not be read in an imported message, with its place."""
 
     @property
     def text_with_reasoning(self) -> str:
@@ -198,9 +204,11 @@ class ChatTranscript:
 
 def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[ReadResult]:
     """Convert a chat to a trace; yields remarks on unusual messages first. MalformedRecord if that is not possible."""
+    _read_thoughts(chat)
     before, question_message, after = _split_at_question(chat)
     rest = chat.extra | ({"error": chat.error} if chat.error else {})
-    rest |= {"system": [message.content for message in before]} if before else {}
+    if system := [message.content for message in before if message.role == "system"]:
+        rest["system"] = system
     name = chat.project or f"{origin.file} ({origin.format})"
     project = Project(id=uuid5(UUID_NAMESPACE, name), name=name, world=UNKNOWN_WORLD, created_at=DEFAULT_TIMESTAMP)
     question = Question(
@@ -213,7 +221,7 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
         created_at=DEFAULT_TIMESTAMP,
     )
     trace = Trace(
-        id=uuid5(question.id, json.dumps([*map(asdict, chat.messages), rest], sort_keys=True, default=str)),
+        id=uuid5(question.id, json.dumps([*map(_message_fields, chat.messages), rest], sort_keys=True, default=str)),
         question_id=question.id,
         run_id=chat.run.id if chat.run else None,
         reasoner=chat.run.reasoner if chat.run else origin.format,
@@ -225,23 +233,73 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
     beside = {str(place): message.rest for place, message in enumerate(chat.messages, start=1) if message.rest}
     rest |= {name: value for name, value in (("messages", beside), ("together", turns.parallel_steps)) if value}
     trace.configuration = {"tools": chat.tools} | ({origin.format: rest} if rest else {})
-    yield from (RecordRemark(origin.place, remark) for remark in turns.remarks)
+    remarks = [*(remark for message in chat.messages for remark in message.remarks), *turns.remarks]
+    yield from (RecordRemark(origin.place, remark) for remark in remarks)
     yield TraceRecord(project, question, trace, turns.steps, run=chat.run)
+
+
+def _read_thoughts(chat: ChatTranscript) -> None:
+    """Read the thoughts of the model among further fields and between tags."""
+    for message in chat.messages:
+        if message.role == "assistant":
+            tagged, message.content = split_thoughts(message.content)
+            thoughts = dict.fromkeys((message.reasoning, *take_thoughts(message.rest), tagged))
+            message.reasoning = "\n\n".join(thought for thought in thoughts if thought)
+    if chat.answer is not None:
+        chat.answer = split_thoughts(chat.answer)[1] or None
+
+
+def _message_fields(message: TraceMessage) -> dict[str, Any]:
+    """What identifies a message; what is remarked on it does not."""
+    fields = asdict(message)
+    del fields["remarks"]
+    for call in fields["calls"]:
+        del call["problem"]
+    return fields
+
+
+def match_results(messages: list[TraceMessage]) -> Iterator[tuple[TraceMessage, MessageToolCall | None]]:
+    """Yield each tool message with the call that it answers, by id, else by name and order; None if there is none."""
+    # The calls without a result, those of the last message with calls first: a model goes on when it has results.
+    current: list[MessageToolCall] = []
+    earlier: list[MessageToolCall] = []
+    for message in messages:
+        if message.calls:
+            current, earlier = list(message.calls), [*earlier, *current]
+        if message.role == "tool":
+            same_id = [call for call in [*current, *earlier] if message.call_id and call.id == message.call_id]
+            candidates = same_id or [call for call in current if not (message.call_id and call.id)]
+            by_order = candidates if same_id or not message.name or len(candidates) == 1 else []
+            call = next((call for call in candidates if call.name == message.name), next(iter(by_order), None))
+            if len(candidates) > 1 and not same_id and call is not None:
+                message.remarks.append(
+                    f"a result names no call, and was taken for that of the next call of {call.name}"
+                )
+            current, earlier = ([other for other in calls if other is not call] for calls in (current, earlier))
+            yield message, call
 
 
 def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceMessage, list[TraceMessage]]:
     """Split the messages into those before the question, the question, and those after it."""
     for number, message in enumerate(chat.messages, start=1):
-        if message.calls and message.role != "assistant":
-            raise MalformedRecord(f"message {number} calls a tool, but has the role {message.role!r}")
-        if message.reasoning and message.role != "assistant":
-            message.rest["reasoning"] = message.reasoning
+        if message.role != "assistant":
+            if message.calls:
+                message.remarks.append(f"message {number} calls a tool, but has the role {message.role!r}")
+                message.rest["calls"] = [asdict(call) for call in message.calls]
+                message.calls = []
+            if message.reasoning:
+                message.rest["reasoning"] = message.reasoning
     position = next((place for place, message in enumerate(chat.messages) if message.role == "user"), None)
     if position is None:
         raise MalformedRecord("it has no user message")
     before = chat.messages[:position]
-    if any(message.role != "system" for message in before):
-        raise MalformedRecord(f"message {position}, before the question, has the role {before[-1].role!r}")
+    for number, message in enumerate(before, start=1):
+        if message.role != "system":
+            message.remarks.append(
+                f"message {number}, before the question, has the role {message.role!r}, and is in no step"
+            )
+            message.rest |= {"role": message.role, "content": message.content}
+            message.rest |= {"calls": [asdict(call) for call in message.calls]} if message.calls else {}
     return before, chat.messages[position], chat.messages[position + 1 :]
 
 
@@ -270,17 +328,19 @@ class _StepCollector:
     remarks: list[str] = field(default_factory=list)
     parallel_steps: list[list[int]] = field(default_factory=list)
     """The positions of steps whose calls were made in one message."""
-    open_calls: dict[str, Step] = field(default_factory=dict)
+    steps_by_call: dict[int, Step] = field(default_factory=dict)
+    """The steps by the identity of their calls, whose ids may be missing or repeated."""
 
     def collect(self, messages: list[TraceMessage], *, answered: bool) -> TraceMessage | None:
         """Collect the steps; return the last message if it is the answer."""
         ends_with_text = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
         final = messages[-1] if ends_with_text and answered else None
+        calls = {id(message): call for message, call in match_results(messages)}
         for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
             if message.role == "assistant":
                 self._add_assistant_message(message)
             elif message.role == "tool":
-                self._add_tool_result(message, number)
+                self._add_tool_result(message, calls[id(message)], number)
             else:
                 self._add_environment_message(message, number)
         return final
@@ -304,20 +364,21 @@ class _StepCollector:
         for call in message.calls:
             step = self._add_step("" if positions else thought, message.at)
             step.tool, step.arguments = call.name, call.arguments
-            self.open_calls[call.id] = step
+            if call.problem:
+                step.error = call.problem
+                self.remarks.append(f"the call of step {step.position}: {call.problem}")
+            self.steps_by_call[id(call)] = step
             positions.append(step.position)
         if not positions:
             self._add_step(thought, message.at)
         elif len(positions) > 1:
             self.parallel_steps.append(positions)
 
-    def _add_tool_result(self, message: TraceMessage, number: int) -> None:
-        call_id = message.call_id
-        if call_id is None and len(self.open_calls) == 1:
-            (call_id,) = self.open_calls
-        step = self.open_calls.pop(call_id or "", None)
-        if step is None:
-            raise MalformedRecord(f"message {number} answers the call {call_id!r}, which is not open")
+    def _add_tool_result(self, message: TraceMessage, call: MessageToolCall | None, number: int) -> None:
+        if call is None:
+            self._add_environment_message(message, number)
+            return
+        step = self.steps_by_call[id(call)]
         if message.failed:
             step.error = message.content
         else:

@@ -1,5 +1,6 @@
 """Converts between HumanIQ's texts and tools and trace records; ids are derived from the text, so imports agree."""
 
+import ast
 import json
 import re
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ ARGUMENT_NAMES = {
     "getRelationsAsHead": ("entity",),
     "getRelationsAsTail": ("entity",),
 }
+MAX_CALL_CHARACTERS = 10_000
+"""A longer text is not parsed as Python."""
 _IDS_ONLY = re.compile(r"[\s\[\]'\",]*[QP]\d+(?:[\s\[\]'\",]+[QP]\d+)*[\s\[\]'\",]*")
 _QUESTION_WITH_IDS = re.compile(r"(.+?) # (\[[^\[\]]*\])", re.DOTALL)
 _ENTITY_ID = re.compile(r"[QP]\d+")
@@ -60,6 +63,7 @@ def parse_input_line(tool: str, text: str | None, question: str) -> dict[str, An
     """Parse an input line to the arguments of a tool; an unknown tool gets the argument `input`."""
     if text is None:
         return {}
+    text = strip_code_fence(text)
     named = _parse_json_input(text)
     if named is not None and (tool not in ARGUMENT_NAMES or named.keys() <= set(ARGUMENT_NAMES[tool])):
         return named
@@ -68,6 +72,25 @@ def parse_input_line(tool: str, text: str | None, question: str) -> dict[str, An
     if tool == "getLabel":
         return {"ids": _ENTITY_ID.findall(text) if _IDS_ONLY.fullmatch(text) else [text]}
     return {ARGUMENT_NAMES[tool][0] if tool in ARGUMENT_NAMES else "input": text}
+
+
+def strip_code_fence(text: str) -> str:
+    """The text without a code fence, or marks of code, around the whole of it."""
+    first, _, rest = text.strip().partition("\n")
+    if first.startswith("```") and rest.endswith("```"):
+        return rest.removesuffix("```").strip()
+    return text.strip("`") if text.startswith("`") and text.endswith("`") else text
+
+
+def parse_keyword_call(text: str) -> dict[str, Any] | None:
+    """The arguments of a call in Python syntax with named arguments only; None if the text is no such call."""
+    try:
+        call = ast.parse(text, mode="eval").body if len(text) <= MAX_CALL_CHARACTERS else None
+        if not isinstance(call, ast.Call) or call.args or not call.keywords:
+            return None
+        return {str(parameter.arg): ast.literal_eval(parameter.value) for parameter in call.keywords}
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def _parse_json_input(text: str) -> dict[str, Any] | None:

@@ -3,17 +3,19 @@
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from uuid import uuid5
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
-from zlib import crc32
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import pyarrow as pa
 from pydantic import Field
 
 from db.models import Run
+from db.types import UnstorableValue
 from fewshot_library.formats.chat import UNKNOWN_WORLD, ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
+from fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
 from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, TraceFormat, open_bytes
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from fewshot_library.formats.json_documents import (
@@ -23,26 +25,22 @@ from fewshot_library.formats.json_documents import (
     decode_record,
     document_reader,
     extra_call_fields,
-    parse_content,
-    parse_utc_datetime,
+    prepare_to_store,
+    read_utc_datetime,
+    remark_numbers,
     validate_shape,
 )
-from guard.input_bounds import ExpansionBudget, InputBoundExceeded, check_record_size
-from guard.json_input import load_json
+from fewshot_library.formats.packed_log import check_members, read_member
+from guard.input_bounds import InputBoundExceeded, check_record_size
+from guard.json_input import MalformedJson, load_json
 
 ATTACHMENT_PREFIX = "attachment://"
 ZIP_SIGNATURE = b"PK\x03\x04"
-ZIP_ZSTANDARD = 93
-"""The compression of packed logs, which Python's zip archives do not support yet."""
-LOCAL_HEADER = struct.Struct("<26xHH")
-"""What precedes the data of a zip's member, besides its name and its extra field, whose lengths it ends with."""
 HEADER_MEMBERS = ("header.json", "_journal/start.json")
 """The head of a packed log; an unfinished one has only the second."""
 SAMPLE_FOLDER = "samples/"
 LETTER_SCORES = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Inspect's words for scores: correct, partial, incorrect, no answer."""
-MAX_MEMBERS = 200_000
-"""The files of a packed log: one a sample, and a few more."""
 MAX_EPOCHS = 1_000
 """The most repetitions of a question; each is an attempt of every question of the run."""
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -52,9 +50,10 @@ IGNORED_FIELDS = ("events", "store", "timelines", "events_data")
 
 
 class _InspectToolCall(ExtensibleModel):
-    id: str
-    function: str
-    arguments: dict[str, Any]
+    id: str | None = None
+    function: str | None = None
+    arguments: Any = None
+    parse_error: str | None = None
     type: str | None = None
 
 
@@ -64,24 +63,24 @@ class _InspectMessage(ExtensibleModel):
     tool_calls: list[_InspectToolCall] | None = None
     tool_call_id: str | None = None
     function: str | None = None
-    error: dict[str, Any] | None = None
+    error: Any = None
 
 
 class _InspectSample(ExtensibleModel):
-    id: int | str
-    input: Any
+    id: int | str | None = None
+    input: Any = None
     messages: list[_InspectMessage]
     epoch: Annotated[int, Field(ge=1, le=MAX_EPOCHS)] = 1
-    target: str | list[str] = ""
-    error: dict[str, Any] | None = None
-    started_at: str | None = None
-    completed_at: str | None = None
+    target: Any = ""
+    error: Any = None
+    started_at: Any = None
+    completed_at: Any = None
 
 
 class _InspectEvaluation(ExtensibleModel):
     task: str
     model: str | None = None
-    created: str | None = None
+    created: Any = None
     run_id: str | None = None
 
 
@@ -197,16 +196,18 @@ def _decode_log(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
 
 
 def _decode_samples(log: _InspectLog, samples: Iterable[Any], origin: RecordOrigin) -> Iterator[ReadResult]:
-    run = _decode_run(log)
+    remarks: list[str] = []
+    run = _decode_run(log, remarks)
+    yield from (RecordRemark(origin.place, remark) for remark in remarks)
     for number, sample in enumerate(samples, start=1):
         sample_origin = RecordOrigin(origin.format, origin.file, f"sample {number}")
         yield from decode_record(sample, lambda value, at: _decode_sample(value, log, run, at), sample_origin)
 
 
-def _decode_run(log: _InspectLog) -> Run:
+def _decode_run(log: _InspectLog, remarks: list[str]) -> Run:
     evaluation = log.eval
     validate_shape(_RunFields, evaluation.extra_fields)
-    started = parse_utc_datetime(evaluation.created, "eval.created") if evaluation.created else DEFAULT_TIMESTAMP
+    started = read_utc_datetime(evaluation.created, "eval.created", remarks) or DEFAULT_TIMESTAMP
     return Run(
         id=uuid5(UUID_NAMESPACE, f"{evaluation.run_id} {evaluation.task} {evaluation.model} {evaluation.created}"),
         name=f"{evaluation.task} {evaluation.model or ''}".strip(),
@@ -224,43 +225,53 @@ def _decode_sample(raw: Any, log: _InspectLog, run: Run, origin: RecordOrigin) -
         _InspectSample, _resolve_attachments(raw, attachments if isinstance(attachments, dict) else {})
     )
     validate_shape(_SampleFields, sample.extra_fields)
-    started = parse_utc_datetime(sample.started_at, "started_at") if sample.started_at else run.started_at
+    remarks: list[str] = []
+    started = read_utc_datetime(sample.started_at, "started_at", remarks) or run.started_at
     ignored = [name for name in IGNORED_FIELDS if sample.extra_fields.get(name)]
+    targets = sample.target if isinstance(sample.target, list) else [sample.target]
     chat = ChatTranscript(
-        [_decode_message(message, number) for number, message in enumerate(sample.messages, start=1)],
+        [part for number, raw in enumerate(sample.messages, start=1) for part in _decode_message(raw, number)],
         extra={
             name: value for name, value in sample.extra_fields.items() if name not in {"attachments", *IGNORED_FIELDS}
         },
-        source_id=str(sample.id),
-        gold_answers=[
-            target for target in ([sample.target] if isinstance(sample.target, str) else sample.target) if target
-        ],
+        source_id=None if sample.id is None else str(sample.id),
+        gold_answers=[text for target in targets if (text := result_text(target))],
         answer=_sample_completion(sample),
-        error=str(sample.error.get("message", sample.error)) if sample.error else None,
+        error=_error_text(sample.error) or None,
         run=run,
         started_at=started,
-        finished_at=parse_utc_datetime(sample.completed_at, "completed_at") if sample.completed_at else started,
+        finished_at=read_utc_datetime(sample.completed_at, "completed_at", remarks) or started,
         project=f"{log.eval.task} (inspect)",
     )
     chat.extra |= {"epoch": sample.epoch} | ({} if isinstance(sample.input, str) else {"input": sample.input})
     if sample.error:
         chat.extra["failure"] = sample.error
     if ignored:
-        yield RecordRemark(origin.place, f"its {', '.join(ignored)} were left out; only its messages are imported")
+        remarks.append(f"its {', '.join(ignored)} were left out; only its messages are imported")
+    yield from (RecordRemark(origin.place, remark) for remark in remarks)
     yield from chat_to_records(chat, origin)
 
 
-def _decode_message(raw: _InspectMessage, number: int) -> TraceMessage:
-    if raw.role not in ("system", "user", "assistant", "tool"):
-        raise MalformedRecord(f"message {number} has the role {raw.role!r}, not one of system, user, assistant, tool")
-    content = parse_content(raw.content, f"message {number}")
-    message = TraceMessage(raw.role, content.text, content.reasoning, call_id=raw.tool_call_id, name=raw.function)
-    message.calls = [MessageToolCall(call.id, call.function, call.arguments) for call in raw.tool_calls or []]
-    message.rest = raw.extra_fields | content.extra | extra_call_fields(raw.tool_calls or [])
+def _decode_message(raw: _InspectMessage, number: int) -> list[TraceMessage]:
+    message = TraceMessage(raw.role, call_id=raw.tool_call_id, name=raw.function)
+    for call in raw.tool_calls or []:
+        if call.function is None:
+            message.remarks.append(f"a call of message {number} names no function, and was left out")
+        else:
+            arguments, problem = read_arguments(call.arguments)
+            message.calls.append(
+                MessageToolCall(call.id or "", call.function, arguments, problem or call.parse_error or "")
+            )
+    message.rest = raw.extra_fields | extra_call_fields(raw.tool_calls or [])
     if raw.error is not None:
         message.failed, message.rest["error"] = True, raw.error
-        message.content = content.text or str(raw.error.get("message", ""))
-    return message
+    messages = expand_content(message, raw.content, f"message {number}")
+    message.content = message.content or _error_text(raw.error)
+    return messages
+
+
+def _error_text(error: Any) -> str:
+    return str(error.get("message", error)) if isinstance(error, dict) and error else result_text(error or None)
 
 
 def _sample_completion(sample: _InspectSample) -> str | None:
@@ -303,16 +314,17 @@ def _read_packed(path: Path) -> Iterator[ReadResult]:
     """Read a zip with the head of a log and a file for each sample; one sample is in memory at a time."""
     try:
         with open_bytes(path) as stream, ZipFile(stream) as archive:
-            members = _check_members(archive.infolist(), path.stat().st_size)
+            members = check_members(archive.infolist(), path.stat().st_size)
             head = next((members[name] for name in HEADER_MEMBERS if name in members), None)
             samples = [member for name, member in members.items() if name.startswith(SAMPLE_FOLDER)]
             if head is None or not samples:
                 raise FormatError(f"{path} has no {'samples' if head else 'header.json'}, so it is no log of Inspect")
             origin = RecordOrigin("inspect", path.stem, "header.json")
-            log = validate_shape(_InspectLog, load_json(_read_member(archive, stream, head)))
-            values = (load_json(_read_member(archive, stream, member)) for member in samples)
-            yield from _decode_samples(log, values, origin)
-    except MalformedRecord as error:
+            raw = load_json(read_member(archive, stream, head), constants=True)
+            yield from remark_numbers(list(prepare_to_store(raw)), origin)
+            values = (_load_sample(read_member(archive, stream, member)) for member in samples)
+            yield from _decode_samples(validate_shape(_InspectLog, raw), values, origin)
+    except (MalformedRecord, UnstorableValue) as error:
         raise FormatError(f"{path}, header.json: {error}") from error
     except InputBoundExceeded as error:
         raise FormatError(f"{path}: {error}") from error
@@ -321,36 +333,12 @@ def _read_packed(path: Path) -> Iterator[ReadResult]:
         raise FormatError(f"{path} is damaged ({error}); export it again") from error
 
 
-def _check_members(members: list[ZipInfo], packed_bytes: int) -> dict[str, ZipInfo]:
-    """The files of an archive by name, none of which has been read; an archive that is no log's is refused."""
-    if len(members) > MAX_MEMBERS:
-        raise InputBoundExceeded(f"it has {len(members):,} files, more than the bound of {MAX_MEMBERS:,}")
-    by_name = {member.filename: member for member in members}
-    if len(by_name) < len(members):
-        raise BadZipFile("two of its files have the same name")
-    budget = ExpansionBudget(packed_bytes)
-    end = 0
-    for member in sorted(members, key=lambda member: member.header_offset):
-        # Files that share their data would expand it again and again.
-        if member.header_offset < end:
-            raise BadZipFile(f"{member.filename[:80]!r} overlaps another file")
-        end = member.header_offset + LOCAL_HEADER.size + member.compress_size
-        budget.spend(member.file_size)
-    return by_name
-
-
-def _read_member(archive: ZipFile, stream: BinaryIO, member: ZipInfo) -> bytes:
-    check_record_size(member.file_size)
-    if member.compress_type != ZIP_ZSTANDARD:
-        return archive.read(member)
-    stream.seek(member.header_offset)
-    name_length, extra_length = LOCAL_HEADER.unpack(stream.read(LOCAL_HEADER.size))
-    stream.seek(name_length + extra_length, 1)
-    packed = stream.read(member.compress_size)
-    data = bytes(pa.Codec("zstd").decompress(packed, decompressed_size=member.file_size, asbytes=True))
-    if crc32(data) != member.CRC:
-        raise BadZipFile(f"the check sum of {member.filename} is wrong")
-    return data
+def _load_sample(text: bytes) -> Any:
+    """A sample, or why it cannot be read."""
+    try:
+        return load_json(text, constants=True)
+    except (InputBoundExceeded, MalformedJson, UnicodeDecodeError) as error:
+        return MalformedRecord(f"invalid JSON ({error})")
 
 
 def encode_message(message: TraceMessage) -> dict[str, Any]:
@@ -412,16 +400,14 @@ def read_score(name: str, value: Any) -> Iterator[tuple[str, float | None]]:
 
 
 def _to_number(value: Any) -> float | None:
-    if isinstance(value, bool | int | float):
-        return float(value)
-    if not isinstance(value, str):
-        return None
-    if value.lower() in LETTER_SCORES:
+    if isinstance(value, str) and value.lower() in LETTER_SCORES:
         return LETTER_SCORES[value.lower()]
     try:
-        return float(value)
-    except ValueError:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    # What was not scored is written as NaN.
+    return number if isfinite(number) else None
 
 
 INSPECT = TraceFormat(

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from db.serialization import field_values
 from db.trace_record import TraceRecord
@@ -19,13 +20,14 @@ from db.types import UnstorableValue, check_storable_text
 from fewshot_library.formats.format import (
     FormatError,
     ReadResult,
+    RecordRemark,
     RefusedRecord,
     iterate_lines,
     open_text,
     read_document,
 )
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
-from guard.json_input import MalformedJson, check_json, iterate_json_list, load_json, reject_constant
+from guard.json_input import MalformedJson, check_json, iterate_json_list, load_json
 
 SchemaType = TypeVar("SchemaType", bound=BaseModel)
 _BLANK = re.compile(r"\s*+")
@@ -76,13 +78,15 @@ def decode_record(raw: Any, decode: RecordDecoder, origin: RecordOrigin) -> Iter
     try:
         if isinstance(raw, MalformedRecord):
             raise raw
-        _check_storable(raw)
+        places = list(prepare_to_store(raw))
         # Decoded completely before the first result is yielded, so that a malformed record leaves nothing behind.
         decoded = list(decode(raw, origin))
         for record in decoded:
             if isinstance(record, TraceRecord):
                 # Values from JSON inside a text were not part of the first check.
-                _check_storable([field_values(noun) for noun in (record.question, record.trace, *record.steps)])
+                for noun in (record.question, record.trace, *record.steps):
+                    places += prepare_to_store(field_values(noun))
+        yield from remark_numbers(places, origin)
         yield from decoded
     except (MalformedRecord, UnstorableValue, InputBoundExceeded) as error:
         yield RefusedRecord(origin.place, str(error))
@@ -122,13 +126,13 @@ def _read_whole_document(stream: TextIO, *, splits_lists: bool) -> Iterator[tupl
     beginning = stream.read(_SMALL_DOCUMENT_CHARACTERS + 1)
     stream.seek(0)
     if splits_lists and beginning.lstrip()[:1] == "[" and _is_large(beginning):
-        elements = enumerate(iterate_json_list(stream.read), start=1)
+        elements = enumerate(iterate_json_list(stream.read, constants=True), start=1)
         yield from ((f"record {number}, ", value) for number, (_, value) in elements)
         return
     text = read_document(stream)
     check_json(text)
     try:
-        yield "", json.loads(text, parse_constant=reject_constant)
+        yield "", json.loads(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             yield from _read_concatenated(text)
@@ -154,7 +158,7 @@ def _is_large(text: str) -> bool:
 
 def _read_concatenated(text: str) -> Iterator[tuple[str, Any]]:
     """Yield the values of several JSON texts in a row, each of any number of lines, as consoles print them."""
-    decoder = json.JSONDecoder(parse_constant=reject_constant)
+    decoder = json.JSONDecoder()
     number, end = 0, 0
     while (start := _skip_blank(text, end)) < len(text):
         number += 1
@@ -175,26 +179,33 @@ def _read_lines(stream: TextIO) -> Iterator[tuple[str, Any]]:
 
 def _parse_json(text: str) -> Any:
     try:
-        return load_json(text)
+        return load_json(text, constants=True)
     except InputBoundExceeded as error:
         return MalformedRecord(str(error))
     except ValueError as error:
         return MalformedRecord(f"invalid JSON ({error})")
 
 
-def _check_storable(value: Any) -> None:
-    """Raise UnstorableValue or MalformedRecord for a value that the database cannot store."""
+def remark_numbers(places: list[str], origin: RecordOrigin) -> Iterator[RecordRemark]:
+    """A remark on the numbers at these places, if there are any."""
+    if places:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        yield RecordRemark(origin.place, f"{places[0]}{more}: no number of JSON (NaN or infinite), and read as absent")
+
+
+def prepare_to_store(value: Any) -> Iterator[str]:
+    """Replace NaN and infinite numbers by None and yield their places; UnstorableValue for a text or key."""
     if isinstance(value, str):
         check_storable_text(value)
-    elif isinstance(value, float) and value - value != 0:
-        raise MalformedRecord(f"it has the number {value}, which is not a JSON number")
-    elif isinstance(value, list):
-        for inner in value:
-            _check_storable(inner)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            check_storable_text(key)
-            _check_storable(inner)
+    elif isinstance(value, list | dict):
+        for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+            if isinstance(key, str):
+                check_storable_text(key)
+            places = [""] if isinstance(inner, float) and not isfinite(inner) else prepare_to_store(inner)
+            for place in places:
+                if not place:
+                    value[key] = None
+                yield f"{key}.{place}" if place else str(key)
 
 
 def validate_shape(shape: type[SchemaType], value: Any) -> SchemaType:
@@ -222,14 +233,29 @@ def parse_utc_datetime(text: str, place: str) -> datetime:
         raise MalformedRecord(f"{place}: {text[:60]!r} is not a valid time ({error})") from error
 
 
-TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text"}
-REASONING_PARTS = {"reasoning": "reasoning", "thinking": "thinking"}
+def read_utc_datetime(value: Any, place: str, remarks: list[str]) -> datetime | None:
+    """The time in an ISO 8601 text; None if there is none, with a remark if it cannot be read."""
+    if value in (None, ""):
+        return None
+    try:
+        return parse_utc_datetime(str(value), place)
+    except MalformedRecord as error:
+        remarks.append(f"{error}, and was left out")
+        return None
 
 
 class ExtensibleModel(BaseModel):
-    """A JSON object with known keys; unknown keys are kept."""
+    """A JSON object with known keys; unknown keys are kept, and a null is as good as no key where none is required."""
 
     model_config = ConfigDict(extra="allow", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: inner for name, inner in value.items() if inner is not None or name not in optional}
 
     @property
     def extra_fields(self) -> dict[str, Any]:
@@ -237,41 +263,7 @@ class ExtensibleModel(BaseModel):
         return {name: value for name, value in (self.model_extra or {}).items() if value not in (None, "", [], {})}
 
 
-class MessageContent(NamedTuple):
-    """The text and the reasoning of a message, and the other fields of its parts."""
-
-    text: str
-    reasoning: str
-    extra: dict[str, Any]
-
-
 def extra_call_fields(calls: Iterable[ExtensibleModel]) -> dict[str, Any]:
     """The fields of a message's calls other than name and arguments."""
     extras = [call.extra_fields for call in calls]
     return {"tool_calls": extras} if any(extras) else {}
-
-
-def parse_content(content: Any, place: str) -> MessageContent:
-    """Join the texts of a message's content; MalformedRecord if it has a part of another kind."""
-    if content is None or isinstance(content, str):
-        return MessageContent(content or "", "", {})
-    if not isinstance(content, list):
-        raise MalformedRecord(f"the content of {place} is neither a text nor a list of parts")
-    texts: list[str] = []
-    thoughts: list[str] = []
-    extras: list[dict[str, Any]] = []
-    for part in content:
-        kind, value, rest = _parse_part(part)
-        if not isinstance(value, str):
-            raise MalformedRecord(f"{place} has a part of the kind {kind!r}, which traces do not support")
-        (thoughts if kind in REASONING_PARTS else texts).append(value)
-        extras.append(rest)
-    return MessageContent("".join(texts), "\n\n".join(thoughts), {"parts": extras} if any(extras) else {})
-
-
-def _parse_part(part: Any) -> tuple[str, Any, dict[str, Any]]:
-    if not isinstance(part, dict):
-        return "text", part, {}
-    kind = str(part.get("type"))
-    name = TEXT_PARTS.get(kind) or REASONING_PARTS.get(kind) or ""
-    return kind, part.get(name), {key: value for key, value in part.items() if key not in ("type", name) and value}

@@ -1,4 +1,7 @@
-"""LangChain messages as written by `messages_to_dict`, one chat a line; the older `dumpd` form is read as well."""
+"""LangChain messages as written by `messages_to_dict`, one chat a line.
+
+The forms of `dumpd` and `model_dump`, states of LangGraph and runs of LangSmith are read as well.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +11,6 @@ from fewshot_library.formats.chat import (
     CHAT_FIELDS,
     ERROR_LOSS,
     ChatTranscript,
-    MessageToolCall,
     TraceMessage,
     calls_skills,
     chat_to_records,
@@ -16,9 +18,11 @@ from fewshot_library.formats.chat import (
     list_conversation_losses,
     trace_to_conversations,
 )
+from fewshot_library.formats.content_parts import expand_content
 from fewshot_library.formats.format import (
     FileHead,
     ReadResult,
+    RecordRemark,
     TraceExport,
     TraceFormat,
     json_rows_writer,
@@ -29,36 +33,25 @@ from fewshot_library.formats.json_documents import (
     MalformedRecord,
     RecordOrigin,
     document_reader,
-    extra_call_fields,
-    parse_content,
     validate_shape,
 )
+from fewshot_library.formats.openai import ROLE_ALIASES, OpenAIMessage, add_calls, as_list, decode_message
 
-MESSAGE_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system", "developer": "system"}
-CLASS_TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool", "SystemMessage": "system"}
 MESSAGE_TYPES = {"user": "human", "assistant": "ai", "tool": "tool"}
-
-
-class _LangchainToolCall(ExtensibleModel):
-    name: str
-    args: dict[str, Any]
-    id: str | None = None
-    type: str = "tool_call"
+_KINDS = ("human", "ai", "tool", "system", "function", "developer", "chat", "remove")
 
 
 class _LangchainMessageData(ExtensibleModel):
-    content: Any
+    content: Any = None
     type: str | None = None
-    tool_calls: list[_LangchainToolCall] | None = None
+    role: str | None = None
+    tool_calls: Any = None
+    invalid_tool_calls: Any = None
+    additional_kwargs: Any = None
     tool_call_id: str | None = None
     name: str | None = None
-    status: str = "success"
+    status: str | None = None
     artifact: Any = None
-
-
-class _TypedMessage(ExtensibleModel):
-    type: str
-    data: _LangchainMessageData
 
 
 class _DumpedMessage(ExtensibleModel):
@@ -70,64 +63,100 @@ class _DumpedMessage(ExtensibleModel):
     type: str = "constructor"
 
 
+def _is_message(value: Any) -> bool:
+    """Whether a value is a message in one of LangChain's forms, or in that of its chat models."""
+    match value:
+        case {"type": str(), "data": dict()} | {"lc": int(), "id": list(), "kwargs": {"content": _}}:
+            return True
+        case {"type": str(kind), "content": _}:
+            return _kind(kind) in _KINDS
+        case {"role": str(), "content": _}:
+            return True
+    return False
+
+
+def _kind(name: str) -> str:
+    """The kind of a message from its class, such as AIMessageChunk, or its kind."""
+    return name.removesuffix("Chunk").removesuffix("Message").lower()
+
+
 def _is_chat(value: Any) -> bool:
-    return not isinstance(value, list) or any(
-        isinstance(message, dict) and {"data", "lc"} & message.keys() for message in value
-    )
+    return not isinstance(value, list) or any(map(_is_message, value))
 
 
 def _decode_chat(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
-    rest = {name: value for name, value in raw.items() if name != "messages"} if isinstance(raw, dict) else {}
-    raw_messages = raw.get("messages") if isinstance(raw, dict) else raw
-    if not isinstance(raw_messages, list) or not raw_messages:
-        raise MalformedRecord("it is not a list of messages")
-    messages = [_decode_message(message, number) for number, message in enumerate(raw_messages, start=1)]
-    return chat_to_records(ChatTranscript(messages, extra=rest, thought_in_answer=True), origin)
+    if isinstance(raw, dict) and "run_type" in raw and raw.get("parent_run_id"):
+        remark = f"it is a part of the run {raw['parent_run_id']}, which has the whole conversation, and was left out"
+        yield RecordRemark(origin.place, remark)
+        return
+    fields = raw if isinstance(raw, dict) else {}
+    sides = [max(_message_lists(fields.get(side)), key=len, default=[]) for side in ("inputs", "outputs")]
+    raw_messages = raw if isinstance(raw, list) else max(_message_lists(raw), key=len, default=[])
+    if all(sides) and _text(sides[0][0]) != _text(sides[1][0]):
+        # A run of a model has only its reply in the output.
+        raw_messages = [*sides[0], *sides[1]]
+    if not raw_messages:
+        raise MalformedRecord("it is not a list of messages, and has none")
+    rest = {name: value for name, value in fields.items() if not any(_message_lists(value))}
+    messages = [part for number, raw in enumerate(raw_messages, start=1) for part in _decode_message(raw, number)]
+    yield from chat_to_records(ChatTranscript(messages, extra=rest, thought_in_answer=True), origin)
 
 
-def _decode_message(raw: Any, number: int) -> TraceMessage:
+def _message_lists(value: Any) -> Iterator[list[Any]]:
+    """The lists of messages in the state of a graph, or in the inputs and outputs of a run."""
+    if _is_message(value):
+        yield [value]
+    elif isinstance(value, list) and any(map(_is_message, value)):
+        yield value
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _message_lists(inner)
+
+
+def _text(message: Any) -> Any:
+    fields = next((message[name] for name in ("data", "kwargs") if isinstance(message.get(name), dict)), message)
+    return fields.get("content")
+
+
+def _decode_message(raw: Any, number: int) -> list[TraceMessage]:
     place = f"message {number}"
     try:
+        if isinstance(raw, dict) and "role" in raw and "type" not in raw:
+            return decode_message(validate_shape(OpenAIMessage, raw), number)
         kind, data = _kind_and_data(raw)
     except MalformedRecord as error:
         raise MalformedRecord(f"{place}: {error}") from error
-    if kind not in MESSAGE_ROLES:
-        raise MalformedRecord(f"{place} is of the kind {kind!r}, not one of {', '.join(MESSAGE_ROLES)}")
-    content = parse_content(_without_calls(data.content) if data.tool_calls else data.content, place)
-    has_data = isinstance(data.artifact, dict)
-    rest = data.extra_fields | content.extra | extra_call_fields(data.tool_calls or [])
-    if data.artifact is not None and not has_data:
-        rest["artifact"] = data.artifact
-    return TraceMessage(
-        MESSAGE_ROLES[kind],
-        content.text,
-        content.reasoning,
-        calls=[
-            MessageToolCall(call.id or f"{number}.{nth}", call.name, call.args)
-            for nth, call in enumerate(data.tool_calls or [], start=1)
-        ],
-        call_id=data.tool_call_id,
-        name=data.name,
-        failed=data.status == "error",
-        data=data.artifact if has_data else None,
-        rest=rest,
-    )
+    if kind == "remove":
+        # It removes a message from the state, which the list shows without it.
+        return []
+    role = data.role or kind if kind == "chat" else kind
+    message = TraceMessage(ROLE_ALIASES.get(role, role), call_id=data.tool_call_id, name=data.name)
+    message.failed, message.rest = data.status == "error", dict(data.extra_fields)
+    if isinstance(data.artifact, dict):
+        message.data = data.artifact
+    elif data.artifact is not None:
+        message.rest["artifact"] = data.artifact
+    calls = [*as_list(data.tool_calls), *as_list(data.invalid_tool_calls)]
+    provider = dict(data.additional_kwargs) if isinstance(data.additional_kwargs, dict) else {}
+    written = [*as_list(provider.pop("tool_calls", None)), *as_list(provider.pop("function_call", None))]
+    if provider:
+        message.rest["additional_kwargs"] = provider
+    # Where the calls were not parsed, they stand as the provider wrote them.
+    add_calls(message, calls or written, place)
+    return expand_content(message, data.content, place)
 
 
 def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
-    if isinstance(raw, dict) and "lc" in raw:
-        built = validate_shape(_DumpedMessage, raw)
-        name = built.id[-1].removesuffix("Chunk") if built.id else ""
-        return CLASS_TYPES.get(name, name), built.kwargs
-    typed = validate_shape(_TypedMessage, raw)
-    return typed.type, typed.data
-
-
-def _without_calls(content: Any) -> Any:
-    """The content without the parts in which providers repeat the calls."""
-    if not isinstance(content, list):
-        return content
-    return [part for part in content if not (isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call"))]
+    match raw:
+        case {"lc": _}:
+            built = validate_shape(_DumpedMessage, raw)
+            return _kind(built.id[-1]) if built.id else "", built.kwargs
+        case {"type": str(kind), "data": dict(fields)}:
+            return _kind(kind), validate_shape(_LangchainMessageData, fields)
+    data = validate_shape(_LangchainMessageData, raw)
+    if data.type is None:
+        raise MalformedRecord("it has no type")
+    return _kind(data.type), data
 
 
 def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[list[list[dict[str, Any]]], list[str]]:
@@ -157,9 +186,20 @@ def _encode_message(message: TraceMessage) -> dict[str, Any]:
     return {"type": kind, "data": data}
 
 
+_PLACES = ("", "[][].", "messages[].", "values.messages[].", "channel_values.messages[].", "output.messages[].")
+
+
 def _sniff(head: FileHead) -> bool:
-    forms = [(f"{at}type", f"{at}{own}") for at in ("", "[][].", "messages[].") for own in ("data.content", "lc")]
-    return any(head.has_keys(*form) for form in forms)
+    if head.has_keys("run_type", "inputs"):
+        return True
+    nested = [(f"{at}type", f"{at}{own}") for at in _PLACES for own in ("data.content", "lc", "kwargs.content")]
+    flat = [
+        f"{before}{at}"
+        for at in _PLACES
+        for before in ("", "[].")
+        if _kind(head.keys.get(f"{before}{at}type", "")) in _KINDS
+    ]
+    return any(head.has_keys(*form) for form in nested) or any(f"{at}content" in head.keys for at in flat)
 
 
 LANGCHAIN = TraceFormat(

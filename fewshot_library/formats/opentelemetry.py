@@ -3,34 +3,32 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fewshot_library.formats.chat import MessageToolCall, TraceMessage, to_json_text
+from fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
 from fewshot_library.formats.format import FileHead, TraceFormat
-from fewshot_library.formats.json_documents import MalformedRecord, validate_shape
-from fewshot_library.formats.openai import OpenAIMessage, decode_message
-from fewshot_library.formats.spans import (
-    SpanContent,
-    SpanToolRun,
-    TraceSpan,
-    nest_keys,
-    parse_json_text,
-    span_trace_reader,
-)
+from fewshot_library.formats.span_conversations import span_trace_reader
+from fewshot_library.formats.spans import SpanContent, SpanToolRun, TraceSpan, nest_keys, parse_json_text
+from fewshot_library.formats.thoughts import THOUGHT_NAMES
 
 TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
+ROLE_ALIASES = {"developer": "system", "human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 
 
 def _decode_span(span: TraceSpan) -> SpanContent:
     content = SpanContent(annotations=[annotation] if (annotation := span.get("gen_ai.evaluation")) else [])
     name = span.get_text("gen_ai.tool.name")
     if name is not None and span.get("gen_ai.operation.name") in (TOOL_OPERATION, None):
-        content.tool_run = SpanToolRun(_decode_call(span, name), _result_text(span.get("gen_ai.tool.call.result")))
+        result = span.get("gen_ai.tool.call.result")
+        content.tool_run = SpanToolRun(_decode_run(span, name), None if result is None else result_text(result))
+        content.is_apart = True
         return content
-    before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages")]
-    output = list(_decode_messages(span, "gen_ai.output.messages"))
+    before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages", content.remarks)]
+    output = list(_decode_messages(span, "gen_ai.output.messages", content.remarks, "assistant"))
     if span.get("gen_ai.operation.name") == AGENT_OPERATION:
         # An agent's span has only the first and last message of what its model spans have in full.
         content.input_text = next((message.content for message in reversed(before) if message.role == "user"), None)
-        content.final_answer = content.output_text = output[-1].content if output and output[-1].content else None
+        content.output_text = output[-1].content if output and output[-1].content else None
+        content.is_apart = True
         return content
     content.input_messages, content.output_messages = before, output
     content.tools = [
@@ -39,20 +37,10 @@ def _decode_span(span: TraceSpan) -> SpanContent:
     return content
 
 
-def _decode_call(span: TraceSpan, name: str) -> MessageToolCall:
-    arguments = span.get("gen_ai.tool.call.arguments")
-    return MessageToolCall(span.get_text("gen_ai.tool.call.id") or span.id, name, _decode_arguments(arguments))
-
-
-def _decode_arguments(raw: Any) -> dict[str, Any]:
-    arguments = parse_json_text(raw) if isinstance(raw, str) else raw
-    if arguments is None:
-        return {}
-    return arguments if isinstance(arguments, dict) else {"input": arguments}
-
-
-def _result_text(raw: Any) -> str | None:
-    return raw if isinstance(raw, str) or raw is None else to_json_text(raw)
+def _decode_run(span: TraceSpan, name: str) -> MessageToolCall:
+    # The text of a tool's only argument need not be JSON.
+    arguments, _ = read_arguments(span.get("gen_ai.tool.call.arguments"))
+    return MessageToolCall(span.get_text("gen_ai.tool.call.id") or "", name, arguments)
 
 
 def _tool_definition(raw: dict[str, Any]) -> dict[str, Any]:
@@ -62,59 +50,52 @@ def _tool_definition(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
     parts = span.get_list("gen_ai.system_instructions")
-    if not parts and (text := span.get_text("gen_ai.system_instructions")):
-        parts = [{"content": text}]
-    texts = [part["content"] for part in parts if isinstance(part, dict) and isinstance(part.get("content"), str)]
-    if texts:
-        yield TraceMessage("system", "\n\n".join(texts))
+    if content := parts or span.get_text("gen_ai.system_instructions"):
+        separated = [content] if isinstance(content, str) else content
+        texts = [expand_content(TraceMessage("system"), [part], "gen_ai.system_instructions")[0] for part in separated]
+        remarks = [remark for text in texts for remark in text.remarks]
+        yield TraceMessage("system", "\n\n".join(text.content for text in texts if text.content), remarks=remarks)
 
 
-def _decode_messages(span: TraceSpan, path: str) -> Iterator[TraceMessage]:
+def _decode_messages(span: TraceSpan, path: str, remarks: list[str], role: str = "user") -> Iterator[TraceMessage]:
+    """The messages of an attribute; `role` is that of the first one if it names none."""
     value = span.get(path)
     single = parse_json_text(value) if isinstance(value, str) else value
     # Some agents write a single message without a list.
-    listed = [single] if isinstance(single, dict) and "role" in single else span.get_list(path)
+    listed = [single] if isinstance(single, dict) and not _is_numbered(single) else span.get_list(path)
+    if value and not listed and value != "[]":
+        remarks.append(f"{path} of the span {span.name[:80]!r} is no list of messages, and was left out")
     for number, raw in enumerate(listed):
         place = f"{path}.{number}"
-        if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
-            raise MalformedRecord(f"{place} has no role")
-        yield from _decode_message(raw, place)
+        if not isinstance(raw, dict):
+            remarks.append(f"{place} is no message, and was left out")
+            continue
+        parts = [{"type": "", **part} if isinstance(part, dict) else part for part in _as_list(raw.get("parts"))]
+        kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
+        guessed = "tool" if "tool_call_response" in kinds else "assistant" if "tool_call" in kinds else role
+        message = _start_message(raw, guessed, place)
+        for decoded in expand_content(message, parts or raw.get("content"), place):
+            role = role if path.endswith("output.messages") else _next_role(decoded)
+            yield decoded
 
 
-def _decode_message(raw: dict[str, Any], place: str) -> Iterator[TraceMessage]:
-    """Yield the message, and another one for each tool result in it."""
-    parts = raw.get("parts", [{"type": "text", "content": raw.get("content")}])
-    if not isinstance(parts, list):
-        raise MalformedRecord(f"{place}.parts is not a list")
-    message = TraceMessage({"developer": "system"}.get(raw["role"], raw["role"]))
-    if message.role not in ("system", "user", "assistant", "tool"):
-        raise MalformedRecord(f"{place} has the role {message.role!r}, not one of system, user, assistant, tool")
-    answers: list[TraceMessage] = []
-    for number, part in enumerate(parts):
-        if isinstance(part, dict) and part.get("type") == "tool_call_response":
-            result = _result_text(part.get("response", part.get("result"))) or ""
-            answers.append(TraceMessage("tool", result, call_id=part.get("id")))
-        else:
-            _add_part(message, part, f"{place}.parts.{number}")
-    yield from answers
-    if message.content or message.reasoning or message.calls or not answers:
-        yield message
+def _start_message(raw: dict[str, Any], guessed_role: str, place: str) -> TraceMessage:
+    """A message with its role and its thoughts; one that names no role has that which its content or order tells."""
+    role = raw.get("role")
+    fields = {name: raw[name] for name in THOUGHT_NAMES if raw.get(name)}
+    if isinstance(role, str) and role:
+        return TraceMessage(ROLE_ALIASES.get(role, role), rest=fields)
+    remark = f"{place} has no role, and was taken for a message of the role {guessed_role}"
+    return TraceMessage(guessed_role, rest=fields, remarks=[remark])
 
 
-def _add_part(message: TraceMessage, part: Any, place: str) -> None:
-    """Add a part to the message."""
-    match part:
-        case {"type": "text", "content": str(text)}:
-            message.content += text
-        case {"type": "reasoning", "content": str(thought)}:
-            message.reasoning += ("\n\n" if message.reasoning else "") + thought
-        case {"type": "tool_call", "name": str(name)}:
-            message.calls.append(
-                MessageToolCall(str(part.get("id") or place), name, _decode_arguments(part.get("arguments")))
-            )
-        case _:
-            kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-            raise MalformedRecord(f"{place} is of the kind {kind!r}, which traces do not support")
+def _next_role(message: TraceMessage) -> str:
+    """The role that a message without one has behind this message."""
+    return "assistant" if message.role in ("user", "tool") else "user"
+
+
+def _is_numbered(value: dict[str, Any]) -> bool:
+    return bool(value) and all(key.isdigit() for key in value)
 
 
 def _sniff(head: FileHead) -> bool:
@@ -126,18 +107,16 @@ OPENTELEMETRY = TraceFormat(
 )
 
 
-ROLE_ALIASES = {"human": "user", "ai": "assistant", "model": "assistant"}
-
-
 def _decode_openinference_span(span: TraceSpan) -> SpanContent:
     kind = str(span.get("openinference.span.kind") or "").upper()
     annotations = [_unwrap(annotation, "annotation") for annotation in span.get_list("annotations")]
-    span_content = SpanContent(
-        input_text=span.get_text("input.value"), output_text=span.get_text("output.value"), annotations=annotations
-    )
+    span_content = SpanContent(annotations=annotations, is_apart=kind not in ("LLM", "CHAIN", "UNKNOWN", ""))
     if kind == "LLM":
-        span_content.input_messages = _decode_openinference_messages(span, "llm.input_messages")
-        span_content.output_messages = _decode_openinference_messages(span, "llm.output_messages")
+        remarks = span_content.remarks
+        span_content.input_messages = [*_decode_openinference_messages(span, "llm.input_messages", remarks)]
+        span_content.output_messages = [
+            *_decode_openinference_messages(span, "llm.output_messages", remarks, "assistant")
+        ]
         schemas = [_unwrap(tool, "tool").get("json_schema") for tool in span.get_list("llm.tools")]
         span_content.tools = [
             tool
@@ -146,45 +125,54 @@ def _decode_openinference_span(span: TraceSpan) -> SpanContent:
         ]
     elif kind == "TOOL":
         name = span.get_text("tool.name") or span.name
-        arguments = parse_json_text(span.get_text("input.value") or span.get_text("tool.parameters") or "{}")
-        call_id = span.get_text("tool.id") or span.get_text("tool_call.id") or span.id
-        named_arguments = arguments if isinstance(arguments, dict) else {"input": arguments}
-        content = span.get_text("output.value")
+        # The text of a tool's only argument need not be JSON.
+        arguments, _ = read_arguments(span.get("input.value") or span.get("tool.parameters"))
+        call_id = span.get_text("tool.id") or span.get_text("tool_call.id") or ""
+        value = span.get("output.value")
+        content = None if value is None else result_text(value)
         match parse_json_text(content or ""):
             # Tools of LangChain return a LangChain message with the id of the call.
             case {"data": {"content": str(text), "tool_call_id": str(message_call_id)}}:
                 content, call_id = text, message_call_id
-        call = MessageToolCall(call_id, name, named_arguments)
-        span_content.tool_run = SpanToolRun(call, content, _find_rating(annotations))
+        span_content.tool_run = SpanToolRun(
+            MessageToolCall(call_id, name, arguments), content, _find_rating(annotations)
+        )
+    elif kind in ("AGENT", "CHAIN", "UNKNOWN", ""):
+        span_content.input_text = span.get_text("input.value")
+        span_content.output_text = span.get_text("output.value")
     return span_content
 
 
-def _decode_openinference_messages(span: TraceSpan, path: str) -> list[TraceMessage]:
-    return [
-        _decode_openinference_message(nest_keys(message), f"{path}.{number}", number)
-        for number, message in enumerate(span.get_list(path))
-    ]
+def _decode_openinference_messages(
+    span: TraceSpan, path: str, remarks: list[str], role: str = "user"
+) -> Iterator[TraceMessage]:
+    """The messages of an attribute; `role` is that of the first one if it names none."""
+    for number, element in enumerate(span.get_list(path)):
+        raw, place = _unwrap(nest_keys(element), "message"), f"{path}.{number}"
+        if not raw:
+            remarks.append(f"{place} is no message, and was left out")
+            continue
+        raw_calls = _as_list(raw.get("tool_calls"))
+        message = _start_message(raw, "tool" if raw.get("tool_call_id") else "assistant" if raw_calls else role, place)
+        message.call_id, message.name = _text(raw.get("tool_call_id")), _text(raw.get("name"))
+        for raw_call in raw_calls:
+            call = _unwrap(raw_call, "tool_call")
+            function = call.get("function")
+            if isinstance(function, dict) and _text(function.get("name")):
+                arguments, problem = read_arguments(function.get("arguments"))
+                message.calls.append(MessageToolCall(_text(call.get("id")) or "", function["name"], arguments, problem))
+            else:
+                message.remarks.append(f"a call of {place} names no function, and was left out")
+        content = raw.get("content")
+        if content is None:
+            content = [_unwrap(part, "message_content") for part in _as_list(raw.get("contents"))] or None
+        for decoded in expand_content(message, content, place):
+            role = role if path.endswith("output_messages") else _next_role(decoded)
+            yield decoded
 
 
-def _decode_openinference_message(raw: Any, place: str, number: int) -> TraceMessage:
-    message = _unwrap(raw, "message")
-    calls = [_unwrap(call, "tool_call") for call in _as_list(message.get("tool_calls"))]
-    role = message.get("role")
-    plain = {
-        "role": ROLE_ALIASES.get(role, role) if isinstance(role, str) else role,
-        "content": message["content"] if "content" in message else _message_parts(message.get("contents")),
-        "tool_calls": [{"id": call.get("id"), "function": call.get("function")} for call in calls] or None,
-        "tool_call_id": message.get("tool_call_id"),
-        "name": message.get("name"),
-    }
-    try:
-        return decode_message(validate_shape(OpenAIMessage, plain), number + 1)
-    except MalformedRecord as error:
-        raise MalformedRecord(f"{place}: {error}") from error
-
-
-def _message_parts(raw: Any) -> Any:
-    return [_unwrap(part, "message_content") for part in _as_list(raw)] or None
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _as_list(raw: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from db.types import Base
 from fewshot_library.formats.chat import trace_to_messages
 from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceExport, TraceFormat, open_bytes
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
-from fewshot_library.formats.openai import decode_chat, encode_message
+from fewshot_library.formats.openai import decode_chat, encode_message, without_nulls
 from fewshot_library.formats.showhow import (
     FORMAT_MARK,
     FORMAT_VERSION,
@@ -138,7 +138,8 @@ def _read_table(path: Path) -> Iterator[ReadResult]:
                 raise FormatError(f"{path} has neither the columns of Showhow's traces nor a column messages")
             for number, row in enumerate(iterate_rows(file, stream), start=1):
                 origin = RecordOrigin(PARQUET.name, path.stem, f"row {number}")
-                yield from decode_record(_json_values(row), _decode_own_row if own else decode_chat, origin)
+                values = _json_values(row) if own else without_nulls(_json_values(row))
+                yield from decode_record(values, _decode_own_row if own else decode_chat, origin)
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"{path} cannot be read as Parquet: {error}") from error
     except InputBoundExceeded as error:
@@ -171,15 +172,9 @@ def _decode_own_row(row: Any, _: RecordOrigin) -> Iterator[ReadResult]:
         record = record_from_json(encoded)
     except (InvalidRecord, ValueError, KeyError) as error:
         raise MalformedRecord(str(error)) from error
-    if "messages" in row and _without_nulls(row["messages"]) != _chat_columns(record)["messages"]:
+    if "messages" in row and without_nulls(row["messages"]) != _chat_columns(record)["messages"]:
         raise MalformedRecord("its messages and its steps differ; remove the column messages or make them agree")
     yield record
-
-
-def _without_nulls(messages: Any) -> Any:
-    if not isinstance(messages, list):
-        return messages
-    return [{name: value for name, value in message.items() if value is not None} for message in messages]
 
 
 PARQUET = TraceFormat(

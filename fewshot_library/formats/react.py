@@ -1,4 +1,4 @@
-"""Plain ReAct text with any number of questions; the numbered labels of ReAct's own prompts are read as well."""
+"""Plain ReAct text with any number of questions; the forms in which models and frameworks write it are read as well."""
 
 import re
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from fewshot_library.formats.chat import (
     chat_to_records,
     list_error_losses,
     step_outcome_text,
+    to_json_text,
 )
 from fewshot_library.formats.format import (
     ExportLosses,
@@ -30,22 +31,34 @@ from fewshot_library.formats.format import (
     read_document,
     text_writer,
 )
-from fewshot_library.formats.humaniq_record import format_input_line, parse_input_line
+from fewshot_library.formats.humaniq_record import (
+    format_input_line,
+    parse_input_line,
+    parse_keyword_call,
+    strip_code_fence,
+)
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.react_text import (
     ReactTranscript,
     ReactTurn,
     find_outer_whitespace,
     format_transcript,
+    normalize_markers,
     parse_transcript,
 )
 from guard.input_bounds import InputBoundExceeded
+from llm.text_tool_calls import parse_json_call
 
 FORMAT_NAME = "react"
 _QUESTION_START = re.compile(r"^(?=Question:)", re.MULTILINE)
-_PLAIN_MARKER = re.compile(r"^(?:Thought|Action):", re.MULTILINE)
-_NUMBERED_MARKER = re.compile(r"^(Thought|Action|Observation) \d+:", re.MULTILINE)
-_ACTION_CALL = re.compile(r"([^\[\s]+)\[(.*)\]", re.DOTALL)
+_STEP_OR_ANSWER = re.compile(r"^(?:Thought|Action|Final Answer):", re.MULTILINE)
+_ACTION_CALL = re.compile(r"([^\[({\s]++)\s*+(\[.*\]|\(.*\))", re.DOTALL)
+_SHORT_ANSWER_LABEL = re.compile(r"^[*_]*+Answer[*_]*+[:\uff1a][*_]*+", re.MULTILINE)
+# What a log of LangChain has around the text: colours, and the beginning and end of a chain.
+_TERMINAL_LINES = re.compile(r"^(?:\x1b\[[\d;]*+m)*+> (?:Entering|Finished) [^\n]*+$|\x1b\[[\d;]*+m", re.MULTILINE)
+_FINISHING_TOOLS = ("finish", "final answer")
+_WORDS_FOR_NOTHING = ("", "none", "null", "n/a")
+_PHRASE = re.compile(r"\w++(?: [\w']++){1,9}")
 
 
 def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
@@ -122,7 +135,7 @@ def _read_transcripts(path: Path) -> Iterator[ReadResult]:
 
 
 def _parse_records(text: str, file: str) -> Iterator[ReadResult]:
-    before, *blocks = _QUESTION_START.split(text)
+    before, *blocks = _QUESTION_START.split(_usual_text(text))
     if not blocks:
         raise FormatError(f'{file}: no line begins with "Question:"')
     if before.strip():
@@ -131,56 +144,102 @@ def _parse_records(text: str, file: str) -> Iterator[ReadResult]:
         yield from decode_record(block, _decode_block, RecordOrigin(FORMAT_NAME, file, f"question {number}"))
 
 
+def _usual_text(text: str) -> str:
+    # A prompt of LangChain describes the labels before the question.
+    description = text.find("the following format")
+    if 0 <= description < text.find("Question:") and (begin := text.find("\nBegin!", description)) > 0:
+        text = text[:description] + text[begin:]
+    return normalize_markers(_TERMINAL_LINES.sub("", text) if "> Entering new " in text else text)
+
+
 def _decode_block(block: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
-    transcript = _parse_block(block)
+    transcript = parse_transcript(block)
     question = transcript.question or ""
     messages = [TraceMessage("user", question)]
+    _read_ending(transcript)
     for number, turn in enumerate(transcript.turns, start=1):
+        if turn.action is None and turn.action_input is not None:
+            remark = f"thought {number} has the Action Input {turn.action_input[:60]!r} and no Action; it was left out"
+            yield RecordRemark(origin.place, remark)
         messages += _turn_messages(turn, number, question)
     chat = ChatTranscript(messages, answered=transcript.final_answer is not None, answer=transcript.response)
     if transcript.final_answer is not None:
         messages.append(TraceMessage("assistant", transcript.final_answer, transcript.final_thought or ""))
     if len(messages) == 1:
         raise MalformedRecord("it has neither a thought nor an answer")
-    chat.extra = {"repeated": transcript.repeated} if transcript.repeated else {}
-    return chat_to_records(chat, origin)
+    if transcript.repeated:
+        chat.extra = {"repeated": transcript.repeated}
+        yield RecordRemark(origin.place, "it has several answers or responses, of which the first was imported")
+    yield from chat_to_records(chat, origin)
 
 
-def _parse_block(block: str) -> ReactTranscript:
-    if _PLAIN_MARKER.search(block) or not _NUMBERED_MARKER.search(block):
-        return parse_transcript(block)
-    transcript = parse_transcript(_NUMBERED_MARKER.sub(r"\1:", block))
+def _read_ending(transcript: ReactTranscript) -> None:
+    """Find the answer and the last thought where they are written in another way than the usual one."""
     for turn in transcript.turns:
-        if turn.action is not None and (call := _ACTION_CALL.fullmatch(turn.action)):
-            turn.action, turn.action_input = call[1], call[2]
-    if transcript.turns and transcript.turns[-1].action == "Finish" and transcript.final_answer is None:
-        last = transcript.turns.pop()
-        transcript.final_thought, transcript.final_answer = last.thought, last.action_input
-    return transcript
+        if turn.observation is None and _names_no_tool(turn):
+            turn.action = turn.action_input = None
+    last = transcript.turns[-1] if transcript.turns else ReactTurn()
+    if transcript.final_answer is None and last.action is not None:
+        name, arguments = _decode_call(last, "")
+        if name.casefold().replace("_", " ") in _FINISHING_TOOLS:
+            values = list(arguments.values())
+            text = values[0] if len(values) == 1 else last.action_input or ""
+            transcript.final_answer = text if isinstance(text, str) else to_json_text(text)
+            last.action = last.action_input = last.observation = None
+    elif transcript.final_answer is None and (label := _SHORT_ANSWER_LABEL.search(last.thought or "")):
+        transcript.final_answer = label.string[label.end() :].strip()
+        last.thought = label.string[: label.start()].strip()
+    if transcript.final_answer is not None and transcript.final_answer.startswith("```"):
+        transcript.final_answer = strip_code_fence(transcript.final_answer)
+    is_thought = last.action is last.action_input is last.observation is None
+    if transcript.final_answer is not None and transcript.final_thought is None and transcript.turns and is_thought:
+        transcript.final_thought = transcript.turns.pop().thought
+
+
+def _names_no_tool(turn: ReactTurn) -> bool:
+    """Whether an action without a result is only a word for nothing, in JSON or Python, or a phrase."""
+    action = (turn.action or "").strip(" .*`\"'").casefold()
+    words = (action, (turn.action_input or "none").casefold())
+    return turn.action is not None and (
+        all(word in _WORDS_FOR_NOTHING for word in words)
+        or (turn.action_input is None and _PHRASE.fullmatch(action) is not None)
+    )
 
 
 def _turn_messages(turn: ReactTurn, number: int, question: str) -> Iterator[TraceMessage]:
     message = TraceMessage("assistant", turn.thought or "")
     yield message
     if turn.action is not None:
-        message.calls.append(
-            MessageToolCall(str(number), turn.action, parse_input_line(turn.action, turn.action_input, question))
-        )
-    elif turn.action_input is not None:
-        raise MalformedRecord(f"thought {number} has an Action Input and no Action")
+        message.calls.append(MessageToolCall(str(number), *_decode_call(turn, question)))
     if turn.observation is not None:
         result = TraceMessage("environment") if turn.action is None else TraceMessage("tool", call_id=str(number))
         result.content = turn.observation
         yield result
 
 
+def _decode_call(turn: ReactTurn, question: str) -> tuple[str, dict[str, Any]]:
+    """The tool of an action and its arguments, which may stand in the action itself, as a call or as JSON."""
+    name, line = strip_code_fence(turn.action or "").strip("*`\"'"), turn.action_input
+    if not line and (written := parse_json_call(name)) is not None:
+        if isinstance(written.arguments, dict):
+            return written.name, written.arguments
+        name, line = written.name, written.arguments
+    elif not line and (call := _ACTION_CALL.fullmatch(name)):
+        arguments = parse_keyword_call(name)
+        name, line = call[1], call[2][1:-1].strip() or None
+        if arguments is not None:
+            return name, arguments
+        if line and len(line) > 1 and line[0] == line[-1] and line[0] in "\"'":
+            line = line[1:-1]
+    return name, parse_input_line(name, line, question)
+
+
 def _sniff(head: FileHead) -> bool:
     text = head.text.lstrip()
-    patterns = (
-        _QUESTION_START,
-        re.compile(f"{_PLAIN_MARKER.pattern}|{_NUMBERED_MARKER.pattern}|^Final Answer:", re.MULTILINE),
-    )
-    return text[:1] not in ("{", "[") and all(pattern.search(text) for pattern in patterns)
+    if text[:1] in ("{", "["):
+        return False
+    usual = _usual_text(text)
+    return all(pattern.search(usual) for pattern in (_QUESTION_START, _STEP_OR_ANSWER))
 
 
 REACT = TraceFormat(

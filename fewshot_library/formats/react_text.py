@@ -3,6 +3,7 @@ r"""Formats and parses the labelled text of ReAct prompts.
     Question:... (Thought:... Action:... Action Input:... Observation:...)* Final Answer:... Assistant Response:...
 
 A marker counts only at the start of a line. A line of a value that begins with a marker is escaped by a backslash.
+Models write markers in other forms too; `normalize_markers` makes them usual.
 """
 
 import re
@@ -13,8 +14,15 @@ MARKERS = ("Question", "Thought", "Action Input", "Action", "Observation", "Fina
 _ANY_MARKER = "|".join(MARKERS)
 # Some models write the action after an empty thought on the same line.
 _MARKER = re.compile(rf"^({_ANY_MARKER}):|(?<=^Thought: )(Action):|(?<=^Thought:)(Action):", re.MULTILINE)
-_ESCAPED_MARKER = re.compile(rf"^\\(\\*(?:{_ANY_MARKER}):)", re.MULTILINE)
-_UNESCAPED_MARKER = re.compile(rf"^(\\*(?:{_ANY_MARKER}):)", re.MULTILINE)
+# Models write the markers in bold or in another case, number them, or make them headings or list items.
+_LOOSE_MARKER = (
+    rf"(?P<before>[ \t>]*+(?:#++|[-*](?=[ \t])|\d++[.)])?+[ \t]*+(?P<mark>[*_`]*+))(?P<name>{_ANY_MARKER})"
+    rf"(?P<after>(?:[ \t]*+\d++)?+[*_`]*+[:\uff1a][*_`]*+)|#++[ \t]*+[*_]*+(?P<heading>{_ANY_MARKER})[*_]*+[ \t]*+$"
+)
+_WRITTEN_MARKER = re.compile(f"^(?:{_LOOSE_MARKER})", re.MULTILINE | re.IGNORECASE)
+_ESCAPED_MARKER = re.compile(rf"^\\(\\*+(?:{_LOOSE_MARKER}))", re.MULTILINE | re.IGNORECASE)
+_UNESCAPED_MARKER = re.compile(rf"^(\\*+(?:{_LOOSE_MARKER}))", re.MULTILINE | re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*+```(\w*+)[ \t\r]*+(?:\n|\Z)", re.MULTILINE)
 _MARKER_ORDER = {"Thought": 0, "Action": 1, "Action Input": 2, "Observation": 3}
 
 
@@ -61,6 +69,71 @@ class ReactTranscript:
             final_answer=strip(self.final_answer),
             response=strip(self.response),
         )
+
+
+def normalize_markers(text: str) -> str:
+    """The text with its markers in the usual form, and without the code fences around lines with markers.
+
+    In an observation, whose text is the world's, a marker counts only in a form that was used outside of one. So it is
+    with a question in another form than the usual one, unless it follows an answer.
+    """
+    forms: set[str] = set()
+    name, end, mark = "Final Answer", 0, ""
+    # The text before the first marker, and behind each one.
+    values, markers = list[str](), list[str]()
+    for match in _WRITTEN_MARKER.finditer(text):
+        written = match["name"] or match["heading"]
+        form = re.sub(r"\d++", "0", match[0].replace(written, "N" if written.istitle() else "n"))
+        next_name = written.title()
+        is_quoted = name == "Observation" or (
+            next_name == "Question" and name not in ("Final Answer", "Assistant Response")
+        )
+        if is_quoted and form != "N:" and form not in forms:
+            continue
+        forms.add(form)
+        values.append(_close_mark(text[end : match.start()], mark))
+        markers.append(f"{next_name}:")
+        name, end = next_name, match.end()
+        # The bold type may go on to the end of the line.
+        mark = (
+            "" if match["after"] is None or match["after"][-1] in "*_`" or match["after"][0] in "*_`" else match["mark"]
+        )
+    values.append(_close_mark(text[end:], mark))
+    first, *others = _without_wrapping_fences(values)
+    return first + "".join(marker + value for marker, value in zip(markers, others, strict=True))
+
+
+def _close_mark(value: str, mark: str) -> str:
+    """The value without the mark at the end of its first line."""
+    line, separator, rest = value.partition("\n")
+    return line.rstrip().removesuffix(mark) + separator + rest if mark else value
+
+
+def _without_wrapping_fences(values: list[str]) -> list[str]:
+    """The values without the code fences that begin in one of them and end in another."""
+    removed: list[list[tuple[int, int]]] = [[] for _ in values]
+    wrapping: tuple[int, tuple[int, int]] | None = None
+    for place, value in enumerate(values):
+        fences = list(_FENCE.finditer(value))
+        opened = None
+        for number, fence in enumerate(fences):
+            after = fences[number + 1] if number + 1 < len(fences) else None
+            is_last = not value[fence.end() : after.start() if after else len(value)].strip()
+            if opened is None and wrapping is not None and is_last and not fence[1]:
+                removed[wrapping[0]].append(wrapping[1])
+                removed[place].append(fence.span())
+                wrapping = None
+            else:
+                opened = fence if opened is None else None
+        if opened is not None and not value[opened.end() :].strip():
+            wrapping = place, opened.span()
+    return [_cut(value, spans) for value, spans in zip(values, removed, strict=True)]
+
+
+def _cut(text: str, spans: list[tuple[int, int]]) -> str:
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + text[end:]
+    return text
 
 
 def parse_transcript(text: str) -> ReactTranscript:

@@ -1,21 +1,12 @@
-"""Parses OpenTelemetry spans in the JSON forms of exporters (OTLP, the SDK's, Phoenix's), and their conversations."""
+"""Parses OpenTelemetry spans in the JSON forms of exporters: OTLP, the SDK's, Phoenix's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from fewshot_library.formats.chat import ChatTranscript, MessageToolCall, TraceMessage, chat_to_records
-from fewshot_library.formats.format import ReadResult, RecordRemark
-from fewshot_library.formats.json_documents import (
-    MalformedRecord,
-    RecordOrigin,
-    decode_record,
-    parse_utc_datetime,
-    read_json_values,
-)
+from fewshot_library.formats.chat import MessageToolCall, TraceMessage
+from fewshot_library.formats.json_documents import MalformedRecord, parse_utc_datetime
 from guard.json_input import MAX_DEPTH, load_json
 
 _OTLP_SCALARS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
@@ -33,6 +24,8 @@ class TraceSpan:
     ended_at: datetime | None
     error: str | None
     attributes: dict[str, Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    """What could not be read."""
 
     def get(self, path: str) -> Any:
         """The value of the attribute "a.b.c"; None if there is none."""
@@ -57,9 +50,9 @@ class TraceSpan:
 
 
 def parse_json_text(text: str) -> Any:
-    """Parse a JSON text; a text that is not JSON is returned unchanged."""
+    """Parse a JSON text, in which numbers may be NaN; a text that is not JSON is returned unchanged."""
     try:
-        return load_json(text)
+        return load_json(text, constants=True)
     except ValueError:
         return text
 
@@ -109,53 +102,55 @@ def iterate_raw_spans(value: Any) -> Iterator[Any]:
 
 def parse_span(raw: Any) -> TraceSpan:
     """Parse a raw span; MalformedRecord if it is not one."""
-    if not isinstance(raw, dict) or "attributes" not in raw:
-        raise MalformedRecord("it is not a span: it has no attributes")
-    context = raw.get("context")
-    own = {key.removeprefix("context."): value for key, value in raw.items()}
+    context = raw.get("context") if isinstance(raw, dict) else None
+    own = {key.removeprefix("context."): value for key, value in raw.items()} if isinstance(raw, dict) else {}
     own |= context if isinstance(context, dict) else {}
+    span_id = _first_text(own, "span_id", "spanId") or ""
+    # OTLP leaves out empty lists.
+    if own.get("attributes") is None and not span_id:
+        raise MalformedRecord("it is not a span: it has no attributes")
+    remarks: list[str] = []
     attributes: dict[str, Any] = {}
-    for key, value in _iterate_attributes(raw["attributes"]):
-        set_path(attributes, key.split("."), value)
-    events = raw.get("events")
-    for event in events if isinstance(events, list) else []:
-        # The messages of a model may be attributes of an event.
-        if isinstance(event, dict) and event.get("attributes"):
-            for key, value in _iterate_attributes(event["attributes"]):
-                set_path(attributes, key.split("."), value)
+    events = own.get("events")
+    # The messages of a model may be attributes of an event.
+    for holder in [own, *(events if isinstance(events, list) else [])]:
+        for key, value in _iterate_attributes(holder.get("attributes"), remarks) if isinstance(holder, dict) else ():
+            set_path(attributes, key.split("."), value)
     return TraceSpan(
         trace_id=_first_text(own, "trace_id", "traceId") or "",
-        id=_first_text(own, "span_id", "spanId") or "",
-        parent_id=_first_text(own, "parent_id", "parentSpanId", "parent_span_id"),
+        id=span_id,
+        parent_id=_parent_id(own),
         name=_first_text(own, "name") or "",
-        started_at=_first_time(own, "start_time", "startTimeUnixNano"),
-        ended_at=_first_time(own, "end_time", "endTimeUnixNano"),
+        started_at=_first_time(own, remarks, "start_time", "startTimeUnixNano"),
+        ended_at=_first_time(own, remarks, "end_time", "endTimeUnixNano"),
         error=_error_message(own),
         attributes=attributes,
+        remarks=remarks,
     )
 
 
-def _iterate_attributes(raw: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_attributes(raw: Any, remarks: list[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(raw, dict):
         yield from raw.items()
     elif isinstance(raw, list):
         for attribute in raw:
-            if not isinstance(attribute, dict) or not isinstance(attribute.get("key"), str):
-                raise MalformedRecord("one of its attributes has no key")
-            yield attribute["key"], _unwrap_otlp(attribute.get("value"))
-    else:
-        raise MalformedRecord(f"its attributes are not a JSON object but a {type(raw).__name__}")
+            if isinstance(attribute, dict) and isinstance(attribute.get("key"), str):
+                yield attribute["key"], _unwrap_otlp(attribute.get("value"), remarks)
+            else:
+                remarks.append("one of its attributes has no key, and was left out")
+    elif raw is not None:
+        remarks.append(f"its attributes are not a JSON object but a {type(raw).__name__}, and were left out")
 
 
-def _unwrap_otlp(value: Any) -> Any:
+def _unwrap_otlp(value: Any, remarks: list[str]) -> Any:
     """The value that OTLP wraps in an object with its type."""
     match value:
         case {"intValue": str() | int() as number}:
             return int(number)
         case {"arrayValue": dict(inner)}:
-            return [_unwrap_otlp(item) for item in inner.get("values") or []]
+            return [_unwrap_otlp(item, remarks) for item in inner.get("values") or []]
         case {"kvlistValue": dict(inner)}:
-            return dict(_iterate_attributes(inner.get("values") or []))
+            return dict(_iterate_attributes(inner.get("values") or [], remarks))
         case dict():
             return next((value[kind] for kind in _OTLP_SCALARS if kind in value), None)
     return value
@@ -165,14 +160,21 @@ def _first_text(own: dict[str, Any], *names: str) -> str | None:
     return next((own[name] for name in names if isinstance(own.get(name), str) and own[name]), None)
 
 
-def _first_time(own: dict[str, Any], *names: str) -> datetime | None:
+def _parent_id(own: dict[str, Any]) -> str | None:
+    text = _first_text(own, "parent_id", "parentSpanId", "parent_span_id") or ""
+    # Some exporters write zeros for a span without a parent.
+    return text if text.lower().removeprefix("0x").strip("0 ") else None
+
+
+def _first_time(own: dict[str, Any], remarks: list[str], *names: str) -> datetime | None:
     value = next((own[name] for name in names if own.get(name)), None)
     try:
         if isinstance(value, int | float) or (isinstance(value, str) and value.isdigit()):
             return datetime.fromtimestamp(int(value) / 1e9, UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise MalformedRecord(f"its {names[0]} {value!r} is not a valid time ({error})") from error
-    return parse_utc_datetime(value, f"its {names[0]}") if isinstance(value, str) else None
+        return parse_utc_datetime(value, names[0]) if isinstance(value, str) else None
+    except (ValueError, OverflowError, OSError, MalformedRecord):
+        remarks.append(f"its {names[0]} {str(value)[:60]!r} is not a valid time, and was left out")
+        return None
 
 
 def _error_message(own: dict[str, Any]) -> str | None:
@@ -209,121 +211,7 @@ class SpanContent:
     final_answer: str | None = None
     """The answer of an agent, where its span has one."""
     annotations: list[Any] = field(default_factory=list)
-
-
-SpanDecoder = Callable[[TraceSpan], SpanContent]
-
-
-def span_trace_reader(format_name: str, decode: SpanDecoder) -> Callable[[Path], Iterator[ReadResult]]:
-    """A reader of spans; the spans of a trace may stand anywhere in the file."""
-
-    def read(path: Path) -> Iterator[ReadResult]:
-        traces: dict[str, list[TraceSpan]] = {}
-        for place, value in read_json_values(path):
-            for number, raw in enumerate(iterate_raw_spans(value), start=1):
-                origin = RecordOrigin(format_name, path.stem, f"{place}span {number}")
-                yield from decode_record(raw, partial(_collect_span, traces), origin)
-        for number, (trace_id, spans) in enumerate(traces.items(), start=1):
-            origin = RecordOrigin(format_name, path.stem, f"trace {trace_id or number}")
-            yield from decode_record(spans, partial(_decode_spans, decode), origin)
-
-    return read
-
-
-def _collect_span(traces: dict[str, list[TraceSpan]], raw: Any, _: RecordOrigin) -> Iterator[ReadResult]:
-    span = parse_span(raw)
-    traces.setdefault(span.trace_id, []).append(span)
-    return iter(())
-
-
-def _decode_spans(decode: SpanDecoder, spans: list[TraceSpan], origin: RecordOrigin) -> Iterator[ReadResult]:
-    spans.sort(key=lambda span: (span.started_at is None, span.started_at.timestamp() if span.started_at else 0.0))
-    contents = [(span, decode(span)) for span in spans]
-    models = [content for _, content in contents if content.input_messages or content.output_messages]
-    tool_runs = [(span, content.tool_run) for span, content in contents if content.tool_run is not None]
-    if not models and not tool_runs:
-        raise MalformedRecord("none of its spans has a message of a model or a result of a tool")
-    chat = _longest_conversation(models) if models else ChatTranscript(_messages_from_tools(contents, tool_runs))
-    used = _attach_tool_results(chat.messages, tool_runs)
-    final_answer = next((content.final_answer for _, content in contents if content.final_answer), None)
-    if final_answer is not None and (chat.messages[-1].role != "assistant" or chat.messages[-1].calls):
-        # An agent may answer by a tool; then the call of that tool is the last message of its model.
-        chat.messages.append(TraceMessage("assistant", final_answer))
-    chat.tools = next((content.tools for content in models if content.tools), [])
-    chat.extra = {"spans": [span.name for span in spans], "trace_id": spans[0].trace_id}
-    if annotations := [annotation for _, content in contents for annotation in content.annotations]:
-        chat.extra["annotations"] = annotations
-    roots = [span for span in spans if span.parent_id is None]
-    chat.error = next((span.error for span in roots if span.error), None)
-    times = [time for span in spans for time in (span.started_at, span.ended_at) if time is not None]
-    if times:
-        chat.started_at, chat.finished_at = min(times), max(times)
-    yield RecordRemark(
-        origin.place, f"of its {len(spans)} spans only messages, calls, results and ratings were imported"
-    )
-    if elsewhere := _count_unrelated_calls(models, chat.messages) + len(tool_runs) - used:
-        yield RecordRemark(
-            origin.place, f"{elsewhere} of its model and tool calls belong to other conversations and were left out"
-        )
-    yield from chat_to_records(chat, origin)
-
-
-def _longest_conversation(models: list[SpanContent]) -> ChatTranscript:
-    """The longest conversation, the latest of equal ones; it includes the ones that it continues."""
-    longest = max(reversed(models), key=lambda content: len(content.input_messages) + len(content.output_messages))
-    return ChatTranscript([*longest.input_messages, *longest.output_messages])
-
-
-def _count_unrelated_calls(models: list[SpanContent], messages: list[TraceMessage]) -> int:
-    """How many calls of a model have an output that is not among the messages."""
-    keys = [_message_key(message) for message in messages]
-    return sum(any(_message_key(message) not in keys for message in content.output_messages) for content in models)
-
-
-def _message_key(message: TraceMessage) -> Any:
-    return message.content, [(call.name, call.arguments) for call in message.calls]
-
-
-def _messages_from_tools(
-    contents: list[tuple[TraceSpan, SpanContent]], tool_runs: list[tuple[TraceSpan, SpanToolRun]]
-) -> list[TraceMessage]:
-    """The messages of a trace without recorded messages of a model."""
-    question = next(
-        (content.input_text for _, content in contents if content.input_text and content.tool_run is None), None
-    )
-    if question is None:
-        raise MalformedRecord("none of its spans has the question")
-    messages = [TraceMessage("user", question)]
-    messages += [TraceMessage("assistant", calls=[use.call]) for _, use in tool_runs]
-    answer = next(
-        (content.output_text for _, content in contents if content.output_text and content.tool_run is None), None
-    )
-    return messages + ([TraceMessage("assistant", answer)] if answer is not None else [])
-
-
-def _attach_tool_results(messages: list[TraceMessage], uses: list[tuple[TraceSpan, SpanToolRun]]) -> int:
-    """Add results, errors, times and ratings of tool spans to the calls; return how many spans had a call."""
-    answers = {message.call_id: message for message in messages if message.role == "tool"}
-    calls = {call.id: call for message in messages for call in message.calls}
-    runs_by_call: dict[str, tuple[TraceSpan, SpanToolRun]] = {}
-    for span, use in uses:
-        # A span without the id of its call belongs to the first call of its tool that has no span yet.
-        named_id = use.call.id if use.call.id in calls else None
-        by_name = (
-            candidate for candidate in calls if candidate not in runs_by_call and calls[candidate].name == use.call.name
-        )
-        call_id = named_id or next(by_name, None)
-        if call_id is not None:
-            runs_by_call[call_id] = span, use
-    missing: dict[str, TraceMessage] = {}
-    for call_id, (span, use) in runs_by_call.items():
-        answer = answers.get(call_id)
-        if answer is None:
-            answer = missing[call_id] = TraceMessage("tool", use.content or span.error or "", call_id=call_id)
-        answer.failed, answer.at, answer.rating = span.error is not None, span.ended_at, use.rating
-    messages[:] = [
-        item
-        for message in messages
-        for item in (message, *(missing.pop(call.id) for call in message.calls if call.id in missing))
-    ]
-    return len(runs_by_call)
+    is_apart: bool = False
+    """Whether the spans below it have a conversation of their own, as those of an agent, a tool or a judge."""
+    remarks: list[str] = field(default_factory=list)
+    """What could not be read."""

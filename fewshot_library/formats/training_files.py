@@ -5,7 +5,6 @@ with a trajectory of dspy.ReAct: thought_0, tool_name_0, tool_args_0, observatio
 dspy.Example(**json.loads(line)).with_inputs("question").
 """
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import takewhile
@@ -25,8 +24,10 @@ from fewshot_library.formats.chat import (
     to_json_text,
     trace_to_conversations,
 )
+from fewshot_library.formats.content_parts import expand_content, read_arguments
 from fewshot_library.formats.format import (
     ReadResult,
+    RecordRemark,
     TraceExport,
     TraceFormat,
     UnsupportedTrace,
@@ -36,7 +37,6 @@ from fewshot_library.formats.format import (
 )
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
-    MalformedRecord,
     RecordOrigin,
     document_reader,
     validate_shape,
@@ -194,13 +194,12 @@ SHAREGPT = TraceFormat(
 
 _TRAJECTORY_KEY = re.compile(r"(thought|tool_name|tool_args|observation)_(\d{1,9})")
 FINISH_TOOL, FINISH_OBSERVATION = "finish", "Completed."
-KEY_TYPES: dict[str, Any] = {"thought": str | None, "tool_name": str | None, "tool_args": dict | None}
 
 
 class _DspyExample(ExtensibleModel):
     question: str
-    trajectory: dict[str, Any]
-    answer: str | None = None
+    trajectory: dict[str, Any] | None = None
+    answer: Any = None
     reasoning: str | None = None
 
 
@@ -226,54 +225,78 @@ def _encode_trajectory(record: TraceRecord, _: TraceExport) -> tuple[dict[str, A
 
 def _decode_example(raw: Any, origin: RecordOrigin) -> Iterator[ReadResult]:
     example = validate_shape(_DspyExample, raw)
-    turns = _parse_turns(example.trajectory)
+    turns, rest = _parse_turns(example.trajectory or {})
+    numbers = sorted(turns)
+    if rest:
+        remark = f"trajectory.{', trajectory.'.join(rest)} belong to no step, and were kept but not read"
+        yield RecordRemark(origin.place, remark)
+    if numbers != list(range(len(numbers))):
+        # DSPy removes the first steps of a trajectory that is too long for the model.
+        remark = f"its trajectory has only the steps {', '.join(map(str, numbers))}; the others are missing"
+        yield RecordRemark(origin.place, remark)
     messages = [TraceMessage("user", example.question)]
-    finish = turns.pop() if turns and turns[-1].get("tool_name") == FINISH_TOOL else {}
-    for number, turn in enumerate(turns):
-        messages += _turn_messages(turn, number)
-    thoughts = [part for part in (finish.get("thought"), example.reasoning) if part]
-    rest = dict(example.extra_fields)
+    finish = turns[numbers.pop()] if numbers and turns[numbers[-1]].get("tool_name") == FINISH_TOOL else {}
+    for number in numbers:
+        messages += _turn_messages(turns[number], number)
+    thoughts = [part for part in (_text(finish.get("thought")), example.reasoning) if part]
+    rest |= example.extra_fields
     if finish.get("tool_args") or finish.get("observation") not in (None, FINISH_OBSERVATION):
         rest["finish"] = {name: finish.get(name) for name in ("tool_args", "observation")}
     if example.answer is not None:
-        messages.append(TraceMessage("assistant", example.answer, "\n\n".join(thoughts)))
+        messages.append(TraceMessage("assistant", _answer_text(example.answer), "\n\n".join(thoughts)))
     elif thoughts:
         rest["reasoning"] = thoughts
-    return chat_to_records(ChatTranscript(messages, extra=rest, answered=example.answer is not None), origin)
+    chat = ChatTranscript(messages, extra=rest, answered=example.answer is not None)
+    yield from chat_to_records(chat, origin)
 
 
-def _parse_turns(trajectory: dict[str, Any]) -> list[dict[str, Any]]:
+def _parse_turns(trajectory: dict[str, Any]) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:
+    """The turns by their numbers, and the fields that belong to none."""
     turns: dict[int, dict[str, Any]] = {}
+    rest: dict[str, Any] = {}
     for key, value in trajectory.items():
-        match = _TRAJECTORY_KEY.fullmatch(key)
-        if match is None:
-            raise MalformedRecord(f"trajectory.{key} is not thought, tool_name, tool_args or observation with a number")
-        if not isinstance(value, KEY_TYPES.get(match[1], object)):
-            raise MalformedRecord(f"trajectory.{key} is of the kind {type(value).__name__}")
-        turns.setdefault(int(match[2]), {})[match[1]] = value
-    if sorted(turns) != list(range(len(turns))):
-        raise MalformedRecord("its trajectory is not numbered 0, 1, 2 ...")
-    return [turns[number] for number in range(len(turns))]
+        if match := _TRAJECTORY_KEY.fullmatch(key):
+            turns.setdefault(int(match[2]), {})[match[1]] = value
+        else:
+            rest[key] = value
+    return turns, rest
 
 
 def _turn_messages(turn: dict[str, Any], number: int) -> Iterator[TraceMessage]:
-    name, arguments = turn.get("tool_name"), turn.get("tool_args") or {}
-    if name is None and arguments:
-        raise MalformedRecord(f"trajectory.tool_args_{number} has no tool_name_{number}")
-    calls = [MessageToolCall(str(number), name, arguments)] if name is not None else []
-    yield TraceMessage("assistant", turn.get("thought") or "", calls=calls)
+    message = TraceMessage("assistant", _text(turn.get("thought")))
+    name = turn.get("tool_name")
+    if isinstance(name, str):
+        arguments, problem = read_arguments(turn.get("tool_args"))
+        message.calls = [MessageToolCall(str(number), name, arguments, problem)]
+    elif name is not None or turn.get("tool_args"):
+        message.remarks.append(f"trajectory.tool_args_{number} has no tool, and was kept but not read")
+        message.rest = {"tool_name": name, "tool_args": turn.get("tool_args")}
+    yield message
     if "observation" in turn:
+        result = TraceMessage("tool", call_id=str(number)) if message.calls else TraceMessage("environment")
         observation = turn["observation"]
-        result = TraceMessage("environment") if name is None else TraceMessage("tool", call_id=str(number))
-        # A tool of DSPy may return a value other than a text.
-        result.content = observation if isinstance(observation, str) else json.dumps(observation, ensure_ascii=False)
-        yield result
+        parts = observation if isinstance(observation, list) else [observation]
+        if parts and all(isinstance(part, dict) and "type" in part for part in parts):
+            yield from expand_content(result, observation, f"observation_{number}")
+        else:
+            result.content = _text(observation)
+            yield result
+
+
+def _text(value: Any) -> str:
+    """The value as a text: a tool of DSPy may return another value than a text."""
+    return value if isinstance(value, str) else "" if value is None else to_json_text(value)
+
+
+def _answer_text(answer: Any) -> str:
+    """The answer as a text; several answers in one, as elsewhere."""
+    return ", ".join(map(_text, answer)) if isinstance(answer, list) else _text(answer)
 
 
 DSPY = TraceFormat(
     "dspy",
     "DSPy examples with a ReAct trajectory",
-    lambda head: any(head.has_keys("trajectory." + key) for key in ("thought_0", "tool_name_0")),
+    lambda head: head.has_keys("question", "trajectory"),
     document_reader("dspy", _decode_example),
     json_lines_writer(_encode_trajectory),
 )

@@ -3,13 +3,12 @@
 A call that is not valid raises InvalidToolCall, whose message tells the model how to call the tool.
 """
 
-import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewshot_library.formats.humaniq_record import SHOWHOW_TOOL_NAMES, parse_input_line
+from fewshot_library.formats.humaniq_record import SHOWHOW_TOOL_NAMES, parse_input_line, strip_code_fence
 from reasoners.prompting.tool_declarations import Finish, take_thought
 from tools.arguments import Parameter, split_ids
 from tools.tool import Tool
@@ -85,7 +84,7 @@ def _find_tool(name: str, tools: Sequence[Tool]) -> Tool:
 
 
 def _parse_line(tool: Tool, line: str, question: str) -> Mapping[str, Any]:
-    line = _strip_code_fence(line.strip())
+    line = strip_code_fence(line.strip())
     if not line:
         if any(parameter.required for parameter in tool.parameters):
             raise InvalidToolCall(f"{tool.name} was called without arguments. {format_usage_hint(tool)}")
@@ -115,25 +114,6 @@ def parse_json_arguments(tool: Tool, text: str) -> Mapping[str, Any]:
             f"The arguments of {tool.name} are no JSON object: {_truncate_quote(text)}. {format_usage_hint(tool)}"
         )
     return arguments
-
-
-def parse_keyword_call(text: str) -> dict[str, Any] | None:
-    """Parse a call in Python syntax with keyword arguments only; None if the text is no such call."""
-    try:
-        call = ast.parse(text, mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or not call.keywords:
-            return None
-        return {str(parameter.arg): ast.literal_eval(parameter.value) for parameter in call.keywords}
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
-
-
-def _strip_code_fence(line: str) -> str:
-    """The line without a surrounding code fence."""
-    first, _, rest = line.partition("\n")
-    if first.startswith("```") and rest.rstrip().endswith("```"):
-        return rest.rstrip().removesuffix("```").strip()
-    return line.strip("`") if line.startswith("`") and line.endswith("`") else line
 
 
 def _validate_arguments(tool: Tool, raw_arguments: Mapping[str, Any]) -> dict[str, Any]:

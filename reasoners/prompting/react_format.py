@@ -6,25 +6,26 @@ from collections.abc import Sequence
 from db.answer_formats import AnswerFormat
 from db.projects import DEFAULT_INSTRUCTION
 from db.types import dump_json
+from fewshot_library.formats.humaniq_record import parse_keyword_call
 from fewshot_library.formats.react import step_to_turn
-from fewshot_library.formats.react_text import MARKERS, ReactTranscript, ReactTurn, format_transcript, parse_transcript
+from fewshot_library.formats.react_text import (
+    ReactTranscript,
+    ReactTurn,
+    format_transcript,
+    normalize_markers,
+    parse_transcript,
+)
 from llm.structured_output import split_reasoning
 from llm.text_tool_calls import TextToolCall, match_tool_name, parse_text_reply
 from llm.types import ChatReply, Message, ModelToolCall
 from reasoners.prompting.builder import PromptExample, PromptParts, render_prompt
-from reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call, parse_keyword_call
+from reasoners.prompting.call_parser import InvalidToolCall, ParsedReply, ParsedToolCall, parse_call
 from reasoners.prompting.tool_declarations import has_sources
 from tools.tool import Tool
 
 TEXT_FORMAT_NAME = "text"
 _FREE_TEXT = AnswerFormat()
 STOP_SEQUENCES: tuple[str, ...] = ("\nObservation:",)
-# Models write the labels in bold or capitals, number them, or make them headings or list items.
-_LOOSE_MARKER = re.compile(
-    rf"^[ \t>]*+(?:#++|-|\d++[.)])?+[ \t]*+[*_]*+({'|'.join(MARKERS)})(?:[ \t]*+\d++)?[*_]*+:[*_]*+"
-    r"|^#++[ \t]*+[*_]*+(Final Answer)[*_]*+[ \t]*+$",
-    re.MULTILINE | re.IGNORECASE,
-)
 _OBSERVATION = re.compile(r"^Observation:", re.MULTILINE)
 _ACTION_OR_ANSWER = re.compile(r"^(?:Action|Final Answer):", re.MULTILINE)
 _NEXT_MARKER = re.compile(r"^(?:Question|Thought|Action|Action Input):", re.MULTILINE)
@@ -118,8 +119,7 @@ def _parse_own_call(
 
 def _truncate_at_observation(text: str) -> str:
     """The text up to the first observation; if an answer comes before any action, up to the end of the answer."""
-    labelled = _LOOSE_MARKER.sub(lambda match: f"{(match[1] or match[2]).title()}:", text)
-    labelled = _OBSERVATION.split(labelled, maxsplit=1)[0]
+    labelled = _OBSERVATION.split(normalize_markers(text), maxsplit=1)[0]
     first_label = _ACTION_OR_ANSWER.search(labelled)
     if first_label is None or first_label[0] == "Action:":
         return labelled

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from langchain_core.load import dumpd
 from langchain_core.messages import (
     AIMessage,
+    HumanMessage,
     ToolMessage,
     convert_to_openai_messages,
     messages_from_dict,
@@ -176,30 +177,11 @@ def test_the_older_form_of_calls_is_read(tmp_path):
 USER = {"role": "user", "content": "q"}
 BROKEN = {
     "it has no user message": {"messages": [{"role": "system", "content": "x"}]},
-    "message 1, before the question, has the role 'assistant'": {
-        "messages": [{"role": "assistant", "content": "x"}, USER]
-    },
     "messages: field required": {"message": []},
     "messages[1].role: input should be a valid string": {"messages": [USER, {"role": 3}]},
-    "message 2 has the role 'critic'": {"messages": [USER, {"role": "critic"}]},
-    "message 2 has a part of the kind 'image_url'": {
-        "messages": [USER, {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
-    },
-    "the content of message 2 is neither a text": {"messages": [USER, {"role": "assistant", "content": 3}]},
-    "its arguments are not a JSON object": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", [1])]}]},
-    "message 1 calls a tool, but has the role 'user'": {"messages": [{**USER, "tool_calls": [call("a", {})]}]},
-    "U+0000 at position 1": {"messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": "y\x00"})]}]},
-    "NaN is not a JSON number)": {
-        "messages": [USER, {"role": "assistant", "tool_calls": [call("a", {"x": float("nan")})]}]
-    },
-    "its arguments are not JSON (": {
-        "messages": [USER, {"role": "assistant", "function_call": {"name": "a", "arguments": "{"}}]
-    },
-    "message 2 answers the call 'c9'": {"messages": [USER, {"role": "tool", "tool_call_id": "c9", "content": "x"}]},
+    "message 2 has no role": {"messages": [USER, {"role": None, "content": "x"}]},
     "U+0000": {"messages": [{"role": "user", "content": "\x00"}]},
     "U+D83D": {"messages": [{"role": "user", "content": "q", "\ud83d": 1}]},
-    "NaN is not a JSON number": {"messages": [USER], "x": float("nan")},
-    "it has the number inf": {"messages": [USER], "x": "1e999"},
 }
 
 
@@ -207,8 +189,7 @@ BROKEN = {
 def test_a_malformed_chat_is_refused_with_its_line_and_the_reason_and_the_others_are_read(tmp_path, reason):
     path = tmp_path / "x.jsonl"
     good = json.dumps({"messages": [USER, {"role": "assistant", "content": "a"}]})
-    broken = json.dumps(BROKEN[reason]).replace('"1e999"', "1e999")
-    path.write_text(f"{good}\n\n{broken}\n{good}\n")
+    path.write_text(f"{good}\n\n{json.dumps(BROKEN[reason])}\n{good}\n")
     before, refused, after = read_traces(path)
     assert isinstance(refused, RefusedRecord)
     assert refused.place == "line 3"
@@ -227,13 +208,245 @@ def test_a_malformed_first_line_does_not_refuse_the_others(tmp_path):
 @pytest.mark.parametrize(
     ("chat", "reason"),
     [
-        ([{"type": "human", "data": {}}], "message 1: data.content: field required"),
-        ([{"type": "robot", "data": {"content": "x"}}], "message 1 is of the kind 'robot'"),
+        ([{"type": "human", "data": {"content": "x", "name": 3}}], "message 1: name: input should be a valid string"),
+        ([{"type": "robot", "data": {"content": "x"}}], "it has no user message"),
         ({"messages": [], "type": 1}, "it is not a list of messages"),
-        ([{"lc": 1, "id": ["Odd"], "kwargs": {"content": "x"}}], "message 1 is of the kind 'Odd'"),
+        ([{"lc": 1, "id": ["Odd"], "kwargs": {"content": "x"}}], "it has no user message"),
     ],
 )
 def test_malformed_langchain_messages_are_refused(tmp_path, chat, reason):
     (refused,) = found_in(tmp_path / "x.json", chat, "langchain")
     assert isinstance(refused, RefusedRecord)
     assert reason in refused.reason
+
+
+NOTHING = (None, {}, None, None)
+ANSWER = {"role": "assistant", "content": "Ada"}
+IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
+ODD = {
+    "has the role 'assistant', and is in no step": ([{"role": "assistant", "content": "Hello"}, USER, ANSWER], []),
+    "message 1 calls a tool, but has the role 'user'": ([{**USER, "tool_calls": [call("a", {})]}, ANSWER], []),
+    "message 2 of the role critic": ([USER, {"role": "critic", "content": "x"}, ANSWER], [("", None, {}, "x", None)]),
+    "part 1 of message 2 is of the kind 'image_url'": (
+        [USER, {"role": "assistant", "content": [IMAGE]}, ANSWER],
+        [("", None, {}, None, None)],
+    ),
+    "message 2 of the role tool": (
+        [USER, {"role": "tool", "tool_call_id": "c9", "content": {"rows": [1]}}, ANSWER],
+        [("", None, {}, '{"rows": [1]}', None)],
+    ),
+    "call 1, names no tool": ([USER, {"role": "assistant", "tool_calls": [{"id": "c"}]}, ANSWER], [("", *NOTHING)]),
+}
+
+
+@pytest.mark.parametrize("remark", ODD)
+def test_what_cannot_be_read_in_a_chat_is_a_remark_and_the_rest_is_read(tmp_path, remark):
+    messages, steps = ODD[remark]
+    *remarks, record = found_in(tmp_path / "x.json", {"messages": messages})
+    assert len([entry for entry in remarks if remark in entry.text]) == 1
+    assert told(record) == ("q", steps, None, "Ada")
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "error"),
+    [
+        *((nothing, {}, None) for nothing in (None, "", "  ", "null", [], "[]", "{}", '"{}"')),
+        ('"{\\"x\\": 1}"', {"x": 1}, None),
+        ({"x": 1, "y": None, "z": [{"w": None}]}, {"x": 1, "z": [{}]}, None),
+        ('{"x": null}', {"x": None}, None),
+        ('```json\n{"x": 1}\n```', {"x": 1}, None),
+        *(
+            (text, {"input": text}, error)
+            for text, error in (
+                ('{"x": 1,}', "its arguments are not JSON"),
+                ('{"x": 1', "its arguments are not JSON"),
+                ("look it up", "its arguments are not JSON"),
+                ('{"x": NaN}', "NaN is not a JSON number"),
+                ('{"x": 1e400}', "its arguments cannot be stored (the data has the number inf"),
+                ('{"x": "\\u0000"}', "its arguments cannot be stored (the text has the character U+0000"),
+            )
+        ),
+        ("[1]", {"input": [1]}, "its arguments are no JSON object"),
+    ],
+)
+def test_a_call_with_malformed_arguments_is_a_step_with_an_error_and_its_text(tmp_path, written, read, error):
+    asked = {"id": "c1", "type": "function", "function": {"name": "a", "arguments": written}}
+    chat = [USER, {"role": "assistant", "tool_calls": [asked]}, {"role": "tool", "content": "one"}, ANSWER]
+    *remarks, record = found_in(tmp_path / "x.json", {"messages": chat})
+    (step,) = record.steps
+    assert (step.tool, step.arguments, step.observation) == ("a", read, "one")
+    assert (error or "") in (step.error or "")
+    assert bool(step.error) == bool(remarks) == bool(error)
+    assert record.trace.final_answer == "Ada"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tool_calls": [{"type": "custom", "id": "c1", "custom": {"name": "a", "input": "x"}}]},
+        {"tool_calls": [{"name": "a", "args": {"input": "x"}, "id": "c1"}]},
+        {"tool_calls": {"function": {"name": "a", "arguments": '{"input": "x"}'}, "id": 7}},
+        {"role": "tool_call", "content": '{"name": "a", "arguments": {"input": "x"}}'},
+        {"role": "model", "content": [{"functionCall": {"name": "a", "args": {"input": "x"}}}]},
+        {"content": [{"type": "tool_use", "id": "c1", "name": "a", "input": {"input": "x"}}]},
+    ],
+)
+def test_calls_are_read_in_the_forms_of_other_servers(tmp_path, asked):
+    seen = {"role": "tool_response", "content": "one"}
+    (record,) = found_in(tmp_path / "x.json", {"messages": [USER, {"role": "assistant"} | asked, seen, ANSWER]})
+    assert told(record) == ("q", [("", "a", {"input": "x"}, "one", None)], None, "Ada")
+
+
+@pytest.mark.parametrize(
+    ("ids", "names", "order"),
+    [
+        ((None, None, None, None), ("a", "a"), (0, 1)),
+        (("", "", "", ""), (None, None), (0, 1)),
+        (("", "", "", ""), ("b", "a"), (1, 0)),
+        (("a", "a", "a", "a"), (None, None), (0, 1)),
+        (("c", "d", "d", "c"), (None, None), (1, 0)),
+        (("c", "d", None, None), ("b", "a"), (1, 0)),
+    ],
+)
+def test_results_without_ids_of_their_own_lie_on_their_calls(tmp_path, ids, names, order):
+    tools = ("a", "b") if "b" in names else ("a", "a")
+    calls = [call(tool, {"n": place}, ids[place]) for place, tool in enumerate(tools)]
+    results = [
+        {"role": "tool", "tool_call_id": ids[2 + place], "name": names[place], "content": f"result {order[place]}"}
+        for place in range(2)
+    ]
+    chat = [USER, {"role": "assistant", "content": None, "tool_calls": calls}, *results, ANSWER]
+    *_, record = found_in(tmp_path / "x.json", {"messages": chat})
+    assert told(record)[1] == [("", tool, {"n": place}, f"result {place}", None) for place, tool in enumerate(tools)]
+
+
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        *({name: "hm"} for name in ("reasoning", "thinking", "reasoning_content")),
+        {"additional_kwargs": {"reasoning_content": "hm"}},
+        {"content": "<think>\nhm\n</think>\n\nAda"},
+        {"content": "hm</think>Ada"},
+        {"content": [{"type": "thinking", "thinking": "hm", "signature": "z"}, {"type": "text", "text": "Ada"}]},
+        {"content": [{"type": "reasoning", "summary": [{"text": "hm"}]}, {"type": "output_text", "text": "Ada"}]},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "hm"}], "reasoning": "hm"},
+    ],
+)
+@pytest.mark.parametrize("form", ["openai", "langchain"])
+def test_thoughts_are_read_wherever_providers_put_them_and_are_no_part_of_the_answer(tmp_path, thinking, form):
+    name, roles = ("type", ("human", "ai")) if form == "langchain" else ("role", ("user", "assistant"))
+    messages = [{name: roles[0], "content": "q"}, {name: roles[1], "content": "Ada"} | thinking]
+    (record,) = found_in(tmp_path / "x.json", {"messages": messages})
+    assert told(record) == ("q", [], "hm", "Ada")
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [[TOOL], json.dumps([TOOL]), [json.dumps(TOOL)], TOOL, [TOOL["function"]], [{"type": "tool", **TOOL, "x": None}]],
+)
+def test_tool_definitions_are_read_from_objects_and_from_json_texts(tmp_path, tools):
+    (record,) = found_in(tmp_path / "x.json", {"messages": json.dumps([USER, ANSWER]), "tools": tools})
+    (tool,) = record.trace.configuration["tools"]
+    assert tool["function"] == TOOL["function"]
+    remark, record = found_in(tmp_path / "x.json", {"messages": [USER, ANSWER], "tools": ["read"]})
+    assert remark.text == "the definition of tool 1 names no function, and was left out"
+
+
+ASKED = {"name": "read", "args": {"title": "Ada"}, "id": "c1"}
+CONVERSATION = [
+    HumanMessage("who?"),
+    AIMessage("look", tool_calls=[ASKED]),
+    ToolMessage("a page", tool_call_id="c1"),
+    AIMessage("Ada"),
+]
+FLAT = [message.model_dump() for message in CONVERSATION]
+DUMPED = [dumpd(message) for message in CONVERSATION]
+INNER_RUN = {"id": "r2", "run_type": "llm", "parent_run_id": "r1", "inputs": {"messages": [DUMPED]}, "outputs": {}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        FLAT,
+        [FLAT],
+        {"messages": FLAT, "thread": 1},
+        {"values": {"messages": FLAT}, "next": []},
+        {"channel_values": {"messages": DUMPED}},
+        {"output": {"messages": FLAT}},
+        [
+            {
+                "type": "AIMessageChunk" if m["type"] == "ai" else m["type"],
+                "content": m["content"],
+                "tool_calls": m.get("tool_calls"),
+            }
+            for m in FLAT
+        ],
+        {"id": "r1", "run_type": "chain", "inputs": {"messages": FLAT[:1]}, "outputs": {"messages": FLAT}},
+        {
+            "id": "r1",
+            "run_type": "llm",
+            "inputs": {"messages": [DUMPED[:3]]},
+            "outputs": {"generations": [[{"text": "Ada", "message": DUMPED[3]}]]},
+        },
+        {
+            "id": "r1",
+            "run_type": "chain",
+            "inputs": {"messages": [{"role": "user", "content": "who?"}]},
+            "outputs": {"messages": [{"type": "remove", "id": "0", "content": ""}, *FLAT[1:]]},
+        },
+        [{"id": "r1", "run_type": "chain", "inputs": {}, "outputs": {"messages": FLAT}}, INNER_RUN],
+    ],
+)
+def test_states_and_runs_of_langchain_are_read(tmp_path, document):
+    results = found_in(tmp_path / "x.json", document)
+    (record,) = [result for result in results if isinstance(result, TraceRecord)]
+    assert told(record) == ("who?", [("look", "read", {"title": "Ada"}, "a page", None)], None, "Ada")
+    remarks = [result.text for result in results if isinstance(result, RecordRemark)]
+    parts = ["it is a part of the run r1, which has the whole conversation, and was left out"]
+    assert remarks == (parts if INNER_RUN in list(document) else [])
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"additional_kwargs": {"tool_calls": [call("read", {"title": "Ada"})]}}, None),
+        ({"additional_kwargs": {"function_call": call("read", {"title": "Ada"})["function"]}}, None),
+        (
+            {"invalid_tool_calls": [ASKED | {"type": "invalid_tool_call", "args": '{"title"', "error": None}]},
+            "not JSON",
+        ),
+        ({"tool_calls": [], "invalid_tool_calls": [ASKED | {"type": "invalid_tool_call", "error": "no"}]}, "no"),
+        ({"tool_calls": [ASKED], "additional_kwargs": {"tool_calls": [call("read", {"title": "Ada"})]}}, None),
+    ],
+)
+def test_calls_that_langchain_did_not_parse_are_read(tmp_path, message, error):
+    seen = {"type": "function", "name": "read", "content": "a page"}
+    chat = [FLAT[0], {"type": "ai", "content": "", **message}, seen, FLAT[3]]
+    *_, record = found_in(tmp_path / "x.json", chat)
+    (step,) = record.steps
+    assert (step.tool, step.observation, record.trace.final_answer) == ("read", "a page", "Ada")
+    assert (step.error is None) == (error is None)
+    assert error is None or error in step.error
+    assert step.arguments == ({"input": '{"title"'} if error == "not JSON" else {"title": "Ada"})
+
+
+def test_a_call_that_was_streamed_in_pieces_is_read(tmp_path):
+    parts = [{"type": "tool_use", "id": "c1", "name": "read", "input": {}, "index": 1}]
+    parts += [{"type": "input_json_delta", "partial_json": piece, "index": 1} for piece in ('{"title"', ': "Ada"}')]
+    results = found_in(tmp_path / "x.json", [FLAT[0], {"type": "ai", "content": parts}, FLAT[2], FLAT[3]])
+    assert [told(record) for record in results] == [
+        ("who?", [("", "read", {"title": "Ada"}, "a page", None)], None, "Ada")
+    ]
+
+
+def test_calls_that_the_server_ran_itself_and_others_keep_their_order(tmp_path):
+    parts = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Ada"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "a hit"}]},
+        {"type": "text", "text": "look"},
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"title": "Ada"}},
+    ]
+    chat = [FLAT[0], {"type": "ai", "content": parts, "tool_calls": [ASKED]}, FLAT[2], FLAT[3]]
+    (record,) = found_in(tmp_path / "x.json", chat)
+    searched = ("", "web_search", {"query": "Ada"}, "a hit", None)
+    assert told(record) == ("who?", [searched, ("look", "read", {"title": "Ada"}, "a page", None)], None, "Ada")

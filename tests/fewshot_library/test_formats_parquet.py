@@ -1,5 +1,7 @@
 """Parquet exports round-trip, and Hugging Face datasets loads them with typed features."""
 
+import json
+
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,6 +67,33 @@ def test_chats_in_other_parquet_files_are_read(tmp_path):
     assert told(record) == ("q", [], None, "a")
     assert record.trace.configuration["parquet"] == {"source": "web"}
     assert refused == RefusedRecord("row 2", "it has no user message")
+
+
+def test_nulls_that_a_table_fills_in_are_absent(tmp_path):
+    def asked(name, arguments):
+        return {"role": "assistant", "tool_calls": [{"id": name, "function": {"name": name, "arguments": arguments}}]}
+
+    chat = [{"role": "user", "content": "q"}, asked("a", {"x": {"y": 1}}), asked("b", {"x": {"z": [2]}, "w": False})]
+    chat += [{"role": "tool", "tool_call_id": "b", "content": "two"}, {"role": "assistant", "content": "a"}]
+    pq.write_table(pa.Table.from_pylist([{"messages": chat, "tools": None}]), tmp_path / "x.parquet")
+    (record,) = read_traces(tmp_path / "x.parquet")
+    steps = [("", "a", {"x": {"y": 1}}, None, None), ("", "b", {"x": {"z": [2]}, "w": False}, "two", None)]
+    assert told(record) == ("q", steps, None, "a")
+    # The JSON Lines of the same table have the nulls too.
+    row = pq.read_table(tmp_path / "x.parquet").to_pylist()[0]
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+    assert [told(record) for record in read_traces(tmp_path / "x.jsonl")] == [("q", steps, None, "a")]
+
+
+def test_the_columns_for_training_alone_have_the_chat_and_its_tools(tmp_path):
+    whole = [plain_trace(), fork_of(plain_trace(), 1)]
+    export(PARQUET, whole, tmp_path / "x.parquet")
+    pq.write_table(pq.read_table(tmp_path / "x.parquet", columns=["messages", "tools"]), tmp_path / "y.parquet")
+    records = list(read_traces(tmp_path / "y.parquet"))
+    assert [record.steps[-1].arguments for record in records] == [record.steps[-1].arguments for record in whole]
+    assert [told(record)[2:] for record in records] == [told(record)[2:] for record in whole]
+    names = [[tool["function"]["name"] for tool in record.trace.configuration["tools"]] for record in records]
+    assert names == [["read"], ["read", "wikisearch"]]
 
 
 def rows(tmp_path):

@@ -1,6 +1,7 @@
 """Export and import of plain ReAct text."""
 
 import json
+import re
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -90,11 +91,94 @@ def test_the_numbered_labels_of_reacts_own_prompts_are_read(shared_data, tmp_pat
     assert sum(len(record.steps) for record in records) == prompts["webthink_simple"].count("Observation ")
 
 
+def written(label="{}:", action="Action: read\nAction Input: {}", before="", behind="", line="Riverton"):
+    """A text of one step whose labels and action have these forms."""
+    text = (
+        "Question: Who founded Riverton?\n{before}Thought: I look it up.\n{action}\n{behind}"
+        "Observation: It was founded by\nIda Vale.\nThought: I know.\nFinal Answer: Ida Vale\n"
+    ).format(before=before, action=action.replace("{}", line), behind=behind)
+    names = ("Question", "Thought", "Action Input", "Action", "Observation", "Final Answer")
+    return re.sub(rf"^({'|'.join(names)}):", lambda match: label.format(match[1]), text, flags=re.MULTILINE)
+
+
+JSON_ACTION = 'Action:\n```json\n{"action": "read", "action_input": {"input": "Riverton"}}\n```'
+FENCED_INPUT = 'Action: read\nAction Input:\n```json\n{"input": "Riverton"}\n```'
+WRITTEN = {
+    "bold": written("**{}:**"),
+    "bold before the colon": written("**{}**:"),
+    "numbered headings": written("### {} 1:"),
+    "headings": written("## {}\n"),
+    "list items": written("- {}:"),
+    "a full-width colon": written("{}\uff1a"),
+    "indented and quoted": written(" > {}:"),
+    "capitals": written().replace("Thought:", "THOUGHT:").replace("Action", "ACTION"),
+    "small letters": re.sub(r"(?m)^[A-Z][\w ]+:", lambda label: label[0].lower(), written()),
+    "a bold line": written().replace("Thought: I look it up.", "**Thought: I look it up.**"),
+    "half of it bold": written("**{}:** ")
+    .replace("**Question:**", "Question:")
+    .replace("**Final", "Final", 1)
+    .replace("Answer:**", "Answer:"),
+    "a call": written(action='Action: read({"input": "{}"})'),
+    "a call with a named argument": written(action="Action: `read(input='{}')`"),
+    "a call with a text": written(action='Action: read("{}")'),
+    "a call in brackets": written("**{}**:", action="Action: read [{}]"),
+    "JSON": written(action='Action: {"name": "read", "arguments": "{\\"input\\": \\"Riverton\\"}"}'),
+    "a block of JSON": written(action=JSON_ACTION),
+    "a block of JSON as input": written("{}\uff1a", action=FENCED_INPUT),
+    "marks of code": written(action="Action: `read`\nAction Input: `{}`"),
+    "fences around steps": written(before="```\n", behind="```\n"),
+    "fences around each part": "```text\n" + written(before="```\n```\n", behind="```\n```\n") + "```\n",
+    "a fence around everything": f"```\n{written(action=JSON_ACTION)}```",
+    "a log of a terminal": "\x1b[1m> Entering new AgentExecutor chain...\x1b[0m\n"
+    + written().replace("It was founded by\nIda Vale.", "\x1b[36;1mIt was founded by\nIda Vale.\x1b[0m")
+    + "\n> Finished chain.\n",
+    "an answer without its adjective": written().replace("Final Answer", "**Answer**"),
+    "a finishing call": written().replace("Final Answer: Ida Vale", "Action: Finish[Ida Vale]"),
+    "a finishing block": written().replace(
+        "Final Answer: Ida Vale", 'Action:\n```\n{"action": "Final Answer", "action_input": "Ida Vale"}\n```'
+    ),
+    "a fenced answer": written().replace("Final Answer: Ida Vale", "Final Answer:\n```\nIda Vale\n```"),
+    "no action at last": written().replace("Final Answer", "Action: None\nAction Input: None\nFinal Answer"),
+    "a phrase for no action": written().replace("Final Answer", "Action: No action needed.\nFinal Answer"),
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_the_forms_in_which_models_and_frameworks_write_steps_are_read(tmp_path, form):
+    (tmp_path / "x.txt").write_text(WRITTEN[form])
+    (record,) = read_traces(tmp_path / "x.txt")
+    step = ("I look it up.", "read", {"input": "Riverton"}, "It was founded by\nIda Vale.", None)
+    assert told(record) == ("Who founded Riverton?", [step], "I know.", "Ida Vale")
+
+
+def test_the_prompt_before_a_question_is_no_question(tmp_path):
+    prompt = (
+        "Answer with tools. Use the following format:\n\nQuestion: the input question\nThought: what to do\n"
+        "Action: the tool\nFinal Answer: the answer\n\nBegin!\n\n"
+    )
+    (tmp_path / "x.txt").write_text(prompt + written())
+    remark, record = read_traces(tmp_path / "x.txt")
+    assert remark.text == "the text before the first question was left out"
+    assert record.question.text == "Who founded Riverton?"
+
+
+def test_a_marker_in_another_form_ends_no_observation_in_a_text_that_does_not_use_it(tmp_path):
+    seen = "a page\n**Thought:** of its author\nFinal answer: no\nquestion: none\n```\ncode"
+    (tmp_path / "x.txt").write_text(written().replace("It was founded by\nIda Vale.", seen))
+    (record,) = read_traces(tmp_path / "x.txt")
+    assert record.steps[0].observation == seen
+    # What is exported is escaped, so that it is read as it was.
+    record.steps[0].thought = "hm\n**Action:** look\n- question: who\n```"
+    export(REACT, [record], tmp_path / "y.txt")
+    assert [told(back) for back in read_traces(tmp_path / "y.txt")] == [told(record)]
+
+
 def test_text_in_another_form_is_refused_with_its_place(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("Question: a\nThought: b\nAction Input: c\nQuestion: d\n\nQuestion: e\nThought: f\nFinal Answer: g")
-    first, second, record = read_traces(path)
-    assert first == RefusedRecord("question 1", "thought 1 has an Action Input and no Action")
+    first, unfinished, second, record = read_traces(path)
+    assert first == RecordRemark("question 1", "thought 1 has the Action Input 'c' and no Action; it was left out")
+    assert told(unfinished) == ("a", [("b", None, {}, None, None)], None, None)
     assert second == RefusedRecord("question 2", "it has neither a thought nor an answer")
     assert told(record) == ("e", [], "f", "g")
     path.write_text("nothing")

@@ -277,16 +277,8 @@ def chat(**message):
 BROKEN = {
     "it is not a span: it has no attributes": {"name": "x"},
     "it is not a span": 3,
-    "its attributes are not a JSON object": {"attributes": "x"},
-    "one of its attributes has no key": {"attributes": [{"value": 1}]},
-    "its start_time: 'noon' is not a valid time": {"attributes": {}, "start_time": "noon"},
     "none of its spans has a message of a model or a result of a tool": span("x", 1),
     "none of its spans has the question": span("x", 1, operation__name="execute_tool", tool__name="a"),
-    "gen_ai.input.messages.1 has no role": chat(parts=[]),
-    "gen_ai.input.messages.1 has the role 'critic'": chat(role="critic", parts=[]),
-    "gen_ai.input.messages.1.parts is not a list": chat(role="user", parts=3),
-    "gen_ai.input.messages.1.parts.0 is of the kind 'blob'": chat(role="user", parts=[{"type": "blob"}]),
-    "answers the call 'c9'": chat(role="tool", parts=[{"type": "tool_call_response", "id": "c9", "response": "x"}]),
 }
 
 
@@ -301,9 +293,150 @@ def test_a_malformed_span_is_refused_and_other_traces_are_read(tmp_path, reason)
     assert refused.place in ("line 1, span 1", "line 1", "trace t")
 
 
-def test_a_malformed_openinference_message_is_refused_with_its_place(tmp_path):
-    spans = recorded()
-    for span in spans:
-        span["attributes"].pop("llm.input_messages.1.message.role", None)
-    (refused,) = found_in(tmp_path / "x.json", spans)
-    assert refused.reason == "llm.input_messages.1: role: input should be a valid string"
+def with_attribute(value):
+    spans = otlp(json.loads(json.dumps(conversation()).replace("[1, null]", "[1]")))
+    spans["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["attributes"].append(value)
+    return spans
+
+
+def with_message(number, **message):
+    """The conversation with an odd message among those that its last span sent."""
+    spans = conversation()
+    sent = spans[3]["attributes"]["gen_ai.input.messages"]
+    spans[3]["attributes"]["gen_ai.input.messages"] = [*sent[:number], message, *sent[number:]]
+    return spans
+
+
+def changed_span(number, **fields):
+    spans = conversation()
+    spans[number] |= fields
+    return spans
+
+
+REMARKED = {
+    "one of its attributes has no key, and was left out": with_attribute({"value": 1}),
+    "its start_time 'noon' is not a valid time, and was left out": changed_span(0, start_time="noon"),
+    "its attributes are not a JSON object but a str, and were left out": changed_span(0, attributes="x"),
+    "gen_ai.input.messages.3 has no role, and was taken for a message of the role assistant": with_message(3, parts=[]),
+    "message 5 of the role critic was imported as the observation of step 2": with_message(3, role="critic", parts=[]),
+    "part 1 of gen_ai.input.messages.3 is of the kind 'blob', and was kept but not read": with_message(
+        3, role="assistant", parts=[{"type": "blob", "content": "iVBOR"}]
+    ),
+    "message 5 of the role tool was imported as the observation of step 2": with_message(
+        3, role="tool", parts=[{"type": "tool_call_response", "id": "c9", "response": "x"}]
+    ),
+    "of its 4 spans only messages, calls, results and ratings were imported": [*conversation(), conversation()[3]],
+}
+
+
+@pytest.mark.parametrize("remark", REMARKED)
+def test_what_cannot_be_read_in_a_span_is_a_remark_and_the_rest_is_read(tmp_path, remark):
+    results = found_in(tmp_path / "x.json", REMARKED[remark], "opentelemetry")
+    assert remark in [result.text for result in results if isinstance(result, RecordRemark)]
+    question, (step, *_), _, answer = told(only_trace(results))
+    assert (question, step[1], answer) == ("Which river?", "search", "Missouri River")
+
+
+def openinference(name, at, parent, kind, *, asked=(), answered=None, **attributes):
+    """A span of OpenInference; messages are pairs of a role and a text."""
+    messages = [*(("input", *pair) for pair in asked), *((("output", "assistant", answered),) if answered else ())]
+    counts = {"input": 0, "output": 0}
+    own = {"openinference.span.kind": kind, **{key.replace("__", "."): value for key, value in attributes.items()}}
+    for side, role, text in messages:
+        own[f"llm.{side}_messages.{counts[side]}.message.role"] = role
+        own[f"llm.{side}_messages.{counts[side]}.message.content"] = text
+        counts[side] += 1
+    return {
+        "name": name,
+        "context": {"trace_id": "t", "span_id": name},
+        "parent_id": parent,
+        "start_time": f"2026-01-01T00:00:{at:02}Z",
+        "attributes": own,
+    }
+
+
+AGENT_SPAN = openinference("agent", 0, None, "AGENT", input__value="Which river?", output__value="Missouri")
+MODEL_SPAN = openinference("model", 2, "agent", "LLM", asked=[("user", "Which river?")], answered="Missouri")
+JUDGE = [("system", "Grade."), ("user", "river 1"), ("assistant", "good"), ("user", "Which river? Missouri")]
+ASKED_IN_JSON = json.dumps({"messages": [["user", "Which river?"]]})
+ASIDES = {
+    "a judge below the agent": openinference("judge", 4, "agent", "LLM", asked=JUDGE, answered="bad"),
+    "a judge beside it": openinference("judge", 4, "0x0000000000000000", "LLM", asked=JUDGE, answered="bad"),
+    "a title": openinference("title", 4, "agent", "LLM", asked=[("user", "Name: Which river?")], answered="Rivers"),
+    "an earlier check": openinference(
+        "check", 1, "agent", "LLM", asked=[("user", "Safe? Which river?")], answered="ok"
+    ),
+    "a sub-agent": openinference("sub", 3, "tool", "LLM", asked=[*JUDGE, ("user", "the longest")], answered="Missouri"),
+}
+
+
+@pytest.mark.parametrize("aside", ASIDES)
+@pytest.mark.parametrize(
+    "root",
+    [AGENT_SPAN, {**AGENT_SPAN, "attributes": {**AGENT_SPAN["attributes"], "input.value": ASKED_IN_JSON}}],
+    ids=["text", "json"],
+)
+def test_the_conversation_of_the_root_is_the_trace_and_others_are_left_out_with_a_remark(tmp_path, aside, root):
+    tool = openinference("tool", 2, "agent", "TOOL", input__value="{}", output__value="Missouri")
+    results = found_in(tmp_path / "x.json", [ASIDES[aside], MODEL_SPAN, tool, root])
+    assert told(only_trace(results)) == ("Which river?", [], None, "Missouri")
+    assert any("belong to other conversations and were left out" in getattr(result, "text", "") for result in results)
+
+
+def test_a_sub_agent_does_not_stand_for_a_root_without_texts(tmp_path):
+    root = openinference("agent", 0, None, "AGENT")
+    sub = openinference("sub", 1, "agent", "AGENT", input__value="How long is it?", output__value="long")
+    asked = [("user", "How long is it?"), ("assistant", "hm"), ("user", "go on")]
+    inner = openinference("inner", 2, "sub", "LLM", asked=asked, answered="long")
+    for spans in ([root, sub, inner, MODEL_SPAN], [inner, MODEL_SPAN, sub, root]):
+        results = found_in(tmp_path / "x.json", spans)
+        assert told(only_trace(results)) == ("Which river?", [], None, "Missouri")
+        assert any("1 of its model and tool calls" in getattr(result, "text", "") for result in results)
+
+
+def test_the_root_has_the_question_and_answer_where_no_message_of_its_model_was_recorded(tmp_path):
+    tool = openinference("tool", 2, "agent", "TOOL", tool__name="search", input__value="{}", output__value="Missouri")
+    inner = openinference("inner", 3, "tool", "TOOL", tool__name="search", input__value="{}", output__value="Nile")
+    record = only_trace(found_in(tmp_path / "x.json", [AGENT_SPAN, tool, inner, ASIDES["a judge below the agent"]]))
+    assert told(record) == ("Which river?", [("", "search", {}, "Missouri", None)], None, "Missouri")
+
+
+def test_an_answer_of_the_root_that_its_model_did_not_write_is_told(tmp_path):
+    root = {**AGENT_SPAN, "attributes": {**AGENT_SPAN["attributes"], "output.value": "The Missouri River"}}
+    results = found_in(tmp_path / "x.json", [root, MODEL_SPAN])
+    assert told(only_trace(results)) == ("Which river?", [], "Missouri", "The Missouri River")
+    assert any("its answer is the output of its root" in getattr(result, "text", "") for result in results)
+
+
+@pytest.mark.parametrize("ids", [("", ""), ("c", "c"), (None, None)])
+def test_results_of_tool_spans_lie_on_their_own_calls_without_ids(tmp_path, ids):
+    calls = [{**CALLED, "id": number, "arguments": {"query": name}} for number, name in zip(ids, "ab", strict=True)]
+    looked = [{"role": "assistant", "parts": calls}]
+    second = span("execute_tool search", 2, operation__name="execute_tool", tool__name="search")
+    second["attributes"] |= {"gen_ai.tool.call.arguments": '{"query": "b"}', "gen_ai.tool.call.result": "B"}
+    first = span("execute_tool search", 3, operation__name="execute_tool", tool__name="search")
+    first["attributes"] |= {"gen_ai.tool.call.arguments": '{"query": "a"}', "gen_ai.tool.call.result": "A"}
+    spans = [span("chat m", 1, operation__name="chat", input__messages=ASKED, output__messages=looked), second, first]
+    record = only_trace(found_in(tmp_path / "x.json", spans))
+    assert [(step.arguments["query"], step.observation) for step in record.steps] == [("a", "A"), ("b", "B")]
+
+
+def test_a_result_of_the_tools_span_stands_for_an_empty_message_and_thoughts_are_found(tmp_path):
+    spans = conversation()
+    sent = spans[3]["attributes"]["gen_ai.input.messages"]
+    sent[2] = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": None}]}
+    spans[3]["attributes"]["gen_ai.output.messages"] = [
+        {"role": "assistant", "reasoning_content": "so", "parts": [{"type": "text", "content": "<think>hm</think>M"}]}
+    ]
+    record = only_trace(found_in(tmp_path / "x.json", spans))
+    assert [step.observation for step in record.steps] == ["Missouri"]
+    assert told(record)[2:] == ("so\n\nhm", "M")
+
+
+def test_numbers_that_json_does_not_have_are_absent_also_in_texts(tmp_path):
+    spans = [as_text(span) for span in conversation()]
+    text = json.dumps(spans).replace('\\"query\\": \\"a.b\\"', '\\"query\\": NaN')
+    assert "NaN" in text
+    results = found_in(tmp_path / "x.json", text)
+    assert only_trace(results).steps[0].arguments["query"] is None
+    assert any("arguments.query: no number of JSON" in getattr(result, "text", "") for result in results)

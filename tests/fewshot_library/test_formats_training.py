@@ -275,21 +275,45 @@ def test_a_trajectory_written_by_dspy_is_read(tmp_path):
     assert second.trace.configuration["dspy"]["reasoning"] == ["enough", "clear"]
 
 
+DONE = {"thought_9": "enough", "tool_name_9": "finish", "tool_args_9": {}, "observation_9": "Completed."}
+
+
 @pytest.mark.parametrize(
-    ("trajectory", "reason"),
+    ("trajectory", "steps", "remark"),
     [
-        ({"thought_0": "x", "mood_0": "y"}, "trajectory.mood_0 is not thought"),
-        ({"thought_0": "x", "thought_2": "y"}, "its trajectory is not numbered"),
-        ({"thought_0": 3}, "trajectory.thought_0 is of the kind int"),
-        ({"thought_0": "x", "tool_name_0": "a", "tool_args_0": "b"}, "trajectory.tool_args_0 is of the kind str"),
-        ({"thought_0": "x", "tool_args_0": {"a": 1}}, "has no tool_name_0"),
+        ({"thought_0": "x", "mood_0": "y"}, [("x", None, {}, None, None)], "trajectory.mood_0 belong to no step"),
+        ({"thought_1": "x", "thought_3": "y"}, [(t, None, {}, None, None) for t in "xy"], "has only the steps 1, 3"),
+        ({"thought_0": 3}, [("3", None, {}, None, None)], ""),
+        (
+            {"observation_0": "z", "tool_args_0": "b", "tool_name_0": "a", "thought_0": None},
+            [("", "a", {"input": "b"}, "z", "its arguments are not JSON")],
+            "the call of step 1: its arguments are not JSON",
+        ),
+        ({"thought_0": "x", "tool_args_0": {"a": 1}}, [("x", None, {}, None, None)], "tool_args_0 has no tool"),
+        ({}, [], ""),
+        (None, [], ""),
     ],
 )
-def test_a_malformed_trajectory_is_refused(tmp_path, trajectory, reason):
-    (tmp_path / "x.json").write_text(json.dumps({"question": "q", "trajectory": trajectory}))
-    (refused,) = read_traces(tmp_path / "x.json")
-    assert isinstance(refused, RefusedRecord)
-    assert reason in refused.reason
+@pytest.mark.parametrize("ending", [{}, DONE])
+def test_a_trajectory_that_is_truncated_or_in_part_unreadable_is_read(tmp_path, trajectory, steps, remark, ending):
+    example = {"question": "q", "trajectory": trajectory and trajectory | ending, "answer": "Ada"}
+    (tmp_path / "x.json").write_text(json.dumps(example))
+    *remarks, record = read_traces(tmp_path / "x.json")
+    question, read, thought, answer = told(record)
+    assert (question, thought, answer) == ("q", "enough" if trajectory and ending else None, "Ada")
+    assert [step[:4] for step in read] == [step[:4] for step in steps]
+    assert [bool(step[4]) for step in read] == [bool(step[4]) for step in steps]
+    assert not remark or any(remark in entry.text for entry in remarks)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [(True, "true"), (["Ada", "Eve"], "Ada, Eve"), (1815, "1815"), ([], None), ({"a": 1}, '{"a": 1}')],
+)
+def test_an_answer_of_a_dspy_example_may_be_any_value(tmp_path, answer, text):
+    (tmp_path / "x.json").write_text(json.dumps({"question": "q", "trajectory": {}, "answer": answer}))
+    (record,) = read_traces(tmp_path / "x.json")
+    assert told(record) == ("q", [], None, text)
 
 
 def test_supervised_pairs_have_evidence_question_and_all_answers(published, tmp_path):

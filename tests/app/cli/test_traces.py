@@ -118,6 +118,17 @@ def test_test_questions_are_written_only_where_the_file_names_their_split_or_on_
         assert [json.loads(line)["question"]["split"] for line in file.read_text().splitlines()] == [None, "test"]
 
 
+def test_an_import_that_adds_nothing_fails_unless_everything_is_stored_already(run, tmp_path):
+    chat = {"messages": [{"role": "user", "content": "who?"}, {"role": "assistant", "content": "Ada"}]}
+    for name, content in (("refused", {"messages": []}), ("empty", []), ("good", chat)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    status, stdout, stderr = run("traces", "import", tmp_path / "refused.json", "--format", "openai")
+    assert (status, stdout.splitlines()[0]) == (1, "0 added, 0 already stored, 0 differ, 1 refused")
+    assert stderr == f"showhow: no trace of {tmp_path / 'refused.json'} was added; the report says why\n"
+    assert run("traces", "import", tmp_path / "empty.json", "--format", "openai", "--json")[0] == 1
+    assert [run("traces", "import", tmp_path / "good.json")[0] for _ in range(2)] == [0, 0]
+
+
 def test_a_fork_and_its_failed_parent_are_exported_as_a_preference_pair(run, tmp_path):
     parent = plain_trace()
     parent.trace.status = "failed"

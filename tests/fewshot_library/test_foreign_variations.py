@@ -1,0 +1,225 @@
+"""Files of every format, changed as other tools' files differ, are imported right or refused in one sentence.
+
+No change may give another question, answer or result; what a change takes away is absent or remarked.
+"""
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.trace_record import TraceRecord
+from fewshot_library.formats import FORMATS, read_traces
+from fewshot_library.formats.format import FormatError, ReadResult, RecordRemark, RefusedRecord
+from tests.examples import examples
+from tests.fewshot_library.foreign_samples import EXPORTED, FOREIGN, TASKS, Sample, Task, make_sample, to_record
+from tests.fewshot_library.traces import export
+
+SAMPLES = [*EXPORTED, *FOREIGN]
+ODD_PART = {"type": "hologram", "data": "Zz9"}
+QUESTIONS = {task.question: task for task in TASKS}
+
+
+def iterate_fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
+    """Yield each field of a JSON value: its container, its key, and its path."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in list(pairs):
+        yield value, key, (*path, key)
+        yield from iterate_fields(inner, (*path, key))
+
+
+def is_id(key: Any) -> bool:
+    return isinstance(key, str) and (key.lower().rsplit(".", 1)[-1] == "id" or key.lower().endswith(("_id", "_id_")))
+
+
+def set_ids(new: Any) -> Callable[[Any], None]:
+    """A change of the ids of all calls."""
+
+    def change(value: Any) -> None:
+        for container, key, path in iterate_fields(value):
+            is_of_span = any(isinstance(part, str) and part in ("context", "parent_id", "step_id") for part in path)
+            if is_id(key) and isinstance(container[key], str) and not is_of_span:
+                container[key] = new
+
+    return change
+
+
+def blank_span_ids(value: Any) -> None:
+    for container, key, _ in iterate_fields(value):
+        if key in ("span_id", "parent_id"):
+            container[key] = ""
+
+
+def add_parts(value: Any) -> None:
+    for container, key, _ in iterate_fields(value):
+        inner = container[key]
+        if key in ("content", "parts", "message") and isinstance(inner, list):
+            inner.append(ODD_PART)
+        elif key in ("content", "message") and isinstance(inner, str) and "type" not in container:
+            container[key] = [{"type": "text", "text": inner}, ODD_PART]
+
+
+def reverse_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: reverse_keys(value[key]) for key in reversed(value)}
+    return [reverse_keys(inner) for inner in value] if isinstance(value, list) else value
+
+
+def reverse_records(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {**value, "samples": value["samples"][::-1]}
+    is_trajectory = isinstance(value[0], dict) and "steps" in value[0] and "agent" in value[0]
+    return [{**one, "steps": one["steps"][::-1]} if is_trajectory else one for one in value[::-1]]
+
+
+def add_fields(new: Any) -> Callable[[Any], None]:
+    """A change that adds a field to each object."""
+
+    def change(value: Any) -> None:
+        objects = [inner for container, key, _ in iterate_fields(value) if isinstance(inner := container[key], dict)]
+        for inner in [value, *objects] if isinstance(value, dict) else objects:
+            # Arguments are what the model wrote; a field more is another call.
+            if not {"title", "query"} & inner.keys():
+                inner["x_weight"] = new
+
+    return change
+
+
+def spoil_numbers(value: Any) -> None:
+    for container, key, _ in iterate_fields(value):
+        if isinstance(container[key], float):
+            container[key] = float("nan")
+
+
+def fence_arguments(value: Any) -> None:
+    for container, key, _ in iterate_fields(value):
+        if str(key).rsplit(".", 1)[-1] == "arguments" and isinstance(container[key], str):
+            container[key] = f"```json\n{container[key]}\n```"
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "ids blank": set_ids(""),
+    "ids null": set_ids(None),
+    "ids repeated": set_ids("same"),
+    "spans without ids": blank_span_ids,
+    "unknown parts": add_parts,
+    "keys reversed": reverse_keys,
+    "records reversed": reverse_records,
+    "more fields": add_fields({"a": [1, None]}),
+    "nulls beside": add_fields(None),
+    "NaN beside": add_fields(float("nan")),
+    "numbers NaN": spoil_numbers,
+    "arguments fenced": fence_arguments,
+}
+
+
+def read(path: Path, format_name: str) -> list[ReadResult]:
+    """What is read; a file that is refused as a whole is one refusal."""
+    try:
+        return list(read_traces(path, format_name))
+    except FormatError as error:
+        return [RefusedRecord("file", str(error))]
+
+
+def list_faults(results: list[ReadResult], *, changes_content: bool, new: Any = "") -> list[str]:
+    """What is wrong with the results of a changed sample; `new` is what may stand in place of a result."""
+    is_remarked = any(isinstance(result, RecordRemark | RefusedRecord) for result in results)
+    reasons = [result.reason for result in results if isinstance(result, RefusedRecord)]
+    faults = [f"no sentence: {text!r}" for text in reasons if "\n" in text or not 10 < len(text) < 500]
+    records = [result for result in results if isinstance(result, TraceRecord)]
+    for record in records:
+        question = record.question.text.removesuffix("[hologram]").rstrip()
+        task = QUESTIONS.get(question)
+        if task is None:
+            faults += [f"another question: {question!r}"] if question else []
+            continue
+        answer = (record.trace.final_answer or "").removesuffix("[hologram]").rstrip()
+        text = "" if new is ... else json.dumps(new)
+        if answer not in ("", task.answer, text):
+            faults.append(f"another answer: {answer!r}")
+        faults += list_other_results(record, task, text)
+        is_whole = answer == task.answer and sum(bool(step.observation) for step in record.steps) >= len(task.calls)
+        if not is_whole and not is_remarked and not changes_content:
+            faults.append(f"something of {question!r} is lost without a word")
+    if len(records) < len(TASKS) and not is_remarked and not changes_content:
+        faults.append(f"{len(records)} traces without a word")
+    return faults
+
+
+def list_other_results(record: TraceRecord, task: Task, new: str) -> Iterator[str]:
+    results = {json.dumps([tool, arguments]): result for _, tool, arguments, result in task.calls}
+    for step in record.steps:
+        observation = (step.observation or "").removesuffix("[hologram]").rstrip()
+        key = json.dumps([step.tool, step.arguments])
+        if step.tool and observation and observation not in (results.get(key, observation), new):
+            yield f"the result of {key} is {observation!r}"
+
+
+def apply(change: Callable[[Any], Any], sample: Sample) -> Any:
+    # Written and read, so that no two places have the same list.
+    value = json.loads(json.dumps(sample.value))
+    changed = change(value)
+    return value if changed is None else changed
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_file_that_differs_in_form_is_imported_right_or_refused_in_one_sentence(tmp_path, name):
+    sample = make_sample(name, tmp_path)
+    path = tmp_path / f"changed{sample.suffix}"
+    for change_name, change in {"unchanged": copy.copy, **CHANGES}.items():
+        sample.write(apply(change, sample), path)
+        results = read(path, sample.format)
+        assert list_faults(results, changes_content=False) == [], change_name
+        if change_name in ("unchanged", "keys reversed", "records reversed"):
+            assert Counter(type(result) for result in results)[TraceRecord] == len(TASKS), change_name
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_file_with_any_field_null_or_missing_gives_no_other_question_answer_or_result(tmp_path, name):
+    sample = make_sample(name, tmp_path)
+    path = tmp_path / f"changed{sample.suffix}"
+    places = [place for _, _, place in iterate_fields(sample.value) if len(place) > 1 or sample.suffix == ".json"]
+    drawn = random.Random(name)
+    for place in drawn.sample(places, min(len(places), examples(120))):
+        for new in (None, ..., drawn.choice(["", [], {}, 7, float("inf"), ODD_PART])):
+            value = json.loads(json.dumps(sample.value))
+            container = value
+            for key in place[:-1]:
+                container = container[key]
+            if new is ...:
+                del container[place[-1]]
+            elif isinstance(container[place[-1]], str) and new == 7:
+                continue
+            else:
+                container[place[-1]] = new
+            sample.write(value, path)
+            results = read(path, sample.format)
+            assert list_faults(results, changes_content=True, new=new) == [], (place, new)
+
+
+def fenced(text: str) -> str:
+    return f"```\n{text}```\n"
+
+
+TEXT_CHANGES: dict[str, Callable[[str], str]] = {
+    "fenced": fenced,
+    "carriage returns": lambda text: text.replace("\n", "\r\n"),
+    "byte order mark": lambda text: "\ufeff" + text,
+    "blank lines": lambda text: text.replace("\n", "\n\n"),
+    "spaces": lambda text: text.replace("\n", "  \n"),
+    "bold": lambda text: text.replace("Thought:", "**Thought:**").replace("Action:", "**Action:**"),
+}
+
+
+@pytest.mark.parametrize("change", TEXT_CHANGES)
+@pytest.mark.parametrize("name", ["react", "openai", "langchain", "atif", "dspy", "humaniq"])
+def test_a_text_that_is_laid_out_in_another_way_is_imported_right_or_refused_in_one_sentence(tmp_path, name, change):
+    path = tmp_path / "x.txt"
+    export(FORMATS[name], [to_record(task) for task in TASKS], path)
+    path.write_bytes(TEXT_CHANGES[change](path.read_text(encoding="utf-8")).encode())
+    assert list_faults(read(path, name), changes_content=False) == []
