@@ -14,7 +14,7 @@ from db.models import Run, Trace
 from db.trace_record import TraceRecord
 from fewshot_library.formats.format import (
     ExportLosses,
-    FormatError,
+    ReadResult,
     RecordRemark,
     RefusedRecord,
     TraceExport,
@@ -133,15 +133,17 @@ def _answer_whitespace(trace: Trace) -> Iterator[str]:
 DEMONSTRATION_FIELDS = ("Question", "Dataset", "Action_Sequence", "One_Shot")
 
 
-def read_demonstrations(path: Path) -> Iterator[TraceRecord | RecordRemark]:
-    """Read demonstrations as approved traces of the HumanIQ authors; a malformed record is an error."""
+def read_demonstrations(path: Path) -> Iterator[ReadResult]:
+    """Read demonstrations as approved traces of the HumanIQ authors; a malformed record is refused with the reason."""
     author = uuid5(UUID_NAMESPACE, AUTHOR)
     for number, raw in enumerate(read_json_list(path), start=1):
         if reason := _find_error(raw):
-            raise FormatError(f"{path}, record {number}: {reason}")
+            yield RefusedRecord(f"record {number}", reason)
+            continue
         transcript = parse_transcript(_unescape_braces(raw["One_Shot"]))
         if transcript.final_answer is None:
-            raise FormatError(f'{path}, record {number}: the text has no "Final Answer:"')
+            yield RefusedRecord(f"record {number}", 'the text has no "Final Answer:"')
+            continue
         sequence = raw["Action_Sequence"]
         # Some published sequences differ from their texts; the text is used, and the sequence is stored as well.
         wording: dict[str, Any] = {} if sequence == _action_sequence(transcript) else {"action_sequence": sequence}

@@ -145,6 +145,10 @@ def _parse_records(text: str, file: str) -> Iterator[ReadResult]:
 
 
 def _usual_text(text: str) -> str:
+    # A prompt of LangChain describes the labels before the question.
+    description = text.find("the following format")
+    if 0 <= description < text.find("Question:") and (begin := text.find("\nBegin!", description)) > 0:
+        text = text[:description] + text[begin:]
     return normalize_markers(_TERMINAL_LINES.sub("", text) if "> Entering new " in text else text)
 
 

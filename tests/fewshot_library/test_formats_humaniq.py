@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from db.models import Judgement, Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 from fewshot_library.formats import detect_format, read_traces
-from fewshot_library.formats.format import FormatError, RecordRemark
+from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
 from fewshot_library.formats.humaniq import HUMANIQ, read_demonstrations
 from fewshot_library.formats.humaniq_record import from_humaniq_call, to_humaniq_call
 from tests.examples import examples
@@ -338,11 +338,6 @@ def test_humaniq_calls_are_converted(name, text, tool, arguments):
     [
         ("[{", "line 1: invalid JSON"),
         ('{"One_Shot": 1}', "a list is required"),
-        ('[{"One_Shot": "x"}]', "record 1: a demonstration needs"),
-        (
-            '[{"Question": "q", "Dataset": "d", "Action_Sequence": "", "One_Shot": "Thought: x"}]',
-            'record 1: the text has no "Final Answer:"',
-        ),
     ],
 )
 def test_a_malformed_library_is_refused_with_the_place(tmp_path, content, reason):
@@ -351,3 +346,17 @@ def test_a_malformed_library_is_refused_with_the_place(tmp_path, content, reason
     with pytest.raises(FormatError, match=r"x\.json") as refused:
         list(read_demonstrations(path))
     assert reason in str(refused.value)
+
+
+def test_a_malformed_demonstration_is_refused_with_its_place_and_the_others_are_read(tmp_path):
+    good = {"Question": "q", "Dataset": "d", "Action_Sequence": "", "One_Shot": "Thought: x\nFinal Answer: y"}
+    broken = [{"One_Shot": "x"}, good | {"One_Shot": "Thought: x"}, 3]
+    (tmp_path / "x.json").write_text(json.dumps([*broken, good]))
+    *refused, record = read_demonstrations(tmp_path / "x.json")
+    needed = "a demonstration needs Question, Dataset, Action_Sequence, One_Shot, each a text"
+    assert refused == [
+        RefusedRecord("record 1", needed),
+        RefusedRecord("record 2", 'the text has no "Final Answer:"'),
+        RefusedRecord("record 3", needed),
+    ]
+    assert record.trace.final_answer == "y"

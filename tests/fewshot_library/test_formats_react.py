@@ -151,6 +151,17 @@ def test_the_forms_in_which_models_and_frameworks_write_steps_are_read(tmp_path,
     assert told(record) == ("Who founded Riverton?", [step], "I know.", "Ida Vale")
 
 
+def test_the_prompt_before_a_question_is_no_question(tmp_path):
+    prompt = (
+        "Answer with tools. Use the following format:\n\nQuestion: the input question\nThought: what to do\n"
+        "Action: the tool\nFinal Answer: the answer\n\nBegin!\n\n"
+    )
+    (tmp_path / "x.txt").write_text(prompt + written())
+    remark, record = read_traces(tmp_path / "x.txt")
+    assert remark.text == "the text before the first question was left out"
+    assert record.question.text == "Who founded Riverton?"
+
+
 def test_a_marker_in_another_form_ends_no_observation_in_a_text_that_does_not_use_it(tmp_path):
     seen = "a page\n**Thought:** of its author\nFinal answer: no\nquestion: none\n```\ncode"
     (tmp_path / "x.txt").write_text(written().replace("It was founded by\nIda Vale.", seen))
