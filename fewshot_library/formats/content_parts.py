@@ -65,7 +65,8 @@ class _ContentReader:
         first = self._messages[0]
         parts = [part for part in (content if isinstance(content, list) else [content]) if part not in (None, {}, [])]
         # The result of a tool may be a list of objects; the content of others is one of parts.
-        if not any(isinstance(part, str) or _is_part(part, is_result=first.role == "tool") for part in parts):
+        is_value = first.role == "tool" or not isinstance(content, list)
+        if is_value and not any(isinstance(part, str) or _is_part(part) for part in parts):
             first.content += result_text(content) if parts else ""
             return self._messages
         extras = [self._add(_unwrap(part), number) for number, part in enumerate(parts, start=1)]
@@ -80,9 +81,11 @@ class _ContentReader:
 
     def _add(self, part: Any, number: int) -> dict[str, Any]:
         """Add the part to the last message, or to a new one behind a result; returns its other fields."""
-        if not isinstance(part, dict):
-            self._turn().content += result_text(part)
+        if isinstance(part, str):
+            self._turn().content += part
             return {}
+        if not isinstance(part, dict):
+            part = {"type": type(part).__name__, "data": part}
         kind = part["type"] if isinstance(part.get("type"), str) else ""
         text_name = _first_name(part, _TEXTS)
         result_name = _first_name(part, _RESULTS)
@@ -170,8 +173,8 @@ class _ContentReader:
         return part
 
 
-def _is_part(value: Any, *, is_result: bool) -> bool:
-    return isinstance(value, dict) and (not is_result or "type" in value or "type" in _unwrap(value))
+def _is_part(value: Any) -> bool:
+    return isinstance(value, dict) and ("type" in value or "type" in _unwrap(value))
 
 
 def _unwrap(part: Any) -> Any:
