@@ -13,6 +13,7 @@ from uuid import UUID
 from guard.destinations import DESTINATIONS_FILE_NAME, DestinationError, Grant, InvalidOrigin, SecretTable, parse_origin
 from guard.environment import list_secrets
 from guard.redaction import Redactor, redactor_of
+from llm.limitations import LIMITATIONS_FILE_NAME
 from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
 from llm.providers import KEY_OWNERS, find_address, find_provider
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
@@ -222,8 +223,9 @@ class Services:
         with self._lock:
             built = self._chats.get(profile.name)
             if built is None or built[0] != profile or built[1].redactor is not self.redactor:
-                chat = build_chat_client(profile, self._limits_place, self.redactor).tracing(self.telemetry)
-                built = self._chats[profile.name] = profile, chat
+                file = self.settings.home / LIMITATIONS_FILE_NAME
+                chat = build_chat_client(profile, self._limits_place, self.redactor, file)
+                built = self._chats[profile.name] = profile, chat.tracing(self.telemetry)
             return built[1]
 
     @cached_property
