@@ -7,7 +7,6 @@ The model itself is LangChain's (llm/langchain_model.py); it loads with the firs
 with a message of one sentence (llm/errors.py).
 """
 
-import json
 import logging
 import random
 import time

@@ -1,8 +1,8 @@
 """Tool calls from the pieces in which servers send them.
 
-OpenAI numbers the calls of a message by `index`, names each once, and sends its arguments in pieces. Other servers give
-every call the index 0 or none, repeat names and ids, change ids, send objects, or send again what they sent before.
-What holds for all of them is the form of the arguments: they are one JSON object. So an object that is complete ends its
+OpenAI numbers the calls of a message by `index`, names each once, and sends its arguments in pieces. Other servers
+give every call the index 0 or none, repeat names and ids, change ids, send objects, or send what they sent again. What
+holds for all of them is the form of the arguments: they are one JSON object. So an object that is complete ends its
 call, what does not begin an object continues one, and what equals an earlier call repeats it.
 """
 

@@ -171,7 +171,7 @@ class ChatRequest:
     logprobs: bool = False
     """Whether the reply shall have the log-probabilities of its tokens."""
     leaves_out_empty_text: bool = False
-    """Whether messages with calls and no text have no content, for OpenAI-compatible servers that refuse an empty one."""
+    """Whether messages with calls and no text have no content, for servers that refuse an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
