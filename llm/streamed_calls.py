@@ -41,7 +41,7 @@ class _Piece:
 
     @property
     def begins_object(self) -> bool:
-        return self.arguments.lstrip().startswith("{")
+        return self.arguments.lstrip('" \t\n').startswith("{")
 
 
 @dataclass(slots=True)
@@ -144,11 +144,13 @@ def _continues(call: _Call, piece: _Piece, tools: Collection[str]) -> bool:
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:
-    if not text.rstrip().endswith("}"):
+    """The object; some servers write its text as a JSON text. None for any other text."""
+    if not text.rstrip('" \t\n').endswith("}"):
         # Most pieces end elsewhere, and a long text is not parsed for each of them.
         return None
     try:
         value = json.loads(text)
+        value = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -43,8 +43,14 @@ def parse_results(body: bytes, host: str) -> Table:
     IRIs become cells of kind "iri" with the full IRI, also those of entities. Rows before a message of an error, which
     servers can only append once they have sent status 200, are a truncated table with a note.
     """
-    interrupted = _parse_interrupted(body)
-    document = interrupted or _parse_json_object(body, host)
+    interrupted = None
+    try:
+        document = _parse_json_object(body, host)
+    except SourceUnavailable:
+        interrupted = _parse_interrupted(body)
+        if interrupted is None:
+            raise
+        document = interrupted
     try:
         if isinstance(document.get("boolean"), bool):
             return Table(boolean=document["boolean"])
@@ -139,8 +145,6 @@ _ERROR_PATTERN = re.compile(r"error|exception|timed? ?out|incomplete|interrupted
 
 def _parse_interrupted(body: bytes) -> dict[str, Any] | None:
     """The complete rows of a result that ends with the message of an error; None for any other body."""
-    if body.rstrip()[-1:] == b"}" or body.lstrip()[:1] != b"{":
-        return None
     text = body.decode("utf-8", "replace")
     variables, start = _VARIABLES_START.search(text), _BINDINGS_START.search(text)
     if variables is None or start is None:
