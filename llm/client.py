@@ -397,17 +397,19 @@ class RetryingModel:
         if not failure.retryable or (max_attempts is not None and attempt >= max_attempts):
             failure.is_refusal |= failure.retryable and status == HTTPStatus.INTERNAL_SERVER_ERROR
             raise failure
+        wait = failure.retry_after
+        reason = "" if wait is None else ", the time that it names"
         if is_rate_limited:
             # The limiter waits.
-            _log.info("%s It is asked again as soon as its rate limit allows.", failure)
+            _log.info(
+                "%s It is asked again %s.", failure, f"in {wait:.1f} s{reason}" if wait else "when its limit allows"
+            )
             return
-        wait = failure.retry_after
         if wait is None:
             # A server that is overloaded or starts needs longer than one that failed once.
             wait = _backoff_seconds(attempt) * (4 if (status or 0) > HTTPStatus.INTERNAL_SERVER_ERROR else 1)
         if time.monotonic() + wait > deadline:
             raise failure
-        reason = "" if failure.retry_after is None else ", the time that it names"
         _log.info("%s It is asked again in %.1f s%s.", failure, wait, reason)
         time.sleep(wait)
 

@@ -105,12 +105,11 @@ def test_what_is_waited_for_and_why_is_told_on_stderr(home):
     with ModelServer(script) as server:
         status, stdout, stderr = run_ask(home, "Where was Ada Reed born?", model=server.url)
     assert (status, stdout.splitlines()[0]) == (0, "Gullhaven")
-    lines = [line for line in stderr.splitlines() if "asked" in line]
+    lines = [line for line in stderr.splitlines() if "asked again" in line]
     for line, words in zip(
         lines,
         (
-            '(429): "slow down"; try again in a minute. It is asked again as soon as its rate limit allows.',
-            "is asked in 1 s, when its rate limit allows.",
+            '(429): "slow down"; try again in a minute. It is asked again in 1.0 s, the time that it names.',
             'failed (500): "no memory"; try again in a minute. It is asked again in ',
             "failed (503); try again in a minute. It is asked again in 0.0 s, the time that it names.",
         ),

@@ -82,7 +82,7 @@ def test_entities_of_the_wiki_are_in_the_requested_order(graph, wiki):
     ]
     # The label of Q6 is in another language, for which the wiki is asked once more.
     assert [(query["action"], query["ids"].count("|")) for query in wiki.asked] == [
-        ("wbgetentities", 6),
+        ("wbgetentities", 5),
         ("wbgetentities", 0),
     ]
     assert [query["sitefilter"] for query in wiki.asked] == ["enwiki"]
