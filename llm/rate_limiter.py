@@ -52,8 +52,6 @@ _INITIAL_BACKOFF, _MAX_BACKOFF = 0.5, 8.0
 """Seconds to wait after refusals that name no time."""
 _MAX_SLEEP = 1.0
 """Seconds after which a waiting request looks again, since another process may have learnt something."""
-_MIN_ANNOUNCED = 1.0
-"""The shortest wait in seconds that is logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +379,7 @@ class ModelRateLimiter:
                     raise ChatRateLimited(
                         f"{self._model} accepts no requests for another {delay:.0f} s; try again then."
                     )
-                if delay >= _MIN_ANNOUNCED and now + delay > announced + _MIN_ANNOUNCED:
+                if delay >= _MAX_SLEEP and now + delay > announced + _MAX_SLEEP:
                     announced = now + delay
                     _log.info("%s is asked in %.0f s, when its rate limit allows.", self._model, delay)
                 time.sleep(min(delay, _MAX_SLEEP))
