@@ -15,7 +15,7 @@ from threading import Condition, Event, Lock, Timer
 from typing import TypeVar
 
 from db.database import Conflict
-from llm.client import DEFAULT_REPLY_BOUND, ChatClient, price_usage
+from llm.client import ChatClient
 from llm.errors import (
     MAX_ATTEMPTS,
     ChatAuthenticationError,
@@ -31,6 +31,7 @@ from llm.errors import (
 )
 from llm.types import ChatModel, ChatReply, ChatRequest
 from llm.usage import Usage
+from llm.usage_bounds import DEFAULT_REPLY_BOUND, price_usage
 from runs.branch_workers import RequestNotSent, RunStopped
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 

@@ -7,7 +7,7 @@ The model itself is LangChain's (llm/langchain_model.py); it loads with the firs
 with a message of one sentence (llm/errors.py).
 """
 
-import json
+import logging
 import random
 import time
 from collections import Counter
@@ -15,12 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from guard.redaction import RedactingStream, Redactor, redactor_of
-from llm.errors import MAX_ATTEMPTS, ChatEmptyReply, ChatError, ChatRateLimited, ChatTimeout, ChatUnreachable
+from llm.errors import (
+    MAX_ATTEMPTS,
+    ChatEmptyReply,
+    ChatError,
+    ChatRateLimited,
+    ChatServerError,
+    ChatTimeout,
+    ChatUnreachable,
+)
+from llm.limitations import AdaptingModel, ServerLimitations
 from llm.rate_limit_headers import parse_budgets
 from llm.rate_limiter import LimitsBackend, ModelRateLimiter, RequestLimits, StartedRequest, get_rate_limiter_of_model
 from llm.types import (
@@ -34,18 +44,15 @@ from llm.types import (
     OutgoingRequest,
     ToolSpec,
 )
-from llm.usage import TokenPrice, Usage
+from llm.usage import Usage
+from llm.usage_bounds import bound_prompt_tokens, price_usage
 from worlds.text_normalization import make_storable, replace_unstorable
 
 if TYPE_CHECKING:
     from llm.telemetry import Telemetry
 
+_log = logging.getLogger(__name__)
 DEFAULT_PURPOSE = "request"
-DEFAULT_REPLY_BOUND = 32_768
-"""The most tokens of a reply for which no limit is set."""
-_BYTES_PER_TOKEN = 2
-"""Text has at least so many bytes for each token: about four in English, two to three in other scripts and in JSON."""
-_TOKENS_PER_MESSAGE = 8
 _INITIAL_BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 8.0
 
@@ -76,7 +83,13 @@ class ChatClient:
     `redactor` removes secrets from replies, also from streamed ones, and from errors; by default the profile's key.
     """
 
-    def __init__(self, profile: ModelProfile, load: Callable[[], ChatModel], redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        profile: ModelProfile,
+        load: Callable[[], ChatModel],
+        redactor: Redactor | None = None,
+        limitations: ServerLimitations | None = None,
+    ) -> None:
         self.profile = profile
         self.name = profile.model
         self.seconds = profile.seconds
@@ -84,8 +97,8 @@ class ChatClient:
         self.price = profile.price
         self.parameters: Mapping[str, Any] = profile.parameters
         """What determines a reply besides the request: address and temperature, never a key."""
-        self.known_limitations: set[str] = set()
-        """Limitations of the server that callers found; shared by all clients derived from this one."""
+        self.known_limitations = ServerLimitations(profile) if limitations is None else limitations
+        """What the server is known to refuse; shared by all clients derived from this one."""
         self.redactor = redactor or redactor_of((profile.api_key,) if profile.api_key else ())
         self._load = load
         self._deadline: float | None = None
@@ -240,13 +253,17 @@ class _UsageMeter:
 
 
 def build_chat_client(
-    profile: ModelProfile, limits_place: Path | LimitsBackend | None = None, redactor: Redactor | None = None
+    profile: ModelProfile,
+    limits_place: Path | LimitsBackend | None = None,
+    redactor: Redactor | None = None,
+    limitations_file: Path | None = None,
 ) -> ChatClient:
     """Return a client of that model; nothing is loaded or checked before the first request.
 
     All clients of a model share its rate limit, also those of other processes with the same place: a home, or what
-    machines share.
+    machines share. With a file, what its server refuses is remembered.
     """
+    limitations = ServerLimitations(profile, limitations_file)
 
     def load() -> ChatModel:
         from llm.langchain_model import load_model  # noqa: PLC0415 - LangChain takes a second to import
@@ -258,10 +275,10 @@ def build_chat_client(
             profile.tokens_per_minute and profile.tokens_per_minute / 60,
             profile.concurrency,
         )
-        return RetryingModel(model, limiter, profile.seconds, limits)
+        return AdaptingModel(RetryingModel(model, limiter, profile.seconds, limits), limitations)
 
     address = profile.parameters["base_url"]
-    return ChatClient(profile, _load_once(load), redactor)
+    return ChatClient(profile, _load_once(load), redactor, limitations)
 
 
 def _load_once(load: Callable[[], ChatModel]) -> Callable[[], ChatModel]:
@@ -333,7 +350,7 @@ class RetryingModel:
         """
         deadline = time.monotonic() + seconds
         tokens = bound_prompt_tokens(request)
-        attempts: Counter[type[ChatError]] = Counter()
+        attempts: Counter[object] = Counter()
         unreported, attempt_seconds = 0, self._attempt_seconds
         earlier: ChatError | None = None
         while True:
@@ -349,14 +366,14 @@ class RetryingModel:
                 return replace(reply, usage=replace(reply.usage, unreported_calls=unreported))
             failure.unreported_attempts = unreported
             unreported += failure.usage_unknown
-            attempts[type(failure)] += 1
+            attempts[failure.counted_as] += 1
             if started is None:
                 raise failure
             if isinstance(failure, ChatTimeout) and earlier is not None and attempt_seconds < self._attempt_seconds:
                 # The server's failures left this attempt too little time.
                 earlier.unreported_attempts = unreported - earlier.usage_unknown
                 raise earlier
-            self._wait_or_raise(failure, started, attempts[type(failure)], deadline)
+            self._wait_or_raise(failure, started, attempts[failure.counted_as], deadline)
             earlier = None if isinstance(failure, ChatTimeout) else failure
 
     def _send(self, request: ChatRequest, started: StartedRequest, seconds: float) -> ChatReply:
@@ -376,62 +393,27 @@ class RetryingModel:
             self._limiter.refuse(started, failure.retry_after)
         # The address of a server that never answered is probably wrong.
         max_attempts = failure.max_attempts if self._was_reached else MAX_ATTEMPTS
+        status = failure.status if isinstance(failure, ChatServerError) else None
         if not failure.retryable or (max_attempts is not None and attempt >= max_attempts):
+            failure.is_refusal |= failure.retryable and status == HTTPStatus.INTERNAL_SERVER_ERROR
             raise failure
+        wait = failure.retry_after
+        reason = "" if wait is None else ", the time that it names"
         if is_rate_limited:
             # The limiter waits.
+            _log.info(
+                "%s It is asked again %s.", failure, f"in {wait:.1f} s{reason}" if wait else "when its limit allows"
+            )
             return
-        wait = _backoff_seconds(attempt) if failure.retry_after is None else failure.retry_after
+        if wait is None:
+            # A server that is overloaded or starts needs longer than one that failed once.
+            wait = _backoff_seconds(attempt) * (4 if (status or 0) > HTTPStatus.INTERNAL_SERVER_ERROR else 1)
         if time.monotonic() + wait > deadline:
             raise failure
+        _log.info("%s It is asked again in %.1f s%s.", failure, wait, reason)
         time.sleep(wait)
 
 
 def _backoff_seconds(attempt: int) -> float:
     """Exponential backoff with jitter, for servers that name no time."""
     return min(_MAX_BACKOFF_SECONDS, _INITIAL_BACKOFF_SECONDS * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
-
-
-def bound_prompt_tokens(request: ChatRequest) -> int:
-    """The most tokens that the messages and tools of a request can have."""
-    texts = [message.text for message in request.messages]
-    texts += [f"{call.name} {call.arguments}" for message in request.messages for call in message.calls]
-    texts += [f"{tool.name} {tool.description} {json.dumps(dict(tool.schema))}" for tool in request.tools]
-    return _bound_text(texts) + _TOKENS_PER_MESSAGE * (len(request.messages) + len(request.tools) + 1)
-
-
-def bound_reply_tokens(reply: ChatReply) -> int:
-    """The most tokens that a complete reply can have."""
-    return _bound_text([reply.text, reply.thoughts, *(f"{call.name} {call.arguments}" for call in reply.calls)])
-
-
-def price_usage(
-    usage: Usage,
-    price: TokenPrice | None,
-    request: ChatRequest,
-    reply: ChatReply | None,
-    reply_limit: int | None = None,
-) -> Usage:
-    """The usage of a request with its cost; with upper bounds if the tokens of one of its attempts were not reported.
-
-    `usage.unreported_calls` counts the failed attempts that may have spent tokens; `reply` is None if all have failed.
-    """
-    usage = replace(usage, cost=price.cost_of(usage) if price else None)
-    is_unreported = reply is not None and usage.max_tokens is None
-    if not usage.unreported_calls and not is_unreported:
-        return usage
-    prompt = bound_prompt_tokens(request)
-    input_tokens = usage.unreported_calls * prompt
-    output_tokens = usage.unreported_calls * (reply_limit or DEFAULT_REPLY_BOUND)
-    if is_unreported and reply is not None:
-        input_tokens, output_tokens = input_tokens + prompt, output_tokens + bound_reply_tokens(reply)
-    return replace(
-        usage,
-        unreported_calls=usage.unreported_calls + is_unreported,
-        token_bound=(usage.max_tokens or 0) + input_tokens + output_tokens,
-        cost_bound=(usage.cost or 0.0) + price.max_cost_of(input_tokens, output_tokens) if price else None,
-    )
-
-
-def _bound_text(texts: list[str]) -> int:
-    return sum(len(text.encode(errors="replace")) // _BYTES_PER_TOKEN + 1 for text in texts)

@@ -7,10 +7,10 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from llm.client import price_usage
 from llm.errors import ChatBadRequest, ChatError
 from llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
 from llm.usage import Usage
+from llm.usage_bounds import price_usage
 
 CHECK_SECONDS = 60.0
 """The longest time that a check waits for a reply."""

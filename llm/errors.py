@@ -17,6 +17,7 @@ ChatError
   ChatEmptyReply           the reply has neither text nor tool calls
 """
 
+import re
 from typing import ClassVar
 
 from llm.usage import Usage
@@ -24,6 +25,8 @@ from worlds.source import ErrorKind
 
 MAX_ATTEMPTS = 4
 """The attempts of a request whose error may be permanent."""
+MAX_EQUAL_FAILURES = 3
+"""The attempts of a request to which the server fails with the same sentence."""
 
 
 class ChatError(Exception):
@@ -36,6 +39,8 @@ class ChatError(Exception):
     """The attempts of a retryable request; None for as many as its deadline allows."""
     usage_unknown = False
     """Whether the model may have spent tokens that were not reported."""
+    is_refusal = False
+    """Whether the server may take the request in another form."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -44,6 +49,11 @@ class ChatError(Exception):
         self.unreported_attempts = 0
         """Earlier attempts of the request that may have spent tokens."""
         self.usage: Usage | None = None
+
+    @property
+    def counted_as(self) -> object:
+        """What `max_attempts` counts: attempts with an equal value."""
+        return type(self)
 
 
 class ChatUnavailable(ChatError):
@@ -71,6 +81,8 @@ class ChatModelNotFound(ChatError):
 class ChatBadRequest(ChatError):
     """The server rejects the request, such as an unknown option."""
 
+    is_refusal = True
+
 
 class ChatContextTooLong(ChatError):
     """The request is longer than the model or the account allows."""
@@ -83,9 +95,18 @@ class ChatRateLimited(ChatError):
 
 
 class ChatServerError(ChatError):
-    """The server failed."""
+    """The server failed.
+
+    One that says the same again and again is not about to recover; by a status of 500 it may mean the request.
+    """
 
     retryable = True
+    status: int | None = None
+
+    @property
+    def counted_as(self) -> object:
+        """The sentence, without words that have digits, such as the number of the request."""
+        return type(self), re.sub(r"\S*\d\S*", "", str(self))
 
 
 class ChatInvalidReply(ChatServerError):

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from guard.redaction import redactor_of
 from llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
 from llm.openai_compatible import (
+    CALL_PIECES,
     HEADER_LISTENER,
     BackgroundCall,
     CompatibleChatOpenAI,
@@ -29,6 +30,7 @@ from llm.openai_compatible import (
 from llm.provider_errors import ModelEndpoint, to_chat_error
 from llm.provider_models import build_model
 from llm.providers import check_address, find_provider
+from llm.streamed_calls import assemble_calls
 from llm.text_tool_calls import TextCallFilter, match_tool_name, parse_text_reply
 from llm.types import (
     ChatReply,
@@ -116,6 +118,8 @@ class LangChainModel:
             tools = _mark_last_tool(request.tools)
         options: dict[str, Any] = {"stop": list(request.stop)} if request.stop else {}
         options |= _schema_options(request.reply_schema, self._model)
+        if request.leaves_out_empty_text and isinstance(self._model, CompatibleChatOpenAI):
+            options["leave_out_empty_content"] = True
         base = _with_temperature(self._model, request.temperature, self._endpoint.model)
         base = _with_logprobs(base, self._endpoint.model) if request.logprobs else base
         model: Runnable[Any, Any] = base
@@ -138,6 +142,9 @@ class LangChainModel:
                 return message
             if call.abandoned:
                 return None
+            if message is not None and chunk.text and _finish_reason(chunk) and chunk.text == message.text:
+                # Some servers end with the whole text again.
+                chunk = chunk.model_copy(update={"content": ""})
             message = self._call_provider(lambda m=message, c=chunk: c if m is None else m + c)  # type: ignore[misc]
             if chunk.text:
                 call.emit_text(str(chunk.text))
@@ -340,17 +347,21 @@ def _finish_reason(message: AIMessage) -> str:
 
 
 def _parse_tool_calls(message: AIMessage, tools: Sequence[str]) -> Iterator[ModelToolCall]:
-    if isinstance(message, AIMessageChunk):
+    calls: list[tuple[str | None, str | None, Any]]
+    if pieces := message.additional_kwargs.get(CALL_PIECES):
+        calls = [*assemble_calls((entry["piece"] for entry in pieces), tools)]
+    elif isinstance(message, AIMessageChunk):
         # LangChain silently completes truncated JSON of a stream; the chunks have the original text.
-        calls: list[tuple[str | None, str | None, Any]] = [
-            (chunk["id"], chunk["name"], chunk["args"] or "{}") for chunk in message.tool_call_chunks
-        ]
+        calls = [(chunk["id"], chunk["name"], chunk["args"] or "{}") for chunk in message.tool_call_chunks]
     else:
         calls = [
             (call["id"], call["name"], call["args"]) for call in (*message.tool_calls, *message.invalid_tool_calls)
         ]
+    ids = [id_ for id_, _, _ in calls]
     for number, (id_, name, arguments) in enumerate(calls, 1):
-        yield ModelToolCall(id_ or f"call_{number}", match_tool_name(name or "", tools), _parse_arguments(arguments))
+        # Results are told apart by the ids of their calls.
+        own_id = id_ if id_ and ids.index(id_) == number - 1 else f"call_{number}"
+        yield ModelToolCall(own_id, match_tool_name(name or "", tools), _parse_arguments(arguments))
 
 
 def _parse_arguments(raw: Any) -> dict[str, Any] | str:
@@ -359,6 +370,8 @@ def _parse_arguments(raw: Any) -> dict[str, Any] | str:
     text = str(raw or "")
     try:
         value = json.loads(text)
+        # Some servers write the text of the object as a JSON text.
+        value = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, dict) else text

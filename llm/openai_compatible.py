@@ -14,6 +14,7 @@ import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import accumulate
@@ -22,6 +23,7 @@ from typing import Any, Generic, TypeVar
 
 import certifi
 import httpx2
+import openai
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
@@ -34,6 +36,8 @@ warnings.filterwarnings("ignore", "(?s).*structured output", UserWarning, r"lang
 
 _PASSTHROUGH_FIELDS = ("messages", "tools")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+CALL_PIECES = "call_pieces"
+"""The additional field of messages that has the calls in the pieces in which they came."""
 MAX_REPLY_BYTES = 16_000_000
 HEADER_LISTENER: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("header_listener", default=None)
 """Called with the headers of the responses to the requests of this thread."""
@@ -54,40 +58,71 @@ class PassthroughCompletions:
         """Request a completion."""
         body = {name: options.pop(name) for name in _PASSTHROUGH_FIELDS if name in options}
         extra_body = {**(options.pop("extra_body", None) or {}), **body}
-        return self._completions.create(messages=[], extra_body=extra_body, **options)
+        completion = self._completions.create(messages=[], extra_body=extra_body, **options)
+        return _iterate_chunks(completion) if options.get("stream") else completion
+
+
+@contextmanager
+def _iterate_chunks(stream: Any) -> Iterator[Iterator[dict[str, Any]]]:
+    """The chunks of a stream as they came; LangChain would warn of fields that have another type than OpenAI's."""
+    with stream:
+        yield (chunk.model_dump(warnings=False) for chunk in stream)
 
 
 class CompatibleChatOpenAI(ChatOpenAI):
-    """ChatOpenAI that keeps the reasoning and refusals of replies, and calls without an index, of all servers."""
+    """ChatOpenAI that keeps the reasoning, refusals and calls of replies of all servers."""
+
+    def _get_request_payload(
+        self, input_: Any, *, stop: list[str] | None = None, leave_out_empty_content: bool = False, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        for message in payload["messages"]:
+            # LangChain writes null beside calls, which some servers refuse; most take an empty text, others none.
+            if message.get("content", "") is None:
+                message["content"] = ""
+            if leave_out_empty_content and message.get("tool_calls") and not message["content"]:
+                del message["content"]
+        return payload
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
         choices = chunk.get("choices") or []
-        delta = (choices[0].get("delta") if choices else None) or {}
-        for call in delta.get("tool_calls") or ():
-            # LangChain drops all calls of a chunk if one has no index.
-            call.setdefault("index", None)
+        delta: dict[str, Any] = {}
+        if choices:
+            # Some servers end with a whole message in place of a delta; its text has been streamed.
+            whole = choices[0].get("message") or {}
+            delta = choices[0]["delta"] = choices[0].get("delta") or {"tool_calls": whole.get("tool_calls")}
+        extra = _extra_fields(delta)
         generation = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         if generation is not None:
-            generation.message.additional_kwargs.update(_extra_fields(delta))
+            generation.message.additional_kwargs.update(extra)
         return generation
 
     def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> ChatResult:
-        result = super()._create_chat_result(response, generation_info)
-        choices = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
-        for choice, generation in zip(choices or (), result.generations, strict=False):
-            message: Any = choice["message"] if isinstance(choice, dict) else choice.message
-            fields = message if isinstance(message, dict) else {**vars(message), **(message.model_extra or {})}
-            generation.message.additional_kwargs.update(_extra_fields(fields))
+        document = response.model_dump(warnings=False) if isinstance(response, openai.BaseModel) else response
+        choices = document.get("choices") if isinstance(document, dict) else None
+        extra = [_extra_fields(choice.get("message") or {}) for choice in choices or ()]
+        result = super()._create_chat_result(document, generation_info)
+        for fields, generation in zip(extra, result.generations, strict=False):
+            generation.message.additional_kwargs.update(fields)
         return result
 
 
-def _extra_fields(message: Mapping[str, Any]) -> dict[str, str]:
-    """The reasoning, under its usual name, and the refusal of a message or a part of one."""
+def _extra_fields(message: dict[str, Any]) -> dict[str, Any]:
+    """The reasoning, under its usual name, the refusal, and the calls of a message or a part of one.
+
+    The calls are taken out of it, since LangChain puts them together by their index alone.
+    """
     reasoning = next((value for name in _REASONING_FIELDS if isinstance(value := message.get(name), str)), "")
-    refusal = message.get("refusal")
-    values = {"reasoning_content": reasoning, "refusal": refusal if isinstance(refusal, str) else ""}
+    refusal, calls = message.get("refusal"), message.pop("tool_calls", None) or ()
+    calls = [calls] if isinstance(calls, Mapping) else calls
+    values = {
+        "reasoning_content": reasoning,
+        "refusal": refusal if isinstance(refusal, str) else "",
+        # Each in an object of its own, which LangChain appends and does not merge.
+        CALL_PIECES: [{"piece": call} for call in calls if isinstance(call, Mapping)],
+    }
     return {name: value for name, value in values.items() if value}
 
 

@@ -12,6 +12,7 @@ from langchain_core import exceptions as langchain
 
 from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
 from llm.errors import (
+    MAX_EQUAL_FAILURES,
     ChatAuthenticationError,
     ChatBadRequest,
     ChatContextTooLong,
@@ -28,6 +29,8 @@ from llm.errors import (
 from llm.rate_limit_headers import parse_duration, parse_wait
 
 _MAX_MESSAGE_CHARACTERS = 240
+_WAITING_STATUSES = (408, 409, 425)
+"""Statuses of servers that work, and take the request later."""
 _MAX_CAUSES = 8
 _API_KEY = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|(?<=Bearer )\S+", re.IGNORECASE)
 _QUOTA_CODES = {
@@ -264,8 +267,13 @@ def _transient_error(failure: ServerFailure, endpoint: ModelEndpoint) -> ChatErr
         return ChatRateLimited(
             f"{address} accepts no requests now{where}{failure.quoted_message}; try again in a minute.", failure.wait
         )
-    if status in (408, 409, 425) or (status or 0) >= 500 or failure.codes & _OVERLOAD_CODES:
-        return ChatServerError(f"{address} failed{where}{failure.quoted_message}; try again in a minute.", failure.wait)
+    if status in _WAITING_STATUSES or (status or 0) >= 500 or failure.codes & _OVERLOAD_CODES:
+        error = ChatServerError(
+            f"{address} failed{where}{failure.quoted_message}; try again in a minute.", failure.wait
+        )
+        error.status = status
+        error.max_attempts = None if status in _WAITING_STATUSES else MAX_EQUAL_FAILURES
+        return error
     return None
 
 

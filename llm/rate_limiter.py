@@ -10,6 +10,7 @@ that was refused.
 
 import hashlib
 import json
+import logging
 import sqlite3
 import tempfile
 import threading
@@ -26,6 +27,7 @@ from filelock import FileLock, Timeout
 from llm.errors import ChatRateLimited, ChatUnavailable
 from llm.rate_limit_headers import RateBudget
 
+_log = logging.getLogger(__name__)
 RATE_LIMITS_FILE_NAME = "model_limits.sqlite"
 SLOTS_FOLDER = "model_slots"
 _SLOT_POLL_SECONDS = 0.02
@@ -364,6 +366,7 @@ class ModelRateLimiter:
 
     def acquire(self, tokens: int, limits: RequestLimits, deadline: float) -> StartedRequest:
         """Wait until a request can be started; ChatRateLimited if that is after the deadline (of time.monotonic)."""
+        announced = 0.0
         with self._line.turn(deadline) as is_first:
             while is_first:
                 with self._store.update(self._model) as state:
@@ -376,6 +379,9 @@ class ModelRateLimiter:
                     raise ChatRateLimited(
                         f"{self._model} accepts no requests for another {delay:.0f} s; try again then."
                     )
+                if delay >= _MAX_SLEEP and now + delay > announced + _MAX_SLEEP:
+                    announced = now + delay
+                    _log.info("%s is asked in %.0f s, when its rate limit allows.", self._model, delay)
                 time.sleep(min(delay, _MAX_SLEEP))
         raise ChatRateLimited(f"{self._model} accepts fewer requests than are waiting; ask for fewer at once.")
 
@@ -387,11 +393,15 @@ class ModelRateLimiter:
             return
         # One thread of this process waits for a place, which another process may hold; the others wait for their turn.
         slot: Slot | None = None
+        announced = False
         with self._slot_line.turn(deadline) as is_first:
             while is_first and slot is None:
                 slot = self._store.try_slot(self._model, limits.concurrency)
                 if slot is None and time.monotonic() >= deadline:
                     break
+                if slot is None and not announced:
+                    announced = True
+                    _log.info("%s is asked once one of its %d requests at once ends.", self._model, limits.concurrency)
                 time.sleep(0.0 if slot else _SLOT_POLL_SECONDS)
         if slot is None:
             raise ChatRateLimited(

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 
 from llm.client import ChatClient
-from llm.errors import ChatBadRequest, ChatError
+from llm.errors import ChatError
+from llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED, ask_within
 from llm.types import ChatReply, Message
 from worlds.text_normalization import replace_unstorable
 
@@ -38,13 +38,6 @@ def _number_to_text(value: object) -> object:
 ReplyText = Annotated[str, BeforeValidator(_number_to_text), AfterValidator(replace_unstorable)]
 """The type of a text field in a reply."""
 
-SCHEMA_UNSUPPORTED = "refuses schemas"
-"""A limitation of a server, learnt from a request that it accepted only without a schema."""
-TEMPERATURE_UNSUPPORTED = "refuses other temperatures"
-"""A limitation of a server, learnt from a request that it accepted only at the temperature of the profile."""
-LOGPROBS_UNSUPPORTED = "gives no log-probabilities"
-"""A limitation of a server, learnt from a request that it accepted only without them, or a reply that had none."""
-
 
 def request_json_reply(
     chat: ChatClient,
@@ -65,30 +58,17 @@ def request_json_reply(
         options = {TEMPERATURE_UNSUPPORTED: {"temperature": temperature}} | options
     if logprobs:
         options = {LOGPROBS_UNSUPPORTED: {"logprobs": True}} | options
-    options = {limitation: option for limitation, option in options.items() if limitation not in chat.known_limitations}
-    *attempts, last = [left_out for count in range(len(options) + 1) for left_out in combinations(options, count)]
-    for left_out in attempts:
-        try:
-            return _ask_without(chat, messages, options, left_out)
-        except ChatBadRequest:
-            # Servers do not tell reliably which option they refuse, so the next attempt leaves out another one.
-            continue
-    return _ask_without(chat, messages, options, last)
 
+    def ask(left_out: Collection[str]) -> ChatReply:
+        kept: dict[str, Any] = {}
+        for limitation, option in options.items():
+            kept |= option if limitation not in left_out else {}
+        reply = chat.ask(messages, **kept)
+        if "logprobs" in kept and reply.logprobs is None:
+            chat.known_limitations.learn([LOGPROBS_UNSUPPORTED])
+        return reply
 
-def _ask_without(
-    chat: ChatClient, messages: Sequence[Message], options: Mapping[str, Mapping[str, Any]], left_out: Sequence[str]
-) -> ChatReply:
-    """Ask with all options but these; if the server replies, it is known to refuse them."""
-    kept: dict[str, Any] = {}
-    for limitation, option in options.items():
-        if limitation not in left_out:
-            kept |= option
-    reply = chat.ask(messages, **kept)
-    chat.known_limitations.update(left_out)
-    if "logprobs" in kept and reply.logprobs is None:
-        chat.known_limitations.add(LOGPROBS_UNSUPPORTED)
-    return reply
+    return ask_within(chat.known_limitations, options, ask)
 
 
 def to_strict_schema(reply_type: type[BaseModel]) -> dict[str, Any]:

@@ -170,6 +170,8 @@ class ChatRequest:
     """The temperature of this request; None for that of the profile."""
     logprobs: bool = False
     """Whether the reply shall have the log-probabilities of its tokens."""
+    leaves_out_empty_text: bool = False
+    """Whether messages with calls and no text have no content, for servers that refuse an empty one."""
 
 
 @dataclass(frozen=True, slots=True)

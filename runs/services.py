@@ -13,6 +13,7 @@ from uuid import UUID
 from guard.destinations import DESTINATIONS_FILE_NAME, DestinationError, Grant, InvalidOrigin, SecretTable, parse_origin
 from guard.environment import list_secrets
 from guard.redaction import Redactor, redactor_of
+from llm.limitations import LIMITATIONS_FILE_NAME, ServerLimitations
 from llm.profiles import PROFILES_FILE_NAME, ProfileError, ProfileFile, with_known_limits
 from llm.providers import KEY_OWNERS, find_address, find_provider
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fewshot_library.encoder import SentenceEncoder
     from fewshot_library.library import FreezeOptions, Leak, LoadedLibrary
     from llm.client import ChatClient
+    from llm.connection_check import ConnectionReport
     from llm.rate_limiter import LimitsBackend
     from llm.telemetry import Telemetry
     from reasoners.skills.skill import Skill
@@ -222,9 +224,19 @@ class Services:
         with self._lock:
             built = self._chats.get(profile.name)
             if built is None or built[0] != profile or built[1].redactor is not self.redactor:
-                chat = build_chat_client(profile, self._limits_place, self.redactor).tracing(self.telemetry)
-                built = self._chats[profile.name] = profile, chat
+                file = self.settings.home / LIMITATIONS_FILE_NAME
+                chat = build_chat_client(profile, self._limits_place, self.redactor, file)
+                built = self._chats[profile.name] = profile, chat.tracing(self.telemetry)
             return built[1]
+
+    def check_model(self, profile: ModelProfile) -> "ConnectionReport":
+        """Test the connection to a model; what was learnt is forgotten, since its server may be another one now."""
+        from llm.connection_check import check_connection  # noqa: PLC0415
+
+        ServerLimitations(profile, self.settings.home / LIMITATIONS_FILE_NAME).forget()
+        with self._lock:
+            self._chats.pop(profile.name, None)
+        return check_connection(self.complete_profile(profile))
 
     @cached_property
     def _limits_place(self) -> "Path | LimitsBackend":

@@ -46,7 +46,10 @@ def run_query(
     if table.boolean is not None:
         text = "Yes" if table.boolean else "No"
     else:
-        text = _format_table(list(table.columns), rows, truncated=table.truncated)
+        # The note of a partial result says why it is truncated.
+        text = _format_table(list(table.columns), rows, truncated=table.truncated and not table.note)
+    if table.truncated and not rows and not table.boolean:
+        text = "Nothing is known of the result."
     return Observation(f"{text}\n{table.note}" if table.note else text, data)
 
 

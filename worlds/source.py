@@ -152,9 +152,9 @@ class Table:
     rows: tuple[tuple[Cell | None, ...], ...] = ()
     boolean: bool | None = None
     truncated: bool = False
-    """The query had more rows than the limit."""
+    """The query had more rows than the limit, or was stopped before it had all of them."""
     note: str = ""
-    """Why the result is empty, one sentence, if the source knows."""
+    """Why the result is empty or partial, if the source knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Map IRIs to short ids and back: Q42 and P57 in Wikidata's namespaces, the full IRI elsewhere."""
 
 import re
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote, unquote
 
 ENTITY_NAMESPACE = "http://www.wikidata.org/entity/"
@@ -125,3 +126,29 @@ def classify_datatype(datatype: str) -> str:
     """The kind of a datatype's literals: date, number or text."""
     name = re.split(r"[#/]", datatype)[-1]
     return "date" if name in _DATE_TYPES else "number" if name in _NUMBER_TYPES else "text"
+
+
+def select_by_language(literals: Iterable[Sequence[str]], language: str) -> list[str]:
+    """The texts for a reader of this language, of pairs of a text and its language tag; the best is the first.
+
+    They are those in the language, in all languages ("mul"), in its variants (en-gb), and without a tag, in this order;
+    if there are none, all, by their tags.
+    """
+    ranked = [(_rank_language(tag.lower(), language.lower()), tag, text) for text, tag in literals]
+    chosen = [entry for entry in ranked if entry[0] < _OTHER_LANGUAGE] or ranked
+    return list(dict.fromkeys(text for _, _, text in sorted(chosen, key=_sort_key)))
+
+
+_UNTAGGED, _OTHER_LANGUAGE = 3, 4
+
+
+def _rank_language(tag: str, language: str) -> int:
+    if tag == language:
+        return 0
+    return {"mul": 1, "": _UNTAGGED}.get(tag, 2 if tag.startswith(f"{language}-") else _OTHER_LANGUAGE)
+
+
+def _sort_key(entry: tuple[int, str, str]) -> tuple[int, str, int, str]:
+    """Texts in the language keep their order; untagged ones may be in any, so that the shortest is the first."""
+    rank, tag, text = entry
+    return (rank, tag, len(text) if rank == _UNTAGGED else 0, text) if rank >= _UNTAGGED else (rank, "", 0, "")

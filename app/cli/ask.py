@@ -1,5 +1,6 @@
 """`showhow ask "QUESTION" --world W`: has a reasoner answer a question and prints each step."""
 
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +81,7 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
     request = AskRequest(question, world or NO_WORLD, config, limits, project)
     control = RunControl()
     try:
-        with _stop_on_interrupt(control.stop):
+        with _stop_on_interrupt(control.stop), _print_waits():
             run = begin_run(services, request, control)
             run.on_step = _print_step
             outcome = run.execute()
@@ -108,6 +109,30 @@ def _stop_on_interrupt(stop: Event) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, previous_handler)
+
+
+class _ProgressHandler(logging.Handler):
+    """Prints what is logged as progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_progress(record.getMessage())
+
+
+@contextmanager
+def _print_waits() -> Iterator[None]:
+    """Print what the run waits for, and what it learns about its model's server."""
+    handler = _ProgressHandler(logging.INFO)
+    loggers = [logging.getLogger(name) for name in ("llm", "worlds.live")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
 
 
 def _print_step(step: Step) -> None:

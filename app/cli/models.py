@@ -9,7 +9,7 @@ from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit
 from app.progress import print_progress
 from app.services import current_services
-from llm.connection_check import ConnectionReport, check_connection
+from llm.connection_check import ConnectionReport
 from llm.profiles import find_known_limits, profile_to_json, with_known_limits
 from llm.types import ModelProfile
 
@@ -46,7 +46,7 @@ def check(
         print_progress(f"asking {profile_name}")
         profile = services.model_profile(profile_name)
         if profile is not None:
-            reports.append(check_connection(profile))
+            reports.append(services.check_model(profile))
     emit(
         [report.to_json() for report in reports],
         "\n".join(line for report in reports for line in _format_report(report)),

@@ -15,7 +15,8 @@ from db.answer_formats import AnswerKind, InvalidAnswer
 from db.models import Step
 from db.recording import TraceAnswers, apply_result, build_step
 from llm.client import ChatClient
-from llm.errors import ChatBadRequest, ChatEmptyReply, ChatInterrupted
+from llm.errors import ChatEmptyReply, ChatError, ChatInterrupted
+from llm.limitations import STOP_UNSUPPORTED, TOOLS_UNSUPPORTED
 from llm.types import ChatReply, Message
 from llm.usage import Usage
 from reasoners.answers.extraction import extract_answers, final_or_empty, strip_answer_markup, strip_code_fence
@@ -191,8 +192,6 @@ def _format_call(call: ParsedToolCall) -> str:
     return f"{call.tool}({json.dumps(call.arguments, ensure_ascii=False)})"
 
 
-_TOOLS_UNSUPPORTED, _STOP_UNSUPPORTED = "refuses tools", "refuses stop sequences"
-"""Limitations of a server, learnt from a request that it refused and a second one that it accepted."""
 _MENTIONS_TOOLS, _MENTIONS_STOP = (
     re.compile(r"\b(?:tool|function)", re.IGNORECASE),
     re.compile(r"\bstop\b", re.IGNORECASE),
@@ -238,7 +237,7 @@ class ReActLoop:
         self._options = options
         self._chat = chat.with_purpose("step")
         self._history = RunHistory(task.question, task.prior_steps, after)
-        as_text = options.form == "text" or (options.form == "auto" and _TOOLS_UNSUPPORTED in chat.known_limitations)
+        as_text = options.form == "text" or (options.form == "auto" and TOOLS_UNSUPPORTED in chat.known_limitations)
         self._prompt_builder = self._build_prompts(ReActFormat if as_text else ChatFormat)
 
     def _build_prompts(self, prompt_format: type[ChatFormat | ReActFormat]) -> PromptBuilder:
@@ -342,32 +341,38 @@ class ReActLoop:
         return self._prompt_builder.prompt_format.parse_reply(reply, self._task.question, self._task.tools), reply.usage
 
     def _request_reply(self) -> ChatReply:
-        """Request a reply; on a bad request, retry without the features that the server does not support."""
+        """Request a reply; if the server refuses the request, retry without the features that it does not support."""
         limitations: set[str] = set()
         while True:
             prompt_format = self._prompt_builder.prompt_format
             stop = (
-                () if _STOP_UNSUPPORTED in limitations | self._chat.known_limitations else prompt_format.stop_sequences
+                () if STOP_UNSUPPORTED in limitations | self._chat.known_limitations else prompt_format.stop_sequences
             )
             tools = self._prompt_builder.declared_tools
             try:
                 reply = self._chat.ask(self.build_prompt(), stop=stop, tools=tools, on_text=self._task.on_text)
-            except ChatBadRequest as error:
+            except ChatError as error:
+                if not error.is_refusal:
+                    raise
                 limitations |= self._disable_rejected_feature(error, stop)
             else:
-                self._chat.known_limitations.update(limitations)
+                self._chat.known_limitations.learn(limitations)
                 return reply
 
-    def _disable_rejected_feature(self, error: ChatBadRequest, stop: Sequence[str]) -> set[str]:
+    def _disable_rejected_feature(self, error: ChatError, stop: Sequence[str]) -> set[str]:
         """Disable a feature that may have caused the error, and return the limitations that the error names.
 
         Raises the error again if no feature is left to disable.
         """
         if self._options.form == "auto" and self._prompt_builder.prompt_format.name != ReActFormat.name:
+            declared = self._prompt_builder.declared_tools
             self._prompt_builder = self._build_prompts(ReActFormat)
-            return {_TOOLS_UNSUPPORTED} if _MENTIONS_TOOLS.search(str(error)) else set()
+            # What is said of one tool is no refusal of tools.
+            is_about_one = any(re.search(rf"\b{re.escape(tool.name)}\b", str(error)) for tool in declared)
+            is_about_tools = _MENTIONS_TOOLS.search(str(error)) and not is_about_one
+            return {TOOLS_UNSUPPORTED} if is_about_tools else set()
         if stop and _MENTIONS_STOP.search(str(error)):
-            return {_STOP_UNSUPPORTED}
+            return {STOP_UNSUPPORTED}
         raise error
 
     def _current_stage(self) -> PipelineStage:

@@ -1,6 +1,9 @@
+import json
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
@@ -90,6 +93,41 @@ def test_tool_calls_and_their_results_are_sent_and_received(streamed: bool):  # 
     ]
 
 
+def _stream_of(*choices: dict[str, Any]) -> Sends:
+    lines = [f"data: {json.dumps({'id': 'r', 'choices': [choice]})}\n\n" for choice in choices]
+    return Sends("".join([*lines, "data: [DONE]\n\n"]).encode(), "text/event-stream")
+
+
+def test_calls_that_are_objects_and_come_again_at_the_end_are_read_streamed_and_whole():
+    call = {"index": 0, "id": "a", "function": {"name": "read", "arguments": {"title": "Paris", "question": "Who?"}}}
+    written = {**call, "function": {"name": "read", "arguments": json.dumps(json.dumps({"title": "Rome"}))}}
+    message = {"role": "assistant", "content": "I look.", "tool_calls": [call, written]}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    streamed = _stream_of(
+        {"index": 0, "delta": {"content": "I look."}},
+        {"index": 0, "delta": {"tool_calls": call}},
+        {"index": 0, "delta": {"tool_calls": [{**written, "id": "b"}]}},
+        {"index": 0, "message": {**message, "tool_calls": [call]}, "finish_reason": "tool_calls"},
+    )
+    pieces: list[str] = []
+    with ModelServer([Sends(json.dumps(whole).encode(), "application/json"), streamed]) as server:
+        replies = [server.chat().ask(ASKED, tools=[BUILT_IN_TOOLS["read"]], on_text=on) for on in (None, pieces.append)]
+    for reply in replies:
+        assert reply.text == "I look."
+        assert [call.arguments for call in reply.calls] == [{"title": "Paris", "question": "Who?"}, {"title": "Rome"}]
+        assert len({call.id for call in reply.calls}) == 2
+    assert "".join(pieces) == "I look."
+
+
+def test_a_text_that_comes_again_at_the_end_of_its_stream_is_read_once():
+    delta = {"index": 0, "delta": {"content": "Paris"}}
+    again = {"index": 0, "delta": {"content": "Paris, France"}, "finish_reason": "stop"}
+    pieces: list[str] = []
+    with ModelServer([_stream_of(delta, {"index": 0, "delta": {"content": ", France"}}, again)]) as server:
+        assert server.chat().ask(ASKED, on_text=pieces.append).text == "Paris, France"
+    assert "".join(pieces) == "Paris, France"
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 @pytest.mark.parametrize("piece", [1, 5, 1000])
 def test_the_text_ends_before_a_stop_sequence_whether_the_server_knows_it_or_not(
@@ -174,10 +212,6 @@ TRANSIENT = [
     Fails(429, "slow down", {"Retry-After": "0"}),
     Fails(408, "time out", {"Retry-After": "0"}),
     Fails(409, "conflict", {"Retry-After": "0"}),
-    Fails(500, "oops", {"Retry-After": "0"}),
-    Fails(529, "Overloaded", {"Retry-After": "0"}),
-    Breaks("", {"message": "Overloaded", "type": "overloaded_error"}),
-    Breaks("", {"message": "Provider returned error", "code": 502}),
     Breaks("", {"message": "Please try again in 10ms", "type": "rate_limit_exceeded"}),
 ]
 
@@ -192,6 +226,33 @@ def test_a_transient_failure_is_retried_more_often_than_four_times(
     with ModelServer([fault] * 7 + [Says("Paris.")]) as server:
         reply = server.chat().ask(ASKED, on_text=str.strip if streamed else None)
     assert (reply.text, reply.usage.unreported_calls) == ("Paris.", 0)
+
+
+REPEATED = [
+    lambda _: Fails(500, "out of order"),
+    lambda request: Fails(500, f"out of order, see request 7f{request.place}a"),
+    lambda _: Fails(503, "starting"),
+    lambda _: Fails(529, "Overloaded", {"Retry-After": "0"}),
+    lambda _: Fails(502, ""),
+    lambda _: Breaks("", {"message": "Overloaded", "type": "overloaded_error"}),
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("script", REPEATED)
+def test_a_server_that_fails_three_times_with_one_sentence_is_not_asked_again(
+    script: Callable[[Request], Reply],
+    streamed: bool,  # noqa: FBT001 - a case
+    quick_patience: None,
+):
+    with ModelServer(script) as server, pytest.raises(ChatServerError, match="failed"):
+        server.chat().ask(ASKED, on_text=str.strip if streamed else None)
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_fails_in_different_ways_is_asked_again(quick_patience: None):
+    with ModelServer([*[Fails(503, "starting")] * 2, *[Fails(500, "no memory")] * 2, Says("Paris.")]) as server:
+        assert server.chat().ask(ASKED).text == "Paris."
 
 
 def test_an_error_in_a_stream_after_the_first_words_interrupts_the_reply_and_quotes_the_server():

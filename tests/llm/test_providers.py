@@ -26,7 +26,8 @@ from llm.errors import (
     ChatReplyFiltered,
     ChatServerError,
 )
-from llm.structured_output import LOGPROBS_UNSUPPORTED, mean_field_logprobs, request_json_reply
+from llm.limitations import LOGPROBS_UNSUPPORTED
+from llm.structured_output import mean_field_logprobs, request_json_reply
 from llm.types import Message, ModelProfile, ModelToolCall
 from llm.usage import TokenPrice
 from tests.servers.model import Breaks, Cut, Fails, Reply, Says
@@ -249,7 +250,7 @@ def test_a_permanent_fault_is_one_sentence_and_not_retried(
 )
 @providers
 def test_a_transient_fault_is_retried(wire: WireFormat, fault: Reply, streamed: bool) -> None:  # noqa: FBT001 - a case
-    with ProviderServer(wire, [*[fault] * 5, Says("Paris.")]) as server:
+    with ProviderServer(wire, [*[fault] * 2, Says("Paris.")]) as server:
         assert server.chat().ask(ASKED, on_text=str.strip if streamed else None).text == "Paris."
 
 

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from llm.errors import ChatBadRequest
+from llm.limitations import LOGPROBS_UNSUPPORTED, SCHEMA_UNSUPPORTED, TEMPERATURE_UNSUPPORTED
 from llm.openai_compatible import align_logprobs
 from llm.structured_output import (
-    LOGPROBS_UNSUPPORTED,
-    SCHEMA_UNSUPPORTED,
-    TEMPERATURE_UNSUPPORTED,
     ReplyParseError,
     mean_field_logprobs,
     parse_reply,

@@ -61,7 +61,7 @@ class Wiki:
         entities = {}
         for one in ids:
             meant = _MERGED.get(one, one)
-            facts = self._facts(meant, query["languages"].split("|"))
+            facts = self._facts(meant, query["languages"].split("|") if "languages" in query else None)
             if "missing" not in facts:
                 # PHP writes an empty object as an empty list.
                 facts["sitelinks"] = self._sitelinks(meant, query) or []
@@ -70,14 +70,14 @@ class Wiki:
             entities[one] = facts
         return {"entities": entities, "success": 1}
 
-    def _facts(self, one: str, languages: list[str]) -> dict[str, Any]:
+    def _facts(self, one: str, languages: list[str] | None) -> dict[str, Any]:
         node = _ENTITY[one]
         if (node, None, None) not in self.graph:
             return {"id": one, "missing": True}
         facts: dict[str, Any] = {"type": "item", "id": one, "labels": {}, "descriptions": {}, "aliases": {}}
         for predicate, kind in ((RDFS.label, "labels"), (rdflib.SDO.description, "descriptions")):
             for text in self.graph.objects(node, _http(predicate)):
-                if text.language in languages:
+                if languages is None or text.language in languages:
                     facts[kind][text.language] = {"language": text.language, "value": str(text)}
         for text in self.graph.objects(node, SKOS.altLabel):
             facts["aliases"].setdefault(text.language, []).append({"language": text.language, "value": str(text)})

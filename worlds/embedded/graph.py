@@ -47,6 +47,8 @@ GRAPH_FORMATS = {
 _TOO_LONG_REASON = "one of its literals, names or comments is longer than 16 MB, the limit of the graph's parser"
 _SAMPLE_SIZE = 50
 """Values of a relation that are sampled to infer their kind."""
+_LANGUAGE = "en"
+"""The language of readers."""
 
 
 def _build_name_schema() -> tantivy.Schema:
@@ -256,16 +258,16 @@ class GraphWriter:
         subjects = [ox.NamedNode(iri)]
         if terms.is_entity(iri):
             subjects.append(ox.NamedNode(terms.ENTITY_NAMESPACE + terms.shorten_iri(iri)))
-        labels = self._literal_texts(subjects, terms.RDFS_LABEL)
-        aliases = self._literal_texts(subjects, terms.SKOS_ALT_LABEL)
+        labels = self._select_texts(subjects, terms.RDFS_LABEL)
+        aliases = self._select_texts(subjects, terms.SKOS_ALT_LABEL)
         label = labels[0] if labels else terms.label_from_iri(iri)
         other_names = tuple(name for name in dict.fromkeys([*labels[1:], *aliases]) if name != label)
         return Relation(terms.shorten_iri(iri), label, other_names, self._infer_value_kind(iri))
 
-    def _literal_texts(self, subjects: list[ox.NamedNode], predicate: str) -> list[str]:
+    def _select_texts(self, subjects: list[ox.NamedNode], predicate: str) -> list[str]:
         quads = (q for s in subjects for q in self._store.quads_for_pattern(s, ox.NamedNode(predicate), None, None))
-        objects = (quad.object for quad in quads)
-        return sorted({t.value for t in objects if isinstance(t, ox.Literal) and t.language in (None, "en")})
+        objects = {quad.object for quad in quads if isinstance(quad.object, ox.Literal)}
+        return terms.select_by_language(sorted((text.value, text.language or "") for text in objects), _LANGUAGE)
 
     def _infer_value_kind(self, iri: str) -> str:
         kinds: Counter[str] = Counter()
@@ -382,11 +384,12 @@ class EmbeddedGraph:
             titles += [article.title for article in self._articles.find_by_entity(entity)]
         if not (facts["known"] or titles):
             return None
-        labels = _select_english(facts["labels"])
+        labels, other_names, descriptions = (
+            terms.select_by_language(facts[name], _LANGUAGE) for name in ("labels", "aliases", "descriptions")
+        )
         label = next(iter([*labels, *titles]), None) or terms.label_from_iri(facts["iri"])
-        aliases = [name for name in dict.fromkeys([*_select_english(facts["aliases"])]) if name != label][:_MAX_ALIASES]
-        description = next(iter(_select_english(facts["descriptions"])), None)
-        return Entity(entity, label, description, tuple(aliases), next(iter(titles), None))
+        aliases = [name for name in other_names if name != label][:_MAX_ALIASES]
+        return Entity(entity, label, next(iter(descriptions), None), tuple(aliases), next(iter(titles), None))
 
     def _send_request(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._borrow_worker() as worker:
@@ -406,15 +409,6 @@ class EmbeddedGraph:
 
 def _english_sort_key(page: str) -> tuple[bool, str]:
     return not page.startswith("https://en."), page
-
-
-def _select_english(literals: list[list[str]]) -> list[str]:
-    """The English literals; if there are none, those without a language, else all in the order of their languages."""
-    for tag in ("en", ""):
-        chosen = [text for text, language in literals if language == tag]
-        if chosen:
-            return sorted(chosen, key=lambda text: (len(text), text)) if tag == "" else chosen
-    return [text for text, _ in sorted(literals, key=lambda literal: (literal[1], literal[0]))]
 
 
 def load_relations(file: Path) -> tuple[Relation, ...]:

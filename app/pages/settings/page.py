@@ -15,7 +15,7 @@ from db.database import Conflict
 from db.models import User
 from db.users import ADMIN, register_user, require_role
 from guard.destinations import DestinationError, Grant
-from llm.connection_check import ConnectionReport, check_connection
+from llm.connection_check import ConnectionReport
 from llm.profiles import (
     DEFAULT_CONTEXT_WINDOW,
     PRESETS,
@@ -367,7 +367,7 @@ def _test_profile(services: Services, person: User, profile: ModelProfile, allow
         st.error(escape_markdown(str(error)))
         return
     with st.spinner(f"Asking {profile.model} …", show_time=True):
-        report = check_connection(services.complete_profile(profile))
+        report = services.check_model(profile)
     st.session_state[_REPORT] = profile_to_json(profile), report
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.app.cli.in_process import run_in_process
-from tests.servers.model import ModelServer, Request, Says
+from tests.servers.model import Fails, ModelServer, Request, Says
+from tests.servers.strict import make_script
 from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
 
@@ -89,6 +90,46 @@ def test_an_unreachable_model_and_a_reached_limit_fail_with_one_sentence_and_no_
     )
     assert "planted-key-1" not in stderr
     assert not any(b"planted-key-1" in file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+def test_what_is_waited_for_and_why_is_told_on_stderr(home):
+    failures = [
+        Fails(429, "slow down", {"Retry-After": "1"}),
+        Fails(500, "no memory"),
+        Fails(503, "", {"Retry-After": "0"}),
+    ]
+
+    def script(request: Request) -> Any:
+        return failures[request.place] if request.place < len(failures) else answer(request)
+
+    with ModelServer(script) as server:
+        status, stdout, stderr = run_ask(home, "Where was Ada Reed born?", model=server.url)
+    assert (status, stdout.splitlines()[0]) == (0, "Gullhaven")
+    lines = [line for line in stderr.splitlines() if "asked again" in line]
+    for line, words in zip(
+        lines,
+        (
+            '(429): "slow down"; try again in a minute. It is asked again in 1.0 s, the time that it names.',
+            'failed (500): "no memory"; try again in a minute. It is asked again in ',
+            "failed (503); try again in a minute. It is asked again in 0.0 s, the time that it names.",
+        ),
+        strict=True,
+    ):
+        assert words in line
+
+
+def test_a_server_that_always_fails_ends_the_run_with_its_sentence(home):
+    with ModelServer(lambda _: Fails(500, "messages.0.content: Input should be a valid string")) as server:
+        status, stdout, stderr = run_ask(home, "Where was Ada Reed born?", model=server.url)
+    assert (status, stdout) == (1, "")
+    assert "messages.0.content: Input should be a valid string" in stderr.splitlines()[-1]
+    assert len(server.requests) <= 12
+
+
+def test_a_strict_server_is_asked_as_it_demands(home):
+    with ModelServer(make_script("Final Answer: Gullhaven", parallel_calls=False, empty_text=False)) as server:
+        status, stdout, stderr = run_ask(home, "Where was Ada Reed born?", model=server.url)
+    assert (status, stdout.splitlines()[0]) == (0, "Gullhaven"), stderr
 
 
 def test_ctrl_c_stops_the_run_and_prints_its_ending(home):

@@ -2,16 +2,21 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.servers.oxigraph import serving
+from tests.worlds.live.graphs import endpoint_of, live_graph
+from worlds import terms
+from worlds.build import WorldContents, build_world
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.graph_client import QueryLimits
 from worlds.folder import GRAPH_FOLDER
+from worlds.open import open_world
 from worlds.source import Cell, NotFound, QueryRefused, Relation, SourceTimeout, SourceUnavailable
 
 ODD_NAMES = {"Q3": 'Ole "the Oar" O\'Hara', "Q4": "two\nlines\\", "Q5": "🐙 Kraken 🐙"}
@@ -292,3 +297,41 @@ def test_a_damaged_graph_is_reported_as_unavailable(crowd_folder, tmp_path):
     with pytest.raises(SourceUnavailable, match="has died"):
         graph.query("ASK {}")
     graph.close()
+
+
+LABELS = {
+    "Q1": ('"Dorian Adler"@mul', '"دوريان"@ar', '"Дориан"@ru'),
+    "Q2": ('"Flussstadt"@de', '"Riverton"@en-gb'),
+    "Q3": ('"Moab (DE)"@de', '"Moab"@EN', '"The Moab"@mul'),
+    "Q4": ('"Ada"@en-us', '"Ada Reed"@mul', '"Ada R."'),
+    "Q5": ('"川"@ja', '"Fluss"@de'),
+    "Q6": ('"Englisch"@enm', '"plain"'),
+}
+
+
+@pytest.mark.parametrize("kind", ["embedded", "oxigraph"])
+def test_a_label_is_in_the_readers_language_or_in_all_or_in_a_variant_before_any_other(tmp_path, kind):
+    names = [f"wd:{id_} rdfs:label {label} ." for id_, labels in LABELS.items() for label in labels]
+    names += ['wd:P50 rdfs:label "author"@mul , "Autor"@de ; skos:altLabel "written by"@en-us , "Verfasser"@de .']
+    names += [
+        'wd:Q1 wdt:P50 wd:Q2 ; wdt:P51 wd:Q3 ; skos:altLabel "D. Adler"@mul , "D. A."@en . wd:P51 rdfs:label "Ort"@de .'
+    ]
+    file = tmp_path / "labels.ttl"
+    prefixes = ("wd", "wdt", "rdfs", "skos")
+    file.write_text("\n".join([*(f"@prefix {name}: <{terms.PREFIXES[name]}> ." for name in prefixes), *names]))
+    with ExitStack() as stack:
+        if kind == "embedded":
+            build_world(tmp_path / "worlds", "labels", WorldContents(graph=file))
+            graph = open_world(tmp_path / "worlds", "labels").graph
+            stack.callback(graph.close)
+        else:
+            server = stack.enter_context(serving({"labels": file}, tmp_path))
+            graph = live_graph(endpoint_of(server, "labels"), tmp_path)
+        labels = [entity.label for entity in graph.entities([*LABELS])]
+        (dorian,) = graph.entities(["Q1"])
+        author, place = graph.vocabulary()
+    assert labels == ["Dorian Adler", "Riverton", "Moab", "Ada Reed", "Fluss", "plain"]
+    assert dorian.aliases == ("D. A.", "D. Adler")
+    assert (author.label, place.label) == ("author", "Ort")
+    # An endpoint is asked for the names in the reader's own language and in all of them.
+    assert author.aliases == (("written by",) if kind == "embedded" else ())

@@ -3,6 +3,7 @@
 Identical concurrent requests are sent once: the others wait and read the recorded response.
 """
 
+import logging
 import math
 import random
 import threading
@@ -65,6 +66,7 @@ class SingleFlight:
                     del self._key_locks[key]
 
 
+_log = logging.getLogger(__name__)
 _MAX_REDIRECTS = 5
 _INITIAL_BACKOFF = 0.5
 _MAX_ERROR_BODY = 1_000_000
@@ -145,6 +147,7 @@ class RecordingHttpClient:
         fresh = (
             recorded is not None
             and recorded.is_success
+            and not recorded.partial_reason
             and datetime.now(UTC) - recorded.received_at < self._policy.cache_lifetime
         )
         return recorded if fresh or not self._access.network_allowed else None
@@ -175,6 +178,7 @@ class RecordingHttpClient:
                 failure = f"was overloaded ({error})"
             if attempt + 1 == self._policy.max_attempts or time.monotonic() + delay > call.deadline:
                 break
+            _log.info("%s %s; it is asked again in %.1f s.", get_host(request.url), failure, delay)
             time.sleep(delay)
         times = f", {attempt + 1} times in a row" if attempt else ""
         raise SourceUnavailable(f"{get_host(request.url)} {failure}{times}; try again {_format_retry_time(delay)}.")

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from worlds.source import SourceUnavailable
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
+_WHOLE_STATES = ("", "00000")
+"""What Virtuoso's X-SQL-State says of a query that was not interrupted."""
 """Statuses after which a retry may succeed."""
 
 
@@ -126,6 +128,14 @@ class HttpResponse:
     def content_type(self) -> str:
         """The media type without its parameters, in lower case."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def partial_reason(self) -> str:
+        """What status or headers say about a result of which a part is missing; "" for a whole one."""
+        state = self.headers.get("x-sql-state", "").strip()
+        if self.status == HTTPStatus.PARTIAL_CONTENT or state not in _WHOLE_STATES:
+            return self.headers.get("x-sql-message", "").strip() or f"status {self.status} {state}".strip()
+        return ""
 
 
 def require_complete_json(response: HttpResponse) -> None:

@@ -25,6 +25,7 @@ create table if not exists readable_pages (address text primary key) without row
 """
 _BUSY_TIMEOUT_SECONDS = 20.0
 _STORED_HEADERS = ("content-type", "content-language", "last-modified")
+_STORED_PREFIXES = ("x-sparql", "x-sql")
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
@@ -77,7 +78,9 @@ class ResponseCache:
 
     def store(self, key: str, response: HttpResponse) -> None:
         """Add a response; none is ever overwritten, and equal bodies are stored once."""
-        stored_headers = {n: v for n, v in response.headers.items() if n in _STORED_HEADERS or n.startswith("x-sparql")}
+        stored_headers = {
+            n: v for n, v in response.headers.items() if n in _STORED_HEADERS or n.startswith(_STORED_PREFIXES)
+        }
         body = _sha256_digest(response.body)
         row = (
             _sha256_digest(key.encode()),

@@ -182,12 +182,7 @@ class SparqlEntityDescriber:
         return Entity(short_id, label, description, tuple(aliases[:_MAX_ALIASES]), next(iter(titles), None))
 
     def _select_language(self, names: list[tuple[str, str]]) -> list[str]:
-        """The texts in the endpoint's language, else in "mul", else without a language, else all by language."""
-        for preferred in self._languages:
-            chosen = [text for text, language in names if language == preferred]
-            if chosen:
-                return sorted(chosen, key=lambda text: (len(text), text)) if preferred == "" else sorted(chosen)
-        return [text for text, _ in sorted(names, key=lambda name: (name[1], name[0]))]
+        return terms.select_by_language(sorted(names), self._protocol.endpoint.language)
 
 
 def filter_subjects(protocol: SparqlClient, iris: Sequence[str]) -> set[str]:

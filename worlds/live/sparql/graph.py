@@ -205,7 +205,11 @@ class SparqlGraph:
             entities |= filter_labelled(self._protocol, [iri for iri in iris if iri not in entities])
         cells = {iri: Cell("entity" if iri in entities else "iri", self._ids.id_of(iri)) for iri in iris}
         rows = (tuple(cells[c.value] if c and c.kind == "iri" else c for c in row) for row in table.rows)
-        note = "" if _has_values(table) else self._explain_missing_triples(list_entities(sparql, self._endpoint))
+        note = (
+            table.note
+            if table.note or _has_values(table)
+            else self._explain_missing_triples(list_entities(sparql, self._endpoint))
+        )
         return replace(table, rows=tuple(rows), note=note)
 
     def vocabulary(self) -> tuple[Relation, ...]:

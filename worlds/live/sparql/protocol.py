@@ -40,9 +40,17 @@ _EXCERPT_LENGTH = 120
 def parse_results(body: bytes, host: str) -> Table:
     """The table in a server's JSON; SourceUnavailable if the JSON is truncated or not a query result.
 
-    IRIs become cells of kind "iri" with the full IRI, also those of entities.
+    IRIs become cells of kind "iri" with the full IRI, also those of entities. Rows before a message of an error, which
+    servers can only append once they have sent status 200, are a truncated table with a note.
     """
-    document = _parse_json_object(body, host)
+    interrupted = None
+    try:
+        document = _parse_json_object(body, host)
+    except SourceUnavailable:
+        interrupted = _parse_interrupted(body)
+        if interrupted is None:
+            raise
+        document = interrupted
     try:
         if isinstance(document.get("boolean"), bool):
             return Table(boolean=document["boolean"])
@@ -57,7 +65,16 @@ def parse_results(body: bytes, host: str) -> Table:
             f"{host} answered with JSON that is not a query result ({_format_excerpt(body)}); "
             "check the graph's url in the world's description."
         ) from error
-    return Table(columns, rows)
+    return _mark_partial(Table(columns, rows), host) if interrupted else Table(columns, rows)
+
+
+def _mark_partial(table: Table, host: str, reason: str = "") -> Table:
+    detail = f": {reason[:_EXCERPT_LENGTH].rstrip('.')}" if reason else ""
+    note = (
+        f"This result is partial, since {host} stopped the query{detail}. Rows are missing, and counts are too small; "
+        "narrow the query or run it again."
+    )
+    return replace(table, truncated=True, note=note)
 
 
 def drop_internal_columns(table: Table) -> Table:
@@ -120,6 +137,39 @@ def _parse_json_object(body: bytes, host: str) -> dict[str, Any]:
     return document
 
 
+_VARIABLES_START = re.compile(r'"vars"\s*:\s*(?=\[)')
+_BINDINGS_START = re.compile(r'"bindings"\s*:\s*\[')
+_BINDINGS_SEPARATOR = re.compile(r"[\s,]*")
+_ERROR_PATTERN = re.compile(r"error|exception|timed? ?out|incomplete|interrupted|cancel|abort", re.IGNORECASE)
+
+
+def _parse_interrupted(body: bytes) -> dict[str, Any] | None:
+    """The complete rows of a result that ends with the message of an error; None for any other body."""
+    text = body.decode("utf-8", "replace")
+    variables, start = _VARIABLES_START.search(text), _BINDINGS_START.search(text)
+    if variables is None or start is None:
+        return None
+    reader = json.JSONDecoder()
+    rows: list[Any] = []
+    end = start.end()
+    try:
+        names, _ = reader.raw_decode(text, variables.end())
+        while text[(place := _skip_separator(text, end)) : place + 1] == "{":
+            row, end = reader.raw_decode(text, place)
+            rows.append(row)
+    except (ValueError, RecursionError):
+        # The row in which the server was interrupted.
+        pass
+    if not _ERROR_PATTERN.search(text, end):
+        return None
+    return {"head": {"vars": names}, "results": {"bindings": rows}}
+
+
+def _skip_separator(text: str, place: int) -> int:
+    match = _BINDINGS_SEPARATOR.match(text, place)
+    return match.end() if match else place
+
+
 def _format_excerpt(body: bytes) -> str:
     text = " ".join(body[: 4 * _EXCERPT_LENGTH].decode("utf-8", "replace").split())
     return f"it begins {text[:_EXCERPT_LENGTH]!r}" if text else "it is empty"
@@ -165,7 +215,11 @@ class SparqlClient:
         """The result of a query that Showhow wrote; its columns are checked, and its rows are not cut."""
         # These queries have their own LIMIT.
         query = prepare_query(sparql, replace(self.endpoint, rows=1_000_000))
-        return self._execute_checked(query, partial(self._validate_response, query, tokenize_query(sparql).columns))
+        table = self._execute_checked(query, partial(self._validate_response, query, tokenize_query(sparql).columns))
+        if table.note:
+            # What is missing would count as absent.
+            raise SourceTimeout(f"{self.host} stopped a query for names and relations midway; try again in a minute.")
+        return table
 
     def execute(self, query: PreparedQuery) -> Table:
         """The result of a prepared query with full IRIs, cut at the endpoint's rows.
@@ -180,6 +234,8 @@ class SparqlClient:
         except HttpStatusError as error:
             raise map_failure(error.status, error.body, self.host, query) from error
         table = drop_internal_columns(parse_results(response.body, self.host))
+        if reason := response.partial_reason:
+            table = _mark_partial(table, self.host, reason)
         # Virtuoso reports its own limit in a header only.
         max_rows = response.headers.get("x-sparql-maxrows", "")
         if max_rows.isdecimal() and len(max_rows) < 10 and len(table.rows) >= int(max_rows):

@@ -18,7 +18,7 @@ from worlds.live.wiki.api import (
     parse_response,
     response_validator,
 )
-from worlds.source import Entity
+from worlds.source import Entity, SourceError
 
 _BATCH_SIZE = 50
 """Entities in one request; the API's limit for anonymous clients."""
@@ -82,12 +82,28 @@ class WikibaseApi:
                 languagefallback="1",
                 **site_filter,
             )
+            self._add_labels_in_any_language(reply)
             for entity, facts in reply.entities.items():
                 # An entity merged into another has the other's facts and keeps the requested id.
                 requested = facts.redirects.source if facts.redirects else entity
                 if requested in valid_ids and facts.missing is None:
                     entities[valid_ids[requested]] = self._build_entity(requested, facts)
         return entities
+
+    def _add_labels_in_any_language(self, reply: WikibaseEntitiesResponse) -> None:
+        """Add all labels of the entities that have none in the endpoint's language, nor one for all languages."""
+        unnamed = [entity for entity, facts in reply.entities.items() if facts.missing is None and not facts.labels]
+        if not unnamed:
+            return
+        try:
+            named = self._request(
+                WikibaseEntitiesResponse, action="wbgetentities", ids="|".join(unnamed), props="labels"
+            ).entities
+        except SourceError:
+            # Recordings of former versions lack this request; an id is a name as well.
+            return
+        for entity in unnamed:
+            reply.entities[entity].labels = named[entity].labels if entity in named else {}
 
     def find(self, name: str, k: int) -> list[str]:
         """At most k IRIs of items by name, best match first: by prefix, else by words."""
@@ -126,7 +142,8 @@ class WikibaseApi:
         )
 
     def _select_text(self, texts: Mapping[str, str]) -> str | None:
-        return texts.get(self._language) or texts.get("mul") or next(iter(texts.values()), None)
+        literals = [(text, language) for language, text in texts.items()]
+        return next(iter(terms.select_by_language(literals, self._language)), None)
 
     def _article_title(self, facts: WikibaseEntityRecord) -> str | None:
         if self._site in facts.sitelinks and facts.sitelinks[self._site].title:

@@ -1,0 +1,185 @@
+"""What servers refuse: learnt from a request that was accepted only without it, and remembered for the profile.
+
+limitations = ServerLimitations(profile, home / LIMITATIONS_FILE_NAME)
+AdaptingModel(model, limitations).reply(request, 60.0)      # asks without what is known to be refused
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from filelock import FileLock, Timeout
+
+from guard.files import partial_path
+from llm.errors import ChatError
+from llm.types import ChatModel, ChatReply, ChatRequest, Message, ModelProfile
+
+LIMITATIONS_FILE_NAME = "model_limitations.json"
+_LOCK_SECONDS = 5.0
+SCHEMA_UNSUPPORTED = "refuses schemas"
+TEMPERATURE_UNSUPPORTED = "refuses other temperatures"
+LOGPROBS_UNSUPPORTED = "gives no log-probabilities"
+"""Also learnt from a reply that had none."""
+TOOLS_UNSUPPORTED = "refuses tools"
+STOP_UNSUPPORTED = "refuses stop sequences"
+PARALLEL_CALLS_UNSUPPORTED = "refuses several calls in one message"
+EMPTY_TEXT_UNSUPPORTED = "refuses an empty text beside calls"
+_log = logging.getLogger(__name__)
+ReplyT = TypeVar("ReplyT")
+
+
+class ServerLimitations(Set[str]):
+    """The known limitations of a profile's server; thread-safe.
+
+    With a file they outlast the process, as long as model and address of the profile stay the same. A file that cannot
+    be read or written is no failure: what it would say is learnt again.
+    """
+
+    def __init__(self, profile: ModelProfile, file: Path | None = None) -> None:
+        self._profile = profile
+        self._file = file
+        self._lock = Lock()
+        self._known = frozenset(self._read_entries().get(profile.name, {}).get("limitations", ()))
+
+    def __contains__(self, limitation: object) -> bool:
+        return limitation in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @classmethod
+    def _from_iterable(cls, iterable: Iterable[Any]) -> Set[Any]:
+        return frozenset(iterable)
+
+    def learn(self, limitations: Iterable[str]) -> None:
+        """Add limitations, and store them."""
+        new = {*limitations} - self._known
+        if not new:
+            return
+        with self._lock:
+            self._known |= new
+        for limitation in sorted(new):
+            _log.info("%s %s, and is asked accordingly from now on", self._profile.model, limitation)
+        self._store(new)
+
+    def forget(self) -> None:
+        """Forget all limitations, also in the file."""
+        with self._lock:
+            self._known = frozenset()
+        self._store(None)
+
+    def _store(self, new: set[str] | None) -> None:
+        """Add to the stored limitations; None removes them."""
+        if self._file is None:
+            return
+        with suppress(OSError, Timeout):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(self._file.with_suffix(".lock"), timeout=_LOCK_SECONDS):
+                entries = self._read_entries()
+                stored = entries.pop(self._profile.name, {}).get("limitations", [])
+                if new is not None:
+                    entries[self._profile.name] = {**self._identity, "limitations": sorted({*stored, *new})}
+                partial = partial_path(self._file)
+                try:
+                    partial.write_text(json.dumps(entries, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+                    partial.replace(self._file)
+                finally:
+                    partial.unlink(missing_ok=True)
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {"model": self._profile.model, "base_url": self._profile.parameters["base_url"]}
+
+    def _read_entries(self) -> dict[str, Any]:
+        """What is stored of all profiles, without what was learnt about another model or address of this one."""
+        try:
+            document = json.loads(self._file.read_text(encoding="utf-8")) if self._file else {}
+        except (OSError, ValueError):
+            return {}
+        entries = document if isinstance(document, dict) else {}
+        valid = {name: entry for name, entry in entries.items() if _is_entry(entry)}
+        own = valid.get(self._profile.name)
+        if own is not None and {name: own.get(name) for name in self._identity} != self._identity:
+            del valid[self._profile.name]
+        return valid
+
+
+def _is_entry(entry: Any) -> bool:
+    limitations = entry.get("limitations") if isinstance(entry, Mapping) else None
+    return isinstance(limitations, list) and all(isinstance(limitation, str) for limitation in limitations)
+
+
+def ask_within(
+    limitations: ServerLimitations, options: Collection[str], ask: Callable[[Collection[str]], ReplyT]
+) -> ReplyT:
+    """The reply of `ask`, which is called with those of the options that the request shall do without.
+
+    Servers do not tell reliably what they refuse, so the first request has all options that are not known to be
+    refused, and each further one leaves out others. What the accepted request did without is a limitation.
+    """
+    known = [option for option in options if option in limitations]
+    open_options = [option for option in options if option not in limitations]
+    sets = [left_out for count in range(len(open_options) + 1) for left_out in combinations(open_options, count)]
+    for left_out in sets[:-1]:
+        try:
+            reply = ask([*known, *left_out])
+        except ChatError as error:
+            if not error.is_refusal:
+                raise
+        else:
+            break
+    else:
+        left_out = sets[-1]
+        reply = ask([*known, *left_out])
+    limitations.learn(left_out)
+    return reply
+
+
+class AdaptingModel:
+    """A model whose requests have the form of messages that its server takes. Thread-safe."""
+
+    def __init__(self, model: ChatModel, limitations: ServerLimitations) -> None:
+        self._model = model
+        self._limitations = limitations
+
+    def reply(self, request: ChatRequest, seconds: float) -> ChatReply:
+        """Send the request, in other forms if the server refuses it; ChatError if there is no reply in time."""
+        deadline = time.monotonic() + seconds
+        with_calls = [message for message in request.messages if message.calls]
+        options = [PARALLEL_CALLS_UNSUPPORTED] if any(len(message.calls) > 1 for message in with_calls) else []
+        options += [EMPTY_TEXT_UNSUPPORTED] if any(not message.text for message in with_calls) else []
+
+        def ask(left_out: Collection[str]) -> ChatReply:
+            messages = request.messages
+            if PARALLEL_CALLS_UNSUPPORTED in left_out:
+                messages = split_parallel_calls(messages)
+            adapted = replace(request, messages=messages, leaves_out_empty_text=EMPTY_TEXT_UNSUPPORTED in left_out)
+            return self._model.reply(adapted, max(0.0, deadline - time.monotonic()))
+
+        return ask_within(self._limitations, options, ask)
+
+
+def split_parallel_calls(messages: Sequence[Message]) -> list[Message]:
+    """The messages with one call each, every one followed by its result."""
+    result_of = {message.answers: message for message in messages if message.answers}
+    split: list[Message] = []
+    moved: set[str] = set()
+    for message in messages:
+        if len(message.calls) > 1:
+            for number, call in enumerate(message.calls):
+                results = [result_of[call.id]] if call.id in result_of else []
+                split += [replace(message, text="" if number else message.text, calls=(call,)), *results]
+                moved.add(call.id)
+        elif message.answers not in moved:
+            split.append(message)
+    return split

@@ -1,0 +1,129 @@
+"""What a server refuses is learnt once, for its profile."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from llm.client import ChatClient, build_chat_client
+from llm.errors import ChatServerError
+from llm.limitations import (
+    EMPTY_TEXT_UNSUPPORTED,
+    LIMITATIONS_FILE_NAME,
+    PARALLEL_CALLS_UNSUPPORTED,
+    SCHEMA_UNSUPPORTED,
+    ServerLimitations,
+    split_parallel_calls,
+)
+from llm.structured_output import request_json_reply
+from llm.types import Message, ModelProfile, ModelToolCall
+from tests.servers.model import Fails, ModelServer, Reply, Request, Says
+from tests.servers.strict import make_script
+
+ASKED = [Message("user", "Which city?")]
+CALLS = tuple(ModelToolCall(f"c{number}", "read", {"title": title}) for number, title in enumerate(("Rome", "Paris")))
+RESULTS = [Message("tool", call.id, answers=call.id) for call in CALLS]
+HISTORY = [*ASKED, Message("assistant", "", CALLS), *RESULTS]
+
+
+class CityReply(BaseModel):
+    city: str
+
+
+@pytest.fixture(autouse=True)
+def quick_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short waits between attempts."""
+    monkeypatch.setattr("llm.client._INITIAL_BACKOFF_SECONDS", 0.001)
+
+
+def build_chat(server: ModelServer, home: Path, **changes: Any) -> ChatClient:
+    """A client as a new process has it."""
+    profile = replace(ModelProfile("scripted", server.url, seconds=60.0, name="own"), **changes)
+    return build_chat_client(profile, limitations_file=home / LIMITATIONS_FILE_NAME)
+
+
+def test_a_strict_server_takes_the_messages_with_calls_at_once():
+    with ModelServer(make_script("Paris.")) as server:
+        assert server.chat().ask(HISTORY).text == "Paris."
+    assert [message.get("content") for message in server.requests[0].body["messages"]] == [
+        "Which city?",
+        "",
+        "c0",
+        "c1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("abilities", "limitations"),
+    [
+        ({"empty_text": False}, {EMPTY_TEXT_UNSUPPORTED}),
+        ({"parallel_calls": False}, {PARALLEL_CALLS_UNSUPPORTED}),
+        ({"parallel_calls": False, "empty_text": False}, {PARALLEL_CALLS_UNSUPPORTED, EMPTY_TEXT_UNSUPPORTED}),
+    ],
+)
+def test_the_form_of_messages_that_a_server_takes_is_learnt_once(
+    tmp_path: Path, abilities: dict[str, bool], limitations: set[str]
+):
+    with ModelServer(make_script("Paris.", **abilities)) as server:
+        chat = build_chat(server, tmp_path)
+        assert chat.ask(HISTORY).text == "Paris."
+        assert chat.known_limitations == limitations
+        before = len(server.requests)
+        assert build_chat(server, tmp_path).ask(HISTORY).text == "Paris."
+    assert len(server.requests) == before + 1
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_schema_that_is_refused_in_any_words_is_not_sent_again_to_the_same_model_and_address(
+    tmp_path: Path, status: int
+):
+    def script(request: Request) -> Reply:
+        is_refused = "response_format" in request.body
+        return Fails(status, "'NoneType' object is not iterable") if is_refused else Says('{"city": "Paris"}')
+
+    with ModelServer(script) as server:
+        for _ in range(2):
+            request_json_reply(build_chat(server, tmp_path), ASKED, CityReply)
+        sent = ["response_format" in request.body for request in server.requests]
+        assert sent == [True] * (3 if status == 500 else 1) + [False, False]
+        assert SCHEMA_UNSUPPORTED in build_chat(server, tmp_path, temperature=0.5).known_limitations
+        changes: list[dict[str, Any]] = [{"model": "other"}, {"base_url": "http://127.0.0.1:9/v1"}, {"name": "other"}]
+        for change in changes:
+            assert build_chat(server, tmp_path, **change).known_limitations == set()
+
+
+def test_a_server_that_always_fails_teaches_nothing(tmp_path: Path):
+    with ModelServer(lambda _: Fails(500, "out of order")) as server:
+        chat = build_chat(server, tmp_path)
+        with pytest.raises(ChatServerError, match="out of order"):
+            request_json_reply(chat, HISTORY, CityReply)
+        assert chat.known_limitations == set()
+    assert not (tmp_path / LIMITATIONS_FILE_NAME).exists()
+    assert len(server.requests) <= 24
+
+
+def test_what_was_learnt_is_forgotten_for_one_profile_only_and_a_damaged_file_is_written_anew(tmp_path: Path):
+    file = tmp_path / LIMITATIONS_FILE_NAME
+    file.write_text("{damaged")
+    one, two = (ServerLimitations(ModelProfile("scripted", name=name), file) for name in ("one", "two"))
+    one.learn([SCHEMA_UNSUPPORTED])
+    two.learn([PARALLEL_CALLS_UNSUPPORTED])
+    one.forget()
+    assert one == set()
+    assert list(json.loads(file.read_text())) == ["two"]
+    assert ServerLimitations(ModelProfile("scripted", name="two"), file) == {PARALLEL_CALLS_UNSUPPORTED}
+
+
+def test_split_calls_are_followed_by_their_own_results():
+    split = split_parallel_calls([*HISTORY, Message("assistant", "Paris.")])
+    assert [(message.role, [call.id for call in message.calls], message.answers) for message in split] == [
+        ("user", [], ""),
+        ("assistant", ["c0"], ""),
+        ("tool", [], "c0"),
+        ("assistant", ["c1"], ""),
+        ("tool", [], "c1"),
+        ("assistant", [], ""),
+    ]

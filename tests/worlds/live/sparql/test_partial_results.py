@@ -1,0 +1,107 @@
+"""A result that its server says is partial is partial everywhere: in the table, in the step, and in a replay."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.servers.faulty_server import FaultyServer, Handler, Responder, run_faulty_server
+from tests.worlds.live.graphs import live_graph
+from tools.registry import get_tool
+from tools.tool import ToolContext
+from worlds.live.description import SparqlEndpoint
+from worlds.live.http.request import Access
+from worlds.source import SourceTimeout, World
+
+STATE = {"X_SQL_State": "S1TAT", "X_SQL_Message": "Returning incomplete results, query interrupted by result timeout."}
+ROWS = [{"x": {"type": "literal", "value": f"row {number}"}} for number in range(3)]
+
+
+def result(rows: list[object]) -> str:
+    return json.dumps({"head": {"vars": ["x"]}, "results": {"bindings": rows}})
+
+
+def sends(body: str, status: int = 200, **headers: str) -> Responder:
+    def responder(handler: Handler) -> None:
+        kind, length = "application/sparql-results+json", str(len(body.encode()))
+        handler.begin(status, Content_Type=kind, Content_Length=length, **headers)
+        handler.wfile.write(body.encode())
+
+    return responder
+
+
+@pytest.fixture
+def server() -> Iterator[FaultyServer]:
+    with run_faulty_server() as started:
+        yield started
+
+
+PARTIAL: dict[str, tuple[Responder, int]] = {  # with the rows that are left
+    "a header": (sends(result(ROWS), **STATE), 3),
+    "a header without a message": (sends(result(ROWS), X_SQL_State="S1TAT"), 3),
+    "header and status": (sends(result(ROWS), 206, **STATE), 3),
+    "only the status": (sends(result(ROWS), 206), 3),
+    "no rows at all": (sends(result([]), **STATE), 0),
+    "a message in a row": (
+        sends(f"{result(ROWS)[:-20]}!!!!>># An error has occurred while exporting the query result:\nOut of time."),
+        2,
+    ),
+    "a message after all rows": (sends(f"{result(ROWS)[:-2]}\njava.util.concurrent.TimeoutException\n\tat java"), 3),
+    "an object after the document": (sends(f'{result(ROWS)}{{"exception": "Operation timed out."}}'), 3),
+    "a message before any row": (sends('{"head": {"vars": ["x"]}, "results": {"bindings": [\nError: cancelled'), 0),
+}
+
+
+@pytest.mark.parametrize("case", PARTIAL)
+def test_a_partial_result_says_so_in_the_table_the_step_and_offline(server: FaultyServer, tmp_path: Path, case: str):
+    responder, rows = PARTIAL[case]
+    server.respond_with(responder)
+    endpoint = SparqlEndpoint(f"{server.url}/sparql")
+
+    def run(access: Access) -> object:
+        graph = live_graph(endpoint, tmp_path, access, seconds=5)
+        table = graph.query("SELECT ?x { ?s ?p ?x }")
+        assert (len(table.rows), table.truncated) == (rows, True)
+        assert table.note.startswith(f"This result is partial, since {server.host} stopped the query")
+        context = ToolContext(World("live", graph=graph), lambda texts: np.zeros((len(texts), 1), np.float32))
+        step = get_tool("runQuery").call(context, {"sparql": "SELECT ?x { ?s ?p ?x }"}).observation
+        assert step is not None
+        assert step.data["truncated"] is True
+        assert "matches nothing" not in step.text
+        assert table.note in step.text
+        return table
+
+    assert run(Access("tests@showhow.example")) == run(Access(offline=True))
+
+
+def test_a_count_of_a_part_and_a_no_are_partial(server: FaultyServer, tmp_path: Path):
+    graph = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path, seconds=5)
+    server.respond_with(sends('{"head": {}, "boolean": false}', **STATE))
+    assert graph.query("ASK { ?s ?p ?o }").truncated
+    server.respond_with(sends(result([{"x": {"type": "literal", "value": "17"}}]), **STATE))
+    table = graph.query("SELECT (COUNT(*) AS ?x) { ?s ?p ?o }")
+    assert (table.rows[0][0] is not None, table.truncated, "counts are too small" in table.note) == (True, True, True)
+
+
+@pytest.mark.parametrize("state", ["", "00000"])
+def test_a_whole_result_with_the_header_is_whole(server: FaultyServer, tmp_path: Path, state: str):
+    server.respond_with(sends(result(ROWS), X_SQL_State=state))
+    table = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path, seconds=5).query("SELECT ?x { ?s ?p ?x }")
+    assert (table.truncated, table.note) == (False, "")
+
+
+def test_names_and_relations_of_which_a_part_is_missing_are_not_taken_for_absent(server: FaultyServer, tmp_path: Path):
+    graph = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path, seconds=5)
+    server.respond_with(sends('{"head": {"vars": ["p"]}, "results": {"bindings": []}}', **STATE))
+    calls: list[Callable[[], object]] = [lambda: graph.relations("Q1"), graph.vocabulary]
+    for call in calls:
+        with pytest.raises(SourceTimeout, match="midway"):
+            call()
+
+
+def test_a_partial_result_is_asked_for_again_while_online(server: FaultyServer, tmp_path: Path):
+    graph = live_graph(SparqlEndpoint(f"{server.url}/sparql"), tmp_path, seconds=5)
+    server.respond_with(sends(result(ROWS[:1]), **STATE), sends(result(ROWS)))
+    assert [len(graph.query("SELECT ?x { ?s ?p ?x }").rows) for _ in range(3)] == [1, 3, 3]
