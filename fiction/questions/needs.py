@@ -33,8 +33,8 @@ _LISTS = (Named, Having, Related, Only, Both, Fact, Place)
 """Operations whose result can only grow when more facts are known."""
 _EITHER_PARENT = ("father", "mother")
 
-Conditions = frozenset[frozenset[int]]
-"""Sets of masks, of each of which a set of sources has a bit; one of them suffices."""
+Ways = frozenset[frozenset[int]]
+"""Ways to state something: a set of sources states it if it has a bit of each mask of one way."""
 
 
 class SourceNeeds:
@@ -65,7 +65,7 @@ class SourceNeeds:
             return frozenset(np.unique(self._friend_masks).tolist())
         return frozenset(np.unique(self._masks[kind][getattr(self._universe, kind) > NONE]).tolist())
 
-    def _find_masks(self, fact: FactTriple) -> Conditions:
+    def _find_masks(self, fact: FactTriple) -> Ways:
         """The ways in which sources state a fact; genders and places are in every source."""
         (_, subject), relation, (_, value) = fact
         universe, masks = self._universe, self._masks
@@ -127,7 +127,7 @@ def _iter_absent_kinds(leaf: ReasoningNode, universe: Universe, *, is_nothing: b
 
 def _iter_kinds_of_relatives(relation: str, people: IdArray, universe: Universe) -> Iterator[str]:
     """Kinds of facts that could state a further relative of the people."""
-    base, _ = GENDERED_RELATIONS.get(relation, (relation, None))
+    base, women = GENDERED_RELATIONS.get(relation, (relation, None))
     parents = [relation] if relation in _EITHER_PARENT else list(_EITHER_PARENT)
     match base:
         case "child":
@@ -137,7 +137,8 @@ def _iter_kinds_of_relatives(relation: str, people: IdArray, universe: Universe)
         case "friend":
             yield FRIEND
         case "spouse":
-            if (universe.spouse[people] == NONE).any():
+            spouses = universe.spouse[people]
+            if ((spouses == NONE) | ((women is not None) & (universe.female[spouses] != women))).any():
                 yield SPOUSE
         case _:
             yield from (parent for parent in parents if (getattr(universe, parent)[people] == NONE).any())

@@ -73,7 +73,7 @@ def test_a_generated_world_verifies_without_differences(tmp_path: Path, split: s
     assert (checked["answers"], checked["people"]) == (about["questions"], 60)
     assert checked["triples"] == about["triples"]
     assert (checked["answers of queries"] == about["questions"]) == (split != "text=60,graph=40")
-    assert len(report.checks) == 9
+    assert len(report.checks) == 10
     assert completed == list(report.checks)
 
 
@@ -97,7 +97,7 @@ def test_a_world_of_the_first_version_verifies_by_its_own_rules(tmp_path: Path):
 def test_a_changed_statement_that_every_fact_is_needed_is_reported(kin: Path):
     change_rows(kin / QUESTIONS_FILE, change_first("what", lambda row: row.update(minimal=not row["minimal"])))
     rows, (universe, _) = read_question_rows(kin), facts(kin)
-    check = check_hops(rows, universe)
+    check = check_hops(rows, universe, OPTIONS)
     assert check.different == 1
     assert first(check).startswith("whether What ")
     assert "questions tried without each of their facts (" in str(check)
