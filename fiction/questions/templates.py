@@ -61,7 +61,7 @@ from fiction.questions.walk import (
 )
 from fiction.questions.wording import FACT_LABELS, word_question
 from fiction.universe.options import ABSENT_FACTS, GenerationOptions
-from fiction.universe.relations import RELATIONS
+from fiction.universe.relations import RELATIONS, get_relation, trace_frontiers
 from fiction.universe.universe import NONE, FactSources, Universe
 
 _NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <value>"
@@ -379,7 +379,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         if _names_missing_value(expression):
             return NO_START
         answer = self._evaluation.evaluate(expression)
-        if _leads_back(expression, self._evaluation):
+        if _leads_back(expression, self._evaluation, self.universe):
             return LED_BACK
         if has_answer != bool(answer.values):
             return NO_ANSWER if has_answer else HAS_ANSWER
@@ -390,17 +390,26 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         return TOO_MANY if is_too_large or len(answer.values) > MAX_SET_SIZE else ""
 
 
-def _leads_back(expression: Expression, evaluation: ExpressionEvaluator) -> bool:
-    """Whether the relatives of a named person, at the end of some relation, include that person."""
+def _leads_back(expression: Expression, evaluation: ExpressionEvaluator, universe: Universe) -> bool:
+    """Whether an answer, or a step of some relation, is a person whose relatives the expression asks for."""
+    kind, answers = evaluation.results[expression]
+    for person, related in _iter_paths(expression):
+        _, people = evaluation.results[related.of]
+        reached = trace_frontiers(universe, get_relation(related.relation), people)
+        if (kind == "person" and person in answers) or any(person in step for step in reached):
+            return True
+    return False
+
+
+def _iter_paths(expression: Expression) -> Iterator[tuple[int, Related]]:
+    """Each relation of a chain that starts from a named person, with that person."""
     start: Expression = expression
     while isinstance(start, Related):
         start = start.of
     if isinstance(expression, Related) and isinstance(start, Named):
-        # The relatives that are counted for each person are not evaluated together.
-        _, relatives = evaluation.results.get(expression, ("", ()))
-        if start.person in relatives:
-            return True
-    return any(_leads_back(part, evaluation) for part in child_expressions(expression))
+        yield start.person, expression
+    for part in child_expressions(expression):
+        yield from _iter_paths(part)
 
 
 def _names_missing_value(expression: Expression) -> bool:

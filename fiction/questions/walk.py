@@ -128,20 +128,14 @@ class RandomWalk:
 
 def find_onward_relations(people: People) -> tuple[str, ...]:
     """Relations that do not lead back the way by which the people were reached, as the father of the son does."""
-    steps: list[str] = []
-    part = people
-    while isinstance(part, Related):
-        steps = [*_split_siblings(RELATIONS[part.relation]), *steps]
-        part = part.of
-    return _onward_relations(tuple(steps[-2:]))
+    return _onward_relations(_split_siblings(RELATIONS[people.relation])[-1] if isinstance(people, Related) else "")
 
 
 @cache
-def _onward_relations(steps: tuple[str, ...]) -> tuple[str, ...]:
-    """Relations whose first step does not undo the last of these two."""
-    # The children of the other parent are those of the one before.
-    undone = steps if steps == (UP, SPOUSE) else steps[-1:]
-    barred = {_INVERSE_STEPS[step] for step in undone}
+def _onward_relations(last: str) -> tuple[str, ...]:
+    """Relations whose first step does not undo this one."""
+    # The spouse of a parent is the other parent, whose children are the same.
+    barred = {UP: (DOWN, SPOUSE)}.get(last, (_INVERSE_STEPS.get(last),))
     return tuple(name for name in _RELATION_NAMES if _split_siblings(RELATIONS[name])[0] not in barred)
 
 

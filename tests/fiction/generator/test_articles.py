@@ -183,7 +183,9 @@ def test_headings_are_above_their_sentences(*, plain: bool):
             for sentence in article.sentences
         ]
         starts = [start for _, start in article.sections]
-        for (heading, start), stop in zip(article.sections, [*starts[1:], len(kinds)], strict=True):
+        # Of some people the text states their gender alone.
+        stops = [*starts[1:], len(kinds)][: len(starts)]
+        for (heading, start), stop in zip(article.sections, stops, strict=True):
             assert plain or start < stop
             assert set().union(*kinds[start:stop]) <= over[heading]
         assert plain or kinds[: starts[0] if starts else None] == [{"gender"}]

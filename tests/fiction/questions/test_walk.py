@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -39,15 +40,15 @@ def test_a_start_at_a_value_includes_the_person() -> None:
 @pytest.mark.parametrize(
     ("chain", "barred", "allowed"),
     [
+        ([], [], RELATIONS),
         (["wife"], ["husband", "father_in_law", "sister_in_law"], ["son", "brother", "friend"]),
         (["son"], ["father", "brother", "cousin", "great_aunt"], ["wife", "daughter", "mother_in_law"]),
-        (["father"], ["child", "daughter", "son_in_law"], ["brother", "wife", "mother"]),
-        (["father", "wife"], ["child", "husband"], ["mother", "friend"]),
+        (["father"], ["child", "daughter", "son_in_law", "wife", "mother_in_law"], ["brother", "mother", "friend"]),
         (["sister"], ["brother", "mother"], ["son", "husband"]),
         (["friend"], ["friend"], ["mother", "son", "sister"]),
     ],
 )
-def test_a_walk_does_not_turn_back(chain: list[str], barred: list[str], allowed: list[str]) -> None:
+def test_a_walk_does_not_turn_back(chain: list[str], barred: list[str], allowed: Iterable[str]) -> None:
     people: ask.People = ask.Named(0)
     for name in chain:
         people = ask.Related(name, people)
