@@ -209,7 +209,8 @@ class GoldWorld:
         self.universe = Universe.load(folder / UNIVERSE_FILE)
         self._fact_sources = FactSources.load(folder / FACT_SOURCES_FILE)
         self.plain = bool(context.world.metadata.get("plain"))
-        self.generator = int(context.world.metadata.get("generator", 1))
+        generator = context.world.metadata.get("generator")
+        self.generator = generator if isinstance(generator, int) else 1
         self.run = Run(
             name=f"gold traces of {context.world.name}",
             reasoner=GENERATED_REASONER,
