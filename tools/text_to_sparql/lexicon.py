@@ -130,6 +130,13 @@ def join_paths(paths: Sequence[GraphPath], others: Sequence[GraphPath]) -> tuple
     return tuple(sorted(joined, key=lambda path: path.cost))
 
 
+def symmetric_paths(paths: Sequence[GraphPath]) -> tuple[GraphPath, ...]:
+    """The paths that lead back as well, whoever of the two they start at: to a friend, but not to a sister."""
+    ends = [(path, path.hops[0]) for path in paths if len(path.hops) == 1 and not path.hops[0].gender]
+    turned = ([replace(atom, inverse=not atom.inverse) for atom in hop.atoms] for _, hop in ends)
+    return tuple(path for (path, hop), atoms in zip(ends, turned, strict=True) if set(atoms) == set(hop.atoms))
+
+
 MAX_SEGMENT_PATHS = 4
 """So many readings of a phrase are kept when it is a part of a longer one."""
 RANK_COST = 1.0
@@ -280,17 +287,9 @@ class GraphLexicon:
             for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
-                    selects = path.presumes_gender and len(expression.segments) == 1 and not _is_complement(entry)
-                    is_waived = len(expression.segments) > 1 and self.gender_relation is None
-                    paths.append(
-                        replace(
-                            path,
-                            phrase=self._name_path(entry.label, path, is_first=rank == 0),
-                            cost=cost,
-                            certain=path.certain and not selects,
-                            presumes_gender=path.presumes_gender and not is_waived,
-                        )
-                    )
+                    selects = path.presumes_gender and (len(expression.segments) > 1 or not _is_complement(entry))
+                    phrase = self._name_path(entry.label, path, is_first=rank == 0)
+                    paths.append(replace(path, phrase=phrase, cost=cost, certain=path.certain and not selects))
         # What the question begins with says more than the verb's own name ("where ... died").
         named = RANK_COST if entry and question_word in entry.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
@@ -326,15 +325,14 @@ class GraphLexicon:
             excluded = self._excluded_atoms(expression.excluded) if expression.excluded else ()
             if expression.excludes_start or excluded:
                 hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops), excluded=excluded))
-            # The steps of a compound say what an uncle is; where a graph knows no genders, its reading names the steps.
-            is_waived = len(parts) > 1 and self.gender_relation is None
-            is_stated = all(part.certain or (is_waived and part.presumes_gender) for part in parts)
             yield GraphPath(
                 hops,
                 " of the ".join(part.phrase for part in reversed(parts)),
                 sum(part.cost for part in parts),
-                certain=is_stated and not expression.suggestive and (not expression.excluded or bool(excluded)),
-                presumes_gender=parts[-1].presumes_gender,
+                certain=all(part.certain for part in parts)
+                and not expression.suggestive
+                and (not expression.excluded or bool(excluded)),
+                presumes_gender=any(part.presumes_gender for part in parts),
             )
 
     def _excluded_atoms(self, relation: str) -> tuple[PathAtom, ...]:

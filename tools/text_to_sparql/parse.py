@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention, symmetric_paths
 from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan
-from tools.text_to_sparql.vocabulary import Anchor
+from tools.text_to_sparql.vocabulary import ASKING, Anchor
 from worlds.lexicon.english import (
     AUXILIARY_VERBS,
     COPULAS,
@@ -22,8 +22,8 @@ from worlds.lexicon.english import (
 )
 
 _UNNAMED_AGENTS = GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
-_ACTIVE = frozenset(["do", "does", "did", "has", "have", "had"])
 _POSSESSIONS = frozenset(["has", "have", "had"])
+_ACTIVE = _POSSESSIONS | {"do", "does", "did"}
 _ASKED_FOR = frozenset(["whom", "which", "what", "who"])
 _FRONTED = frozenset(["of", "to"])
 _BEFORE_VALUES = PREPOSITIONS - {"by", "of"}
@@ -63,6 +63,8 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         chain = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, begins, used))
         used.update(place for mention in chain for place in mention.places)
         legs.append(QuestionBranch(start.node, chain))
+    # The child whose mother is E is no child of whoever has that mother.
+    used.update(m.start for m in scan.mentions if scan.words_between(m.end, m.end + 1) == ["whose"])
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
     return ParsedQuestion(
         scan.form,
@@ -75,6 +77,7 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         scan.find_class_nouns(),
         frozenset().union(*(mention.places for mention in scan.mentions)),
         scan.asks_for_person(),
+        scan.differs,
     )
 
 
@@ -110,7 +113,7 @@ def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMent
         yield mention
         ends = mention.end
     while scan.words_between(ends, ends + 1) == [POSSESSIVE_SUFFIX]:
-        mention = scan.mention_starting_at(ends + 1)
+        mention = scan.mention_starting_at(ends + 1 + len(scan.comparing_places.intersection([ends + 1])))
         if mention is None:
             return
         yield mention
@@ -194,6 +197,7 @@ def _find_value_restrictions(scan: QuestionScan) -> Iterator[_BranchStart]:
         value = _parse_value_after(scan, relation, relation[-1].end + 1) if relation else None
         if value:
             noun = place > 0 and scan.words[place - 1].folded not in DETERMINERS | {"and", ","}
+            noun = noun and all(mention.end != place for mention in scan.mentions)
             yield _BranchStart(value[0], place - noun, value[1])
 
 
@@ -304,6 +308,8 @@ def _distribute_relations(
         first_chain = legs[0].chain if legs and not apart else ()
         repeated = legs[0].chain[-1:] if legs else ()
         rest = tuple(_doubt(mention) if scan.says_other(mention) else mention for mention in rest)
+        if scan.form == "compare" and len(legs) == 1:
+            return _rank_ends(scan, legs[0], rest)
         if scan.form == "compare" and scan.asks_who() and legs[-1].chain:
             return tuple(replace(leg, trailing=rest, chooses_end=bool(leg.chain)) for leg in legs)
         return tuple(
@@ -320,14 +326,42 @@ def _distribute_relations(
         for mention in rest
     )
     if len(legs) < 2:
-        return tuple(replace(leg, trailing=rest) for leg in legs)
-    shared, before, last = [], -1, legs[-1]
+        return tuple(replace(leg, trailing=rest, chooses_end=_asks_for_ends(scan, leg)) for leg in legs)
+    shared: list[QuestionBranch] = []
+    before, last = -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
         mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
         shared.append(replace(leg, trailing=tuple(mine)))
         before = end
+    related = [leg for leg in shared if leg.chain or leg.trailing]
+    if len(related) == 1 and all(scan.joins_names(place) for place in range(1, len(scan.anchors))):
+        # Who directed E and F directed both.
+        return tuple(replace(related[0], start=leg.start) for leg in legs)
     return tuple(shared)
+
+
+def _rank_ends(
+    scan: QuestionScan, leg: QuestionBranch, rest: tuple[RelationMention, ...]
+) -> tuple[QuestionBranch, ...]:
+    """The leg whose ends are ranked, where it is them that the comparison is said of: the eldest of the sons of E."""
+    start, end = min(scan.comparing_places), max(scan.comparing_places) + 1
+    before = [mention.start for mention in leg.chain[-1:] if DETERMINERS.issuperset(scan.words_between(end, mention.start))]
+    is_predicate = all(mention.end <= start for mention in leg.chain) and _asks_for_ends(scan, leg)
+    is_said = is_predicate or any(end <= place for place in before)
+    chain = leg.chain if is_said else tuple(map(_doubt, leg.chain))
+    return (replace(leg, chain=chain, trailing=rest, chooses_end=True),)
+
+
+def _asks_for_ends(scan: QuestionScan, leg: QuestionBranch) -> bool:
+    """Whether it asks which, or how many, of those that the chain leads to have what else is said: which of E's sons."""
+    if not leg.chain or not isinstance(leg.start, Anchor):
+        return False
+    begins = min(leg.start.start, leg.chain[-1].start)
+    *before, last = ["", *scan.words_between(begins - 3, begins)]
+    if before[-1:] == ["of"] and last == "the":
+        *before, last = before
+    return [before[-1] if last == "of" else last] in (*ASKING, ["many"])
 
 
 def _link_by_verb(
@@ -354,6 +388,8 @@ def _find_holder(
     before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= mention.start]
     if not before:
         return 0, ()
+    if scan.joins_equals():
+        return 0, symmetric_paths(mention.paths)
     subject, auxiliary = before[-1], scan.find_auxiliary(mention.start)
     previous, following = (scan.words_between(p, p + 1) for p in (mention.start - 1, mention.end))
     by_value = tuple(path for path in mention.paths if scan.lexicon.is_done_by_value(path, mention.text))
@@ -388,7 +424,9 @@ def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
     if isinstance(leg.start, Anchor) and not leg.chain:
         begins = leg.start.start
     before = [word for word in scan.words_between(begins - 3, begins) if word not in {"the", "a", "an"}]
-    return before[-2:] in (["that", "of"], ["those", "of"])
+    is_bare = not leg.chain and isinstance(leg.start, Anchor) and scan.ends_at(leg.start.end + 1)
+    is_owner = is_bare and scan.words_between(leg.start.end, leg.start.end + 1) == [POSSESSIVE_SUFFIX]
+    return is_owner or before[-2:] in (["that", "of"], ["those", "of"])
 
 
 def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -409,13 +447,10 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
     is_value = is_noun and "as" not in scan.words_between(mention.start - 2, mention.start)
     if is_value or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
         return False
-    if any(anchor.end == mention.start for anchor in scan.anchors) and scan.find_auxiliary(mention.start) in _ACTIVE:
+    if any(anchor.end == mention.start for anchor in scan.anchors):
         return False
-    if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
-        return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    before = [word for word in scan.words_between(mention.start - 2, mention.start) if word not in DETERMINERS]
-    return beside or before[-1:] == ["as"]
+    return beside or not _POSSESSIONS.intersection(word.folded for word in scan.words)
 
 
 def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
@@ -431,10 +466,19 @@ def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
         return True
     if follows_entity and scan.form == "select":
         return is_label and bool({"do", "does", "did"}.intersection(scan.words_between(0, mention.start)))
-    if _has_agent(scan, mention) or scan.is_owned_by_asked(mention):
+    if _has_agent(scan, mention) or _is_had_as(scan, mention) or scan.is_owned_by_asked(mention):
         return True
     stranded = following in (["of"], ["of", "?"]) or (is_label and asked and following[:1] == ["of"])
     return bool(stranded) and not mention.merged_places
+
+
+def _is_had_as(scan: QuestionScan, mention: RelationMention) -> bool:
+    """Whether it says as what somebody has the entity: who has E as a father, for a father."""
+    for anchor in scan.anchors:
+        between = [word for word in scan.words_between(anchor.end, mention.start) if word not in DETERMINERS]
+        if between in (["as"], ["for"]) and _POSSESSIONS.intersection(scan.words_between(anchor.start - 1, anchor.start)):
+            return True
+    return False
 
 
 def _has_agent(scan: QuestionScan, mention: RelationMention) -> bool:

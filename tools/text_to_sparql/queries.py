@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, entity_term, predicate_term
 from tools.text_to_sparql.vocabulary import Anchor
@@ -41,7 +41,7 @@ class QuestionBranch:
     trailing: tuple[RelationMention, ...] = ()
     """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
     chooses_end: bool = False
-    """Whether a comparison chooses what the chain leads to ("the father of E or the father of F"), not the start."""
+    """Whether it chooses from what the chain leads to ("the father of E or the father of F", "which of E's sons")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class ParsedQuestion:
     """The places of all words that speak of relations, also of those that a reading leaves out."""
     asks_for_person: bool = False
     """Whether it asks who."""
+    differs: bool = False
+    """Whether values are to differ where others are to be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,10 @@ class QueryComposer:
             paths = self._branch_paths(leg)
             if not paths and not before:
                 return None
+            if leg.chooses_end:
+                paths, more = paths[: len(leg.chain)], paths[len(leg.chain) :]
+                lines += self._writer.follow_paths(ANSWER_VARIABLE, more, self._writer.new_variable())
+                name += "".join(f" that has a {path.phrase}" for path in more)
             lines += self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before) if paths else ()
             lines += () if paths else (line.replace(start, ANSWER_VARIABLE) for line in before)
             readings.append(describe_paths(paths, name))
@@ -262,6 +268,9 @@ class QueryComposer:
         paths = self._branch_paths(leg)
         if not paths and not before:
             return None
+        if leg.chooses_end and leg.trailing and (draft := self._compose_select()):
+            query = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
+            return replace(draft, sparql=query, reading=f"number of {draft.reading}")
         words = f"number of {describe_paths(paths, name)}"
         if not paths or (len(paths) == 1 and not before):
             counted = ANSWER_VARIABLE if paths else start
@@ -284,9 +293,14 @@ class QueryComposer:
         if than is None or any(isinstance(leg.start, ValueRestriction) for leg in self.question.branches):
             return None
         if than.date_span:
-            return self._compose_span_comparison(than)
+            spans = [self.lexicon.direct_paths(name)[:1] for name in than.date_span]
+            return self._compose_span_comparison(spans, most=than.most) if all(spans) else None
         last = self.question.branches[-1]
         paths = self._branch_paths(last)[len(last.chain) if last.chooses_end else 0 :]
+        if paths and self._is_other_date(than, paths[-1]):
+            # Who was older at death is not who died first: ages are compared.
+            birth = self.lexicon.direct_paths(than.measures[0])[:1] if than.compares_ages else ()
+            return self._compose_span_comparison([birth, paths[-1:]], most=not than.most) if birth else None
         counted = bool(paths) and paths[-1].hops[-1].value_type == "entity"
         if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
@@ -301,7 +315,7 @@ class QueryComposer:
         if than is None or than.date_span or len(legs) != 2 or not all(self._branch_paths(leg) for leg in legs):
             return None
         last = self._branch_paths(legs[0])[-1]
-        if last.hops[-1].value_type in ("entity", "text"):
+        if last.hops[-1].value_type in ("entity", "text") or self._is_other_date(than, last):
             return None
         (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
         pattern = " ".join((*one, *two))
@@ -310,28 +324,33 @@ class QueryComposer:
         test = f"{ends}(?one) {'>' if than.most else '<'} {ends}(?two)"
         return QueryDraft(_yes_or_no(test, pattern), words, pattern)
 
-    def _compose_span_comparison(self, than: Comparison) -> QueryDraft | None:
+    def _is_other_date(self, than: Comparison, path: GraphPath) -> bool:
+        """Whether the path ends in a date that is none of what the comparison's own word compares."""
+        end = path.hops[-1]
+        measured = (own.hops[-1] for name in than.measures for own in self.lexicon.direct_paths(name))
+        return end.value_type == "date" and not than.orders_dates and end not in measured
+
+    def _compose_span_comparison(self, spans: Sequence[tuple[GraphPath, ...]], *, most: bool) -> QueryDraft:
         """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
-        spans = [self.lexicon.direct_paths(name)[:1] for name in than.date_span]
-        if not all(spans):
-            return None
         proofs: list[str] = []
         branches, names = [], []
         for leg in self.question.branches:
             binding, name, bridge = self._compared_item(leg)
+            bridge = bridge[:-1] if bridge[-1:] == spans[1] else bridge
             node = "?of" if bridge else "?item"
             lines = [*binding, *self._writer.follow_paths("?item", bridge, node)]
             for span, date in zip(spans, ("?from", "?to"), strict=True):
                 lines += self._writer.follow_paths(node, span, date)
-                proofs += self._proof_lines(leg, (*self._branch_paths(leg), *span))
+                way = self._branch_paths(leg)
+                proofs += self._proof_lines(leg, (*(way[:-1] if way[-1:] == spans[1] else way), *span))
             branches.append("{ " + " ".join(lines) + " }")
             names.append(name)
         days = " ".join(f"BIND(YEAR({v}) * 372 + MONTH({v}) * 31 + DAY({v}) AS {v}_day)" for v in ("?from", "?to"))
-        order, end = ("DESC", "longest") if than.most else ("ASC", "shortest")
+        order, end = ("DESC", "longest") if most else ("ASC", "shortest")
         pattern = f"{_bound(proofs)} {' UNION '.join(branches)} {days}"
         return QueryDraft(
             f"SELECT ?item WHERE {{ {pattern} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
-            f"which of {' and '.join(names)} has the {end} time from {than.date_span[0]} to {than.date_span[1]}",
+            f"which of {' and '.join(names)} has the {end} time from {spans[0][0].phrase} to {spans[1][0].phrase}",
             " ".join(proofs),
         )
 
@@ -380,8 +399,9 @@ class QueryComposer:
             readings.append(words)
         pattern = " ".join(lines)
         same = " && ".join(f"{values[0]} = {value}" for value in values[1:])
-        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = 1", pattern)
-        return QueryDraft(query, f"whether {' and '.join(readings)} share a value", pattern)
+        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = {int(not self.question.differs)}", pattern)
+        shared = "no value" if self.question.differs else "a value"
+        return QueryDraft(query, f"whether {' and '.join(readings)} share {shared}", pattern)
 
     def _compose_whether(self) -> QueryDraft | None:
         if len(self.question.branches) != 2:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, join_paths
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, join_paths, symmetric_paths
 from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
 from worlds.lexicon.english import (
     AUXILIARY_VERBS,
@@ -55,6 +55,10 @@ class QuestionScan(QuestionWords):
         if self.form not in ("compare", "exceeds"):
             # "first cousin" compares nothing.
             self.comparison, self._comparison_places = None, frozenset()
+        self._negations = self._negated_choice() if self.comparison else set()
+        if self.comparison and self._negations:
+            self.comparison = replace(self.comparison, most=not self.comparison.most)
+        self.differs = "different" in self.words_outside_names()
         self.question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
 
@@ -98,11 +102,11 @@ class QuestionScan(QuestionWords):
         """The words, by place, that a reading must account for by its relations: no entity, value, operator or plain
         word is among them, but every negation is.
         """
-        explained = {place for span in values for place in span} | self.apposed_places
+        explained = {place for span in values for place in span} | self.apposed_places | self._negations
         if self.comparison and not self._is_other_comparison():
             explained |= self._comparison_places
-        explained |= self._kind_places(self.question_word or "") | self._kind_places("which") | self._head_noun_places()
-        explained |= self._predicate_noun_places()
+        kinds = set() if self.comparison else self._kind_places(self.question_word or "")
+        explained |= kinds | self._kind_places("which") | self._head_noun_places() | self._predicate_noun_places()
         return {
             place: word.folded
             for place, word in enumerate(self.words)
@@ -165,7 +169,7 @@ class QuestionScan(QuestionWords):
         """
         last = self.words[mention.end - 1]
         before = [word for word in self.words_between(mention.start - 3, mention.start) if word not in DETERMINERS]
-        is_shared = self.form == "same" and bool(SAMENESS_WORDS.intersection(before[-1:]))
+        is_shared = self.form == "same" and not self.differs and bool(SAMENESS_WORDS.intersection(before[-1:]))
         return (is_shared and last.stem != last.folded) or (
             mention.start - 1 in self._comparison_places and self.has_class_position(mention.start)
         )
@@ -309,7 +313,7 @@ class QuestionScan(QuestionWords):
         if any(after == mention.start for mention in self.mentions):
             return before > 0 and self.in_entity_name(before - 1)
         if self.words[place].folded not in INTRANSITIVE_LIGHT_VERBS:
-            requested = any(self.words_between(m.start - 1, m.start) in ASKING for m in self.mentions)
+            requested = any(self.words_between(m.start - 1, m.start) in (*ASKING, ["many"]) for m in self.mentions)
             return requested and self.ends_at(place + 1)
         owner = any(anchor.end == before for anchor in self.anchors) and any(m.end < before for m in self.mentions)
         asks_value = self.question_word in VALUE_QUESTION_WORDS
@@ -332,7 +336,19 @@ class QuestionScan(QuestionWords):
         before = any(anchor.end == place for anchor in self.anchors)
         after = any(anchor.start == place + 1 for anchor in self.anchors)
         wrong = {"select": "or", "count": "or", "whether": "and"}.get(self.form)
-        return before and after and self.words[place].folded == wrong
+        return before and after and self.words[place].folded == wrong and not self.joins_equals()
+
+    def joins_names(self, place: int) -> bool:
+        """Whether only "and" stands before the name in that place of all names: both E and F, E as well as the film F."""
+        start, end = self.anchors[place - 1].end, self.anchors[place].start
+        between = {self.words[p].folded for p in range(start, end) if not self.is_apposed_at(p)} - DETERMINERS
+        return between in ({"and"}, {"as", "well"})
+
+    def joins_equals(self) -> bool:
+        """Whether two are asked about that may have a relation to each other: are E and F friends."""
+        (one, other), rest = self.anchors[:2], self.mentions
+        is_pair = self.words_between(one.end, other.start) == ["and"] and len(self.anchors) == 2
+        return is_pair and len(rest) == 1 and rest[0].start >= other.end and bool(symmetric_paths(rest[0].paths))
 
     def _unknown_mention(self, place: int) -> RelationMention | None:
         if (
@@ -351,12 +367,25 @@ class QuestionScan(QuestionWords):
         if pairs & {("how", "many"), ("number", "of")}:
             return "count"
         if len(self.anchors) < 2:
-            return "select"
+            return "compare" if self._is_superlative() else "select"
         if SAMENESS_WORDS.intersection(free) and self.asks_whether(free):
             return "same"
         if self.comparison:
             return "exceeds" if free[0] in AUXILIARY_VERBS and "or" not in free else "compare"
         return "whether" if free and free[0] in AUXILIARY_VERBS else "select"
+
+    def _is_superlative(self) -> bool:
+        """Whether one of its relatives is asked for by their order: the eldest son of E, which child was born last."""
+        end = max(self.comparing_places, default=-1)
+        word = self.words[end].folded if self.anchors and end >= 0 else ""
+        return word.endswith("est") or (word in ("first", "last") and self.ends_at(end + 1))
+
+    def _negated_choice(self) -> set[int]:
+        """The place of the "not" in a choice of one of two, which then is the other: which was not released first."""
+        places = (place for place, word in enumerate(self.words) if word.folded == "not")
+        negations = {place for place in places if not self.in_entity_name(place)}
+        is_choice = self.form == "compare" and len(self.anchors) == 2 and len(negations) == 1
+        return negations if is_choice and max(negations) < min(self._comparison_places) else set()
 
     def _find_question_word(self) -> str | None:
         text = f" {' '.join(self.words_outside_names())} "
@@ -434,11 +463,15 @@ class QuestionScan(QuestionWords):
         """Whether a word that may speak of a relation does not: "do" before another verb, "state" as a request, "from"
         in "from what".
         """
+        if self.question_word == "when" and form[1:] and form[-1] in PREPOSITIONS and self.ends_at(start + len(form)):
+            # "What year was E born in" asks in which year.
+            return True
         match form:
             case ("do",):
                 return any(word.folded.isalpha() for word in self.words[start + 1 :])
             case ("from",):
-                return self.question_word == "why" and self.words_between(start + 1, start + 2) == ["what"]
+                is_reason = self.question_word == "why" and self.words_between(start + 1, start + 2) == ["what"]
+                return is_reason or self.words_between(start - 1, start) == ["different"]
             case (word,):
                 is_kind = start in self._kind_places(self.question_word or "") and not self.lexicon.is_label(form)
                 return is_kind or (word in REQUEST_WORDS and all(map(self.opens_request, range(start + 1))))
