@@ -67,6 +67,13 @@ class GraphPath:
     """
 
     @property
+    def is_symmetric(self) -> bool:
+        """Whether it leads back as well, whoever of the two it starts at: to a friend, but not to a sister."""
+        hop = self.hops[0]
+        turned = {replace(atom, inverse=not atom.inverse) for atom in hop.atoms}
+        return len(self.hops) == 1 and not hop.gender and turned == set(hop.atoms)
+
+    @property
     def label_stems(self) -> frozenset[str]:
         """The stems of the content words in the labels of its relations."""
         labels = (atom.relation.label for hop in self.hops for atom in hop.atoms)
@@ -96,6 +103,18 @@ class RelationMention:
     def places(self) -> frozenset[int]:
         """The places of all words that the relation accounts for."""
         return self.merged_places.union(range(self.start, self.end))
+
+    def doubt(self) -> "RelationMention":
+        """The mention as one that accounts for none of its words."""
+        return replace(self, paths=tuple(replace(path, certain=False) for path in self.paths))
+
+    def merge(self, other: "RelationMention") -> "RelationMention | None":
+        """One mention of what both may mean; None if that is nothing."""
+        costs = {path.hops: path.cost for path in other.paths}
+        both = [replace(p, cost=p.cost + costs[p.hops]) for p in self.paths if p.hops in costs]
+        least = min((path.cost for path in both), default=0.0)
+        paths = tuple(sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost))
+        return replace(self, paths=paths, merged_places=self.merged_places | other.places) if both else None
 
 
 def entity_term(entity: str) -> str:
@@ -130,11 +149,17 @@ def join_paths(paths: Sequence[GraphPath], others: Sequence[GraphPath]) -> tuple
     return tuple(sorted(joined, key=lambda path: path.cost))
 
 
-def symmetric_paths(paths: Sequence[GraphPath]) -> tuple[GraphPath, ...]:
-    """The paths that lead back as well, whoever of the two they start at: to a friend, but not to a sister."""
-    ends = [(path, path.hops[0]) for path in paths if len(path.hops) == 1 and not path.hops[0].gender]
-    turned = ([replace(atom, inverse=not atom.inverse) for atom in hop.atoms] for _, hop in ends)
-    return tuple(path for (path, hop), atoms in zip(ends, turned, strict=True) if set(atoms) == set(hop.atoms))
+def merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, ...]:
+    """Two words for one relation ("which award ... received") become one mention of what both may mean."""
+    merged: list[RelationMention] = []
+    for mention in mentions:
+        for place, other in enumerate(merged):
+            if both := other.merge(mention):
+                merged[place] = both
+                break
+        else:
+            merged.append(mention)
+    return tuple(merged)
 
 
 MAX_SEGMENT_PATHS = 4
@@ -147,33 +172,7 @@ EXTRA_HOP_COST = 0.25
 
 # Words of relations' aliases that mean nothing without others.
 _FUNCTION_WORDS = frozenset(
-    [
-        "is",
-        "of",
-        "in",
-        "at",
-        "by",
-        "the",
-        "a",
-        "an",
-        "to",
-        "on",
-        "for",
-        "and",
-        "or",
-        "it",
-        "be",
-        "was",
-        "has",
-        "have",
-        "with",
-        "as",
-        "who",
-        "what",
-        "which",
-        "'",
-        "'s",
-    ]
+    "is of in at by the a an to on for and or it be was has have with as who what which ' 's".split()
 )
 GENDER_RELATION = "sex or gender"
 MAX_CACHED_LEXICONS = 8

@@ -290,24 +290,31 @@ class QueryComposer:
 
     def _compose_comparison(self) -> QueryDraft | None:
         than = self.question.comparison
-        if than is None or any(isinstance(leg.start, ValueRestriction) for leg in self.question.branches):
+        legs = self.question.branches
+        is_choice = len(legs) > 1 or any(leg.chooses_end for leg in legs)
+        if than is None or not is_choice or any(isinstance(leg.start, ValueRestriction) for leg in legs):
             return None
         if than.date_span:
             spans = [self.lexicon.direct_paths(name)[:1] for name in than.date_span]
-            return self._compose_span_comparison(spans, most=than.most) if all(spans) else None
-        last = self.question.branches[-1]
-        paths = self._branch_paths(last)[len(last.chain) if last.chooses_end else 0 :]
+            return self._compose_age_ranking(spans, most=than.most)
+        paths = self._branch_paths(legs[-1])[len(legs[-1].chain) if legs[-1].chooses_end else 0 :]
         if paths and self._is_other_date(than, paths[-1]):
             # Who was older at death is not who died first: ages are compared.
             birth = self.lexicon.direct_paths(than.measures[0])[:1] if than.compares_ages else ()
-            return self._compose_span_comparison([birth, paths[-1:]], most=not than.most) if birth else None
+            return self._compose_age_ranking([birth, paths[-1:]], most=not than.most)
         counted = bool(paths) and paths[-1].hops[-1].value_type == "entity"
         if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
         what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
-        if counted:
-            return self._compose_ranking(than, "COUNT(DISTINCT ?value)", f"{'most' if than.most else 'fewest'} {what}")
-        return self._compose_ranking(than, "MIN(?value)", f"{_superlative(than, paths[-1])} {what}")
+        end = ("most" if than.most else "fewest") if counted else _superlative(than, paths[-1])
+        measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
+        return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
+
+    def _compose_age_ranking(self, spans: Sequence[tuple[GraphPath, ...]], *, most: bool) -> QueryDraft | None:
+        if not all(spans):
+            return None
+        what = f"{'longest' if most else 'shortest'} time from {spans[0][0].phrase} to {spans[1][0].phrase}"
+        return self._compose_ranking(most=most, measure="MIN(?value)", what=what, spans=spans)
 
     def _compose_exceeds(self) -> QueryDraft | None:
         """Whether the first comes before or after the second."""
@@ -330,30 +337,6 @@ class QueryComposer:
         measured = (own.hops[-1] for name in than.measures for own in self.lexicon.direct_paths(name))
         return end.value_type == "date" and not than.orders_dates and end not in measured
 
-    def _compose_span_comparison(self, spans: Sequence[tuple[GraphPath, ...]], *, most: bool) -> QueryDraft:
-        """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
-        proofs: list[str] = []
-        branches, names = [], []
-        for leg in self.question.branches:
-            binding, name, bridge = self._compared_item(leg)
-            bridge = bridge[:-1] if bridge[-1:] == spans[1] else bridge
-            node = "?of" if bridge else "?item"
-            lines = [*binding, *self._writer.follow_paths("?item", bridge, node)]
-            for span, date in zip(spans, ("?from", "?to"), strict=True):
-                lines += self._writer.follow_paths(node, span, date)
-                way = self._branch_paths(leg)
-                proofs += self._proof_lines(leg, (*(way[:-1] if way[-1:] == spans[1] else way), *span))
-            branches.append("{ " + " ".join(lines) + " }")
-            names.append(name)
-        days = " ".join(f"BIND(YEAR({v}) * 372 + MONTH({v}) * 31 + DAY({v}) AS {v}_day)" for v in ("?from", "?to"))
-        order, end = ("DESC", "longest") if most else ("ASC", "shortest")
-        pattern = f"{_bound(proofs)} {' UNION '.join(branches)} {days}"
-        return QueryDraft(
-            f"SELECT ?item WHERE {{ {pattern} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
-            f"which of {' and '.join(names)} has the {end} time from {spans[0][0].phrase} to {spans[1][0].phrase}",
-            " ".join(proofs),
-        )
-
     def _compared_item(self, leg: QuestionBranch) -> tuple[PatternLines, str, tuple[GraphPath, ...]]:
         """The lines that bind ?item to what a comparison chooses, its name, and the paths on from there."""
         start, _, name = self._start_term(leg)
@@ -363,18 +346,30 @@ class QueryComposer:
         chain, rest = paths[: len(leg.chain)], paths[len(leg.chain) :]
         return self._writer.follow_paths(start, chain, "?item"), describe_paths(chain, name), rest
 
-    def _compose_ranking(self, than: Comparison, measure: str, what: str) -> QueryDraft:
+    def _compose_ranking(
+        self, *, most: bool, measure: str, what: str, spans: Sequence[tuple[GraphPath, ...]] = ()
+    ) -> QueryDraft:
+        """Which has the most or least; with spans, of the days from one date to the other, as if months had 31."""
         proofs: list[str] = []
         branches, names = [], []
         for leg in self.question.branches:
             lines, name, paths = self._compared_item(leg)
-            branches.append(f"{{ {' '.join((*lines, *self._writer.follow_paths('?item', paths, '?value')))} }}")
-            proofs += self._proof_lines(leg, self._branch_paths(leg))
+            way = self._branch_paths(leg)
+            if spans and paths[-1:] == spans[1]:
+                paths, way = paths[:-1], way[:-1]
+            ends = [(*paths, *span) for span in spans] or [paths]
+            for end, value in zip(ends, ("?from", "?to") if spans else ("?value",), strict=True):
+                lines = (*lines, *self._writer.follow_paths("?item", end, value))
+            for span in spans or [()]:
+                proofs += self._proof_lines(leg, (*way, *span))
+            branches.append(f"{{ {' '.join(lines)} }}")
             names.append(name)
-        order = "DESC" if than.most else "ASC"
+        days = [f"YEAR({date}) * 372 + MONTH({date}) * 31 + DAY({date})" for date in ("?to", "?from") if spans]
+        value = f"BIND({' - '.join(f'({day})' for day in days)} AS ?value) " if days else ""
+        order = "DESC" if most else "ASC"
         measured = (
             f"SELECT (?item AS ?one) ({measure} AS ?measure) "
-            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} }} GROUP BY ?item"
+            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
         )
         # Of two with the same value none is chosen.
         best = (
@@ -382,7 +377,7 @@ class QueryComposer:
             f"GROUP BY ?measure ORDER BY {order}(?measure) LIMIT 1"
         )
         return QueryDraft(
-            f"SELECT ?item ?measure WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
+            f"SELECT ?item{'' if spans else ' ?measure'} WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
             f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
         )

@@ -19,6 +19,8 @@ _MIN_COMPOUND_PLURAL = 5
 """Letters of an irregular plural that also ends compounds: grandchildren, but not specimen."""
 
 AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
+POSSESSIONS = frozenset(["has", "have", "had"])
+SUPPORTS = frozenset(["do", "does", "did"])
 DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
 RELATIVE_PRONOUNS = frozenset(["who", "that", "which", "whoever"])
 PREPOSITIONS = frozenset(["of", "in", "on", "at", "to", "for", "by", "with", "from", "as", "about"])
