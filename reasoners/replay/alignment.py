@@ -135,7 +135,7 @@ class QuestionAligner:
                 counting.append(stems)
             else:
                 others |= stems
-        self._count_words = set.intersection(*counting) - others if counting else set()
+        self._count_words = english.DECISIVE_WORDS.intersection(*counting) - others if counting else set()
         """The words by which alone demonstrations ask for a number: how many."""
 
     def mask(self, question: str) -> MaskedQuestion:

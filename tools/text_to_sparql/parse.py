@@ -340,7 +340,7 @@ def _link_by_verb(
         return tuple(legs)
     holder, paths = _find_holder(scan, legs, rest[0]) if len(rest) == 1 else (0, ())
     if scan.joins_equals():
-        paths = tuple(path for path in paths if path.is_symmetric)
+        paths = tuple(path for path in rest[0].paths if path.is_symmetric)
     linked = (replace(rest[0], paths=paths),) if paths else tuple(map(RelationMention.doubt, rest))
     return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
 

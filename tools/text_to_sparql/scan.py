@@ -194,6 +194,7 @@ class QuestionScan(QuestionWords):
                 word in english.PLAIN_WORDS
                 and (word not in english.VALUE_QUESTION_WORDS or self.form in ("select", "count"))
             )
+            or (word == "when" and english.THIRD_PERSON_PRONOUNS.intersection(self.words_between(place + 1, place + 2)))
             or stem in english.GENERIC_NOUNS
             or (word in english.REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
             or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
@@ -302,14 +303,9 @@ class QuestionScan(QuestionWords):
 
     def joins_equals(self) -> bool:
         """Whether two are asked about that may have a relation to each other: are E and F friends."""
-        (one, other), rest = self.anchors[:2], self.mentions
-        is_pair = self.words_between(one.end, other.start) == ["and"] and len(self.anchors) == 2
-        return (
-            is_pair
-            and len(rest) == 1
-            and rest[0].start >= other.end
-            and any(path.is_symmetric for path in rest[0].paths if path.hops)
-        )
+        is_pair = len(self.anchors) == 2 and self.joins_names(1) and len(self.mentions) == 1
+        last = self.mentions[-1] if is_pair and self.mentions[-1].start >= self.anchors[1].end else None
+        return last is not None and any(path.is_symmetric for path in last.paths)
 
     def _unknown_mention(self, place: int) -> RelationMention | None:
         if (
