@@ -149,14 +149,15 @@ def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
         between = range(mention.end, begins)
+        pronoun = bool(english.RELATIVE_PRONOUNS.intersection(scan.words_between(mention.start - 1, mention.start)))
         if (
             mention.end <= begins
             and all(scan.words[place].folded in english.DETERMINERS or scan.is_apposed_at(place) for place in between)
             and mention.start > 1
-            and scan.words_between(mention.start - 1, mention.start)[0] in english.RELATIVE_PRONOUNS
+            and (pronoun or scan.words[mention.start].folded.endswith("ing"))
         ):
             verb = _reread(scan, mention, "who")
-            agent = next((m for m in scan.mentions if m.end == mention.start - 1), None)
+            agent = next((m for m in scan.mentions if m.end == mention.start - pronoun), None)
             # The artist who performs, the director that directs: the noun says no more than the verb.
             return (agent and verb.merge(agent)) or verb
     return None

@@ -294,14 +294,18 @@ class QueryComposer:
         is_choice = len(legs) > 1 or any(leg.chooses_end for leg in legs)
         if than is None or not is_choice or any(isinstance(leg.start, ValueRestriction) for leg in legs):
             return None
-        if than.date_span:
-            spans = [self.lexicon.direct_paths(name)[:1] for name in than.date_span]
-            return self._compose_age_ranking(spans, most=than.most)
         paths = self._branch_paths(legs[-1])[len(legs[-1].chain) if legs[-1].chooses_end else 0 :]
-        if paths and self._is_other_date(than, paths[-1]):
+        spans, most = [self.lexicon.direct_paths(name)[:1] for name in than.date_span], than.most
+        if not spans and paths and self._is_other_date(than, paths[-1]):
             # Who was older at death is not who died first: ages are compared.
             birth = self.lexicon.direct_paths(than.measures[0])[:1] if than.compares_ages else ()
-            return self._compose_age_ranking([birth, paths[-1:]], most=not than.most)
+            spans, most = [birth, paths[-1:]], not than.most
+        if not all(spans):
+            return None
+        if spans:
+            names = " to ".join(path.phrase for span in spans for path in span)
+            what = f"{'longest' if most else 'shortest'} time from {names}"
+            return self._compose_ranking(most=most, measure="MIN(?value)", what=what, spans=spans)
         counted = bool(paths) and paths[-1].hops[-1].value_type == "entity"
         if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
@@ -309,12 +313,6 @@ class QueryComposer:
         end = ("most" if than.most else "fewest") if counted else _superlative(than, paths[-1])
         measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
         return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
-
-    def _compose_age_ranking(self, spans: Sequence[tuple[GraphPath, ...]], *, most: bool) -> QueryDraft | None:
-        if not all(spans):
-            return None
-        what = f"{'longest' if most else 'shortest'} time from {spans[0][0].phrase} to {spans[1][0].phrase}"
-        return self._compose_ranking(most=most, measure="MIN(?value)", what=what, spans=spans)
 
     def _compose_exceeds(self) -> QueryDraft | None:
         """Whether the first comes before or after the second."""
@@ -353,8 +351,7 @@ class QueryComposer:
         proofs: list[str] = []
         branches, names = [], []
         for leg in self.question.branches:
-            lines, name, paths = self._compared_item(leg)
-            way = self._branch_paths(leg)
+            (lines, name, paths), way = self._compared_item(leg), self._branch_paths(leg)
             if spans and paths[-1:] == spans[1]:
                 paths, way = paths[:-1], way[:-1]
             ends = [(*paths, *span) for span in spans] or [paths]
@@ -366,7 +363,6 @@ class QueryComposer:
             names.append(name)
         days = [f"YEAR({date}) * 372 + MONTH({date}) * 31 + DAY({date})" for date in ("?to", "?from") if spans]
         value = f"BIND({' - '.join(f'({day})' for day in days)} AS ?value) " if days else ""
-        order = "DESC" if most else "ASC"
         measured = (
             f"SELECT (?item AS ?one) ({measure} AS ?measure) "
             f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
@@ -374,7 +370,7 @@ class QueryComposer:
         # Of two with the same value none is chosen.
         best = (
             f"SELECT (SAMPLE(?one) AS ?item) (COUNT(?one) AS ?tied) ?measure WHERE {{ {measured} }} "
-            f"GROUP BY ?measure ORDER BY {order}(?measure) LIMIT 1"
+            f"GROUP BY ?measure ORDER BY {'DESC' if most else 'ASC'}(?measure) LIMIT 1"
         )
         return QueryDraft(
             f"SELECT ?item{'' if spans else ' ?measure'} WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
