@@ -383,12 +383,11 @@ def _is_active_verb(scan: QuestionScan, mention: RelationMention) -> bool:
 
 def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
     """Whether "that of" before a name repeats the last relation of the first."""
-    begins = min([mention.start for mention in leg.chain], default=0)
+    begins, is_owner = min([mention.start for mention in leg.chain], default=0), False
     if isinstance(leg.start, Anchor) and not leg.chain:
-        begins = leg.start.start
+        begins, end = leg.start.start, leg.start.end
+        is_owner = scan.words_between(end, end + 1) == [english.POSSESSIVE_SUFFIX] and scan.ends_at(end + 1)
     before = [word for word in scan.words_between(begins - 3, begins) if word not in {"the", "a", "an"}]
-    is_bare = not leg.chain and isinstance(leg.start, Anchor) and scan.ends_at(leg.start.end + 1)
-    is_owner = is_bare and scan.words_between(leg.start.end, leg.start.end + 1) == [english.POSSESSIVE_SUFFIX]
     return is_owner or before[-2:] in (["that", "of"], ["those", "of"])
 
 

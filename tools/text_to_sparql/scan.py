@@ -194,7 +194,10 @@ class QuestionScan(QuestionWords):
                 word in english.PLAIN_WORDS
                 and (word not in english.VALUE_QUESTION_WORDS or self.form in ("select", "count"))
             )
-            or (word == "when" and english.THIRD_PERSON_PRONOUNS.intersection(self.words_between(place + 1, place + 2)))
+            or (
+                word == "when"
+                and not english.THIRD_PERSON_PRONOUNS.isdisjoint(self.words_between(place + 1, place + 2))
+            )
             or stem in english.GENERIC_NOUNS
             or (word in english.REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
             or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
