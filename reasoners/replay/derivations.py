@@ -72,7 +72,10 @@ def list_values(data: Mapping[str, Any] | None) -> dict[str, list[ReplayValue]]:
 def _parse_value(cell: Mapping[str, Any]) -> ReplayValue | None:
     literal = cell.get("literal", cell.get("value") if cell.get("kind") == "literal" else None)
     if isinstance(literal, str):
-        return ReplayValue(literal.partition("T")[0] if ISO_DATE.fullmatch(literal) else literal)
+        # Graphs such as Wikidata write a year of which no day is known as the start of its first day.
+        year, is_start, _ = literal.partition("-01-01T00:00:00Z")
+        day = year.lstrip("0") if is_start else literal.partition("T")[0]
+        return ReplayValue(day if ISO_DATE.fullmatch(literal) else literal)
     identifier = cell.get("id") or cell.get("entity") or (cell.get("value") if cell.get("kind") == ENTITY else None)
     text = cell.get("label") or cell.get("title") or identifier
     return ReplayValue(str(text), identifier) if text else None

@@ -6,7 +6,7 @@ An unknown word is matched to the relations with the most similar names.
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop, RelationMention, load_graph_lexicon
 from tools.text_to_sparql.parse import parse_question
@@ -250,9 +250,14 @@ def _cheapest_drafts(readings: Iterator[tuple[ParsedQuestion, float]], lexicon: 
 
 
 def _can_be_followed(question: ParsedQuestion, choice: PathChoice) -> bool:
-    """Whether no path goes on from a date or a number."""
-    ends = (choice[mention].hops[-1] for leg in question.branches for mention in (*leg.chain, *leg.trailing)[:-1])
-    return all(end.value_type not in {"date", "number"} for end in ends)
+    """Whether no path goes on from a date or a number, nor from a place to what only people and works have."""
+    ways = ([choice[mention] for mention in (*leg.chain, *leg.trailing)] for leg in question.branches)
+    return all(
+        path.hops[-1].value_type not in {"date", "number"}
+        and (following.inverted or not (_leads_to_place(path) and _holder(following)))
+        for way in ways
+        for path, following in pairwise(way)
+    )
 
 
 def _draft_rank(draft: QueryDraft) -> tuple[bool, float]:
@@ -266,7 +271,10 @@ def _find_unexplained(question: ParsedQuestion, choice: PathChoice, lexicon: Gra
     labels = frozenset().union(*(path.label_stems for _, path in certain))
     if any(path.inverted for _, path in certain):
         places |= question.answer_nouns
-    ends = [(*leg.chain, *leg.trailing)[-1:] for leg in question.branches]
+    ends = [
+        leg.chain[-1:] if leg.chooses_end and question.form != "compare" else (*leg.chain, *leg.trailing)[-1:]
+        for leg in question.branches
+    ]
     presumed = {place for end in ends for mention in end if choice[mention].presumes_gender for place in mention.places}
     genders = {lexicon.stated_gender(choice[mention]) for end in ends for mention in end}
     words = {

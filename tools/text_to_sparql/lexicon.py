@@ -67,6 +67,13 @@ class GraphPath:
     """
 
     @property
+    def is_symmetric(self) -> bool:
+        """Whether it leads back as well, whoever of the two it starts at: to a friend, but not to a sister."""
+        hop = self.hops[0]
+        turned = {replace(atom, inverse=not atom.inverse) for atom in hop.atoms}
+        return len(self.hops) == 1 and not hop.gender and turned == set(hop.atoms)
+
+    @property
     def label_stems(self) -> frozenset[str]:
         """The stems of the content words in the labels of its relations."""
         labels = (atom.relation.label for hop in self.hops for atom in hop.atoms)
@@ -96,6 +103,18 @@ class RelationMention:
     def places(self) -> frozenset[int]:
         """The places of all words that the relation accounts for."""
         return self.merged_places.union(range(self.start, self.end))
+
+    def doubt(self) -> "RelationMention":
+        """The mention as one that accounts for none of its words."""
+        return replace(self, paths=tuple(replace(path, certain=False) for path in self.paths))
+
+    def merge(self, other: "RelationMention") -> "RelationMention | None":
+        """One mention of what both may mean; None if that is nothing."""
+        costs = {path.hops: path.cost for path in other.paths}
+        both = [replace(p, cost=p.cost + costs[p.hops]) for p in self.paths if p.hops in costs]
+        least = min((path.cost for path in both), default=0.0)
+        paths = tuple(sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost))
+        return replace(self, paths=paths, merged_places=self.merged_places | other.places) if both else None
 
 
 def entity_term(entity: str) -> str:
@@ -130,6 +149,19 @@ def join_paths(paths: Sequence[GraphPath], others: Sequence[GraphPath]) -> tuple
     return tuple(sorted(joined, key=lambda path: path.cost))
 
 
+def merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, ...]:
+    """Two words for one relation ("which award ... received") become one mention of what both may mean."""
+    merged: list[RelationMention] = []
+    for mention in mentions:
+        for place, other in enumerate(merged):
+            if both := other.merge(mention):
+                merged[place] = both
+                break
+        else:
+            merged.append(mention)
+    return tuple(merged)
+
+
 MAX_SEGMENT_PATHS = 4
 """So many readings of a phrase are kept when it is a part of a longer one."""
 RANK_COST = 1.0
@@ -140,33 +172,7 @@ EXTRA_HOP_COST = 0.25
 
 # Words of relations' aliases that mean nothing without others.
 _FUNCTION_WORDS = frozenset(
-    [
-        "is",
-        "of",
-        "in",
-        "at",
-        "by",
-        "the",
-        "a",
-        "an",
-        "to",
-        "on",
-        "for",
-        "and",
-        "or",
-        "it",
-        "be",
-        "was",
-        "has",
-        "have",
-        "with",
-        "as",
-        "who",
-        "what",
-        "which",
-        "'",
-        "'s",
-    ]
+    "is of in at by the a an to on for and or it be was has have with as who what which ' 's".split()
 )
 GENDER_RELATION = "sex or gender"
 MAX_CACHED_LEXICONS = 8
@@ -280,17 +286,9 @@ class GraphLexicon:
             for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):
                     cost = path.cost + rank * RANK_COST + EXTRA_HOP_COST * (len(path.hops) - 1)
-                    selects = path.presumes_gender and len(expression.segments) == 1 and not _is_complement(entry)
-                    is_waived = len(expression.segments) > 1 and self.gender_relation is None
-                    paths.append(
-                        replace(
-                            path,
-                            phrase=self._name_path(entry.label, path, is_first=rank == 0),
-                            cost=cost,
-                            certain=path.certain and not selects,
-                            presumes_gender=path.presumes_gender and not is_waived,
-                        )
-                    )
+                    selects = path.presumes_gender and (len(expression.segments) > 1 or not _is_complement(entry))
+                    phrase = self._name_path(entry.label, path, is_first=rank == 0)
+                    paths.append(replace(path, phrase=phrase, cost=cost, certain=path.certain and not selects))
         # What the question begins with says more than the verb's own name ("where ... died").
         named = RANK_COST if entry and question_word in entry.paths_by_question_word else 0.0
         for rank, table in enumerate((self._labels, self._aliases)):
@@ -326,15 +324,14 @@ class GraphLexicon:
             excluded = self._excluded_atoms(expression.excluded) if expression.excluded else ()
             if expression.excludes_start or excluded:
                 hops = (*hops[:-1], replace(hops[-1], differs_from=len(hops), excluded=excluded))
-            # The steps of a compound say what an uncle is; where a graph knows no genders, its reading names the steps.
-            is_waived = len(parts) > 1 and self.gender_relation is None
-            is_stated = all(part.certain or (is_waived and part.presumes_gender) for part in parts)
             yield GraphPath(
                 hops,
                 " of the ".join(part.phrase for part in reversed(parts)),
                 sum(part.cost for part in parts),
-                certain=is_stated and not expression.suggestive and (not expression.excluded or bool(excluded)),
-                presumes_gender=parts[-1].presumes_gender,
+                certain=all(part.certain for part in parts)
+                and not expression.suggestive
+                and (not expression.excluded or bool(excluded)),
+                presumes_gender=any(part.presumes_gender for part in parts),
             )
 
     def _excluded_atoms(self, relation: str) -> tuple[PathAtom, ...]:

@@ -3,30 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention
+from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention, merge_mentions
 from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan
-from tools.text_to_sparql.vocabulary import Anchor
-from worlds.lexicon.english import (
-    AUXILIARY_VERBS,
-    COPULAS,
-    DETERMINERS,
-    GENERIC_NOUNS,
-    POSSESSIVE_PRONOUNS,
-    POSSESSIVE_SUFFIX,
-    PREPOSITIONS,
-    RELATIVE_PRONOUNS,
-    RESTRICTIONS,
-    phrase_key,
-    word_root,
-)
+from tools.text_to_sparql.vocabulary import ASKING, Anchor
+from worlds.lexicon import english
+from worlds.lexicon.english import phrase_key, word_root
 
-_UNNAMED_AGENTS = GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
-_ACTIVE = frozenset(["do", "does", "did", "has", "have", "had"])
-_POSSESSIONS = frozenset(["has", "have", "had"])
+_UNNAMED_AGENTS = english.GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
 _ASKED_FOR = frozenset(["whom", "which", "what", "who"])
 _FRONTED = frozenset(["of", "to"])
-_BEFORE_VALUES = PREPOSITIONS - {"by", "of"}
+_BEFORE_VALUES = english.PREPOSITIONS - {"by", "of"}
 _OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
@@ -63,6 +50,8 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         chain = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, begins, used))
         used.update(place for mention in chain for place in mention.places)
         legs.append(QuestionBranch(start.node, chain))
+    # The child whose mother is E is no child of whoever has that mother.
+    used.update(m.start for m in scan.mentions if scan.words_between(m.end, m.end + 1) == ["whose"])
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
     return ParsedQuestion(
         scan.form,
@@ -75,6 +64,7 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         scan.find_class_nouns(),
         frozenset().union(*(mention.places for mention in scan.mentions)),
         scan.asks_for_person(),
+        scan.differs,
     )
 
 
@@ -89,28 +79,28 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
     if not isinstance(start.node, Anchor):
         return nothing
     pronoun, verb = start.first_word - 1, start.end_word
-    while AUXILIARY_VERBS.intersection(scan.words_between(verb, verb + 1)):
+    while english.AUXILIARY_VERBS.intersection(scan.words_between(verb, verb + 1)):
         verb += 1
     mention = next((m for m in scan.mentions if m.start == verb), None)
     if mention is None or pronoun < 1:
         return nothing
-    if scan.words[pronoun].stem not in GENERIC_NOUNS:
+    if scan.words[pronoun].stem not in english.GENERIC_NOUNS:
         if scan.words[pronoun].folded not in _OBJECT_PRONOUNS:
             return nothing
-        pronoun -= scan.words[pronoun - 1].folded in PREPOSITIONS
-        if pronoun < 1 or scan.words[pronoun - 1].stem not in GENERIC_NOUNS:
+        pronoun -= scan.words[pronoun - 1].folded in english.PREPOSITIONS
+        if pronoun < 1 or scan.words[pronoun - 1].stem not in english.GENERIC_NOUNS:
             return nothing
     return (replace(_reread(scan, mention, "who"), invertible=verb == start.end_word),), pronoun
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
-    if POSSESSIVE_PRONOUNS.intersection(scan.words_between(ends - 1, ends)) and (
+    if english.POSSESSIVE_PRONOUNS.intersection(scan.words_between(ends - 1, ends)) and (
         mention := scan.mention_starting_at(ends)
     ):
         yield mention
         ends = mention.end
-    while scan.words_between(ends, ends + 1) == [POSSESSIVE_SUFFIX]:
-        mention = scan.mention_starting_at(ends + 1)
+    while scan.words_between(ends, ends + 1) == [english.POSSESSIVE_SUFFIX]:
+        mention = scan.mention_starting_at(ends + 1 + len(scan.comparing_places.intersection([ends + 1])))
         if mention is None:
             return
         yield mention
@@ -131,7 +121,7 @@ def _of_mentions(scan: QuestionScan, begins: int, used: set[int]) -> Iterator[Re
 def _owning_mentions(scan: QuestionScan, begins: int) -> list[RelationMention]:
     """The relations whose possessives stand before what begins there ("the S's R of E"), in reading order."""
     owners: list[RelationMention] = []
-    while scan.words_between(begins - 1, begins) == [POSSESSIVE_SUFFIX]:
+    while scan.words_between(begins - 1, begins) == [english.POSSESSIVE_SUFFIX]:
         owner = scan.mention_ending_at(begins - 1)
         if owner is None:
             break
@@ -148,8 +138,8 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
             return place
         if (
             scan.in_entity_name(place)
-            or word in (POSSESSIVE_SUFFIX, ",", "and", "or")
-            or word in AUXILIARY_VERBS | RELATIVE_PRONOUNS
+            or word in (english.POSSESSIVE_SUFFIX, ",", "and", "or")
+            or word in english.AUXILIARY_VERBS | english.RELATIVE_PRONOUNS
         ):
             return None
     return None
@@ -159,16 +149,17 @@ def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
         between = range(mention.end, begins)
+        pronoun = bool(english.RELATIVE_PRONOUNS.intersection(scan.words_between(mention.start - 1, mention.start)))
         if (
             mention.end <= begins
-            and all(scan.words[place].folded in DETERMINERS or scan.is_apposed_at(place) for place in between)
+            and all(scan.words[place].folded in english.DETERMINERS or scan.is_apposed_at(place) for place in between)
             and mention.start > 1
-            and scan.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
+            and (pronoun or scan.words[mention.start].folded.endswith("ing"))
         ):
             verb = _reread(scan, mention, "who")
-            agent = next((m for m in scan.mentions if m.end == mention.start - 1), None)
+            agent = next((m for m in scan.mentions if m.end == mention.start - pronoun), None)
             # The artist who performs, the director that directs: the noun says no more than the verb.
-            return (agent and _merge_same(verb, agent)) or verb
+            return (agent and verb.merge(agent)) or verb
     return None
 
 
@@ -193,7 +184,8 @@ def _find_value_restrictions(scan: QuestionScan) -> Iterator[_BranchStart]:
         relation = _whose_relations(scan, place) if word.folded == "whose" and scan.form in ("select", "count") else ()
         value = _parse_value_after(scan, relation, relation[-1].end + 1) if relation else None
         if value:
-            noun = place > 0 and scan.words[place - 1].folded not in DETERMINERS | {"and", ","}
+            is_noun = place > 0 and scan.words[place - 1].folded not in english.DETERMINERS | {"and", ","}
+            noun = is_noun and all(mention.end != place for mention in scan.mentions)
             yield _BranchStart(value[0], place - noun, value[1])
 
 
@@ -214,9 +206,9 @@ def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, .
     place += 1
     while mention := next((m for m in scan.mentions if m.start == place), None):
         mentions.append(mention)
-        place = mention.end + (scan.words_between(mention.end, mention.end + 1) == [POSSESSIVE_SUFFIX])
+        place = mention.end + (scan.words_between(mention.end, mention.end + 1) == [english.POSSESSIVE_SUFFIX])
     verb = scan.words_between(place, place + 1)
-    return tuple(mentions) if verb and verb[0] in AUXILIARY_VERBS else ()
+    return tuple(mentions) if verb and verb[0] in english.AUXILIARY_VERBS else ()
 
 
 def _parse_value_after(
@@ -226,17 +218,21 @@ def _parse_value_after(
     if anchor:
         return ValueRestriction(relation, anchor, anchor.entity.label), anchor.end
     end = next((place for place in range(start, len(scan.words)) if _ends_value(scan, place)), len(scan.words))
-    if end <= start or any(map(scan.in_entity_name, range(start, end))) or scan.words[start].folded in RESTRICTIONS:
+    if (
+        end <= start
+        or any(map(scan.in_entity_name, range(start, end)))
+        or scan.words[start].folded in english.RESTRICTIONS
+    ):
         return None
     return ValueRestriction(relation, None, scan.text[scan.words[start].start : scan.words[end - 1].end]), end
 
 
 def _ends_value(scan: QuestionScan, place: int) -> bool:
-    if scan.words[place].folded == POSSESSIVE_SUFFIX:
+    if scan.words[place].folded == english.POSSESSIVE_SUFFIX:
         # "the baker's" goes on as a value, "the baker's father" does not.
         return any(mention.start == place + 1 for mention in scan.mentions)
     return (
-        scan.words[place].folded in AUXILIARY_VERBS | {";", "and"}
+        scan.words[place].folded in english.AUXILIARY_VERBS | {";", "and"}
         or (scan.words[place].folded == "," and _opens_clause(scan, place + 1))
         or (scan.words[place].folded == "?" and place + 1 == len(scan.words))
     )
@@ -244,7 +240,11 @@ def _ends_value(scan: QuestionScan, place: int) -> bool:
 
 def _opens_clause(scan: QuestionScan, place: int) -> bool:
     """Whether a new part of the question begins after a comma, which a date and a name may have as well."""
-    opening = RELATIVE_PRONOUNS | AUXILIARY_VERBS | {"whose", "what", "where", "when", "how", "and", "or", "?"}
+    opening = (
+        english.RELATIVE_PRONOUNS
+        | english.AUXILIARY_VERBS
+        | {"whose", "what", "where", "when", "how", "and", "or", "?"}
+    )
     return scan.words_between(place, place + 1) == [] or scan.words[place].folded in opening
 
 
@@ -254,45 +254,20 @@ def _opens_clause(scan: QuestionScan, place: int) -> bool:
 def _order_mentions(scan: QuestionScan, rest: list[RelationMention]) -> tuple[RelationMention, ...]:
     """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
     ordered: list[RelationMention] = []
-    for mention in rest:
-        between = scan.words_between(ordered[-1].end, mention.start) if ordered else []
-        if "of" in between and set(between) <= DETERMINERS:
-            ordered.insert(len(ordered) - 1, mention)
-        else:
-            ordered.append(mention)
+    run = 0
+    for place, mention in enumerate(rest):
+        between = scan.words_between(rest[place - 1].end, mention.start) if place else []
+        run = run if "of" in between and set(between) <= english.DETERMINERS else place
+        ordered.insert(run, mention)
     requested = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
-    merged = _merge_mentions([m for m in ordered if m not in requested] + requested)
-    return tuple(_doubt(m) if m in requested and _is_subject(scan, m, merged) else m for m in merged)
+    merged = merge_mentions([m for m in ordered if m not in requested] + requested)
+    return tuple(m.doubt() if m in requested and _is_subject(scan, m, merged) else m for m in merged)
 
 
 def _is_subject(scan: QuestionScan, mention: RelationMention, others: Sequence[RelationMention]) -> bool:
     """Whether the noun after "which" is the subject of another relation's verb: which director was born in E."""
-    end = mention.end + bool(COPULAS.intersection(scan.words_between(mention.end, mention.end + 1)))
+    end = mention.end + bool(english.COPULAS.intersection(scan.words_between(mention.end, mention.end + 1)))
     return any(other.start == end and other is not mention for other in others)
-
-
-def _merge_mentions(mentions: list[RelationMention]) -> tuple[RelationMention, ...]:
-    """Two words for one relation ("which award ... received") become one mention of what both may mean."""
-    merged: list[RelationMention] = []
-    for mention in mentions:
-        for place, other in enumerate(merged):
-            if both := _merge_same(other, mention):
-                merged[place] = both
-                break
-        else:
-            merged.append(mention)
-    return tuple(merged)
-
-
-def _merge_same(one: RelationMention, other: RelationMention) -> RelationMention | None:
-    """One mention of what both may mean; None if that is nothing."""
-    costs = {path.hops: path.cost for path in other.paths}
-    both = [replace(p, cost=p.cost + costs[p.hops]) for p in one.paths if p.hops in costs]
-    if not both:
-        return None
-    least = min(path.cost for path in both)
-    both = sorted((replace(p, cost=p.cost - least) for p in both), key=lambda path: path.cost)
-    return replace(one, paths=tuple(both), merged_places=one.merged_places | other.places)
 
 
 def _distribute_relations(
@@ -303,8 +278,9 @@ def _distribute_relations(
         apart = any(_stands_alone(scan, leg) for leg in legs)
         first_chain = legs[0].chain if legs and not apart else ()
         repeated = legs[0].chain[-1:] if legs else ()
-        rest = tuple(_doubt(mention) if scan.says_other(mention) else mention for mention in rest)
-        if scan.form == "compare" and scan.asks_who() and legs[-1].chain:
+        rest = tuple(mention.doubt() if scan.says_other(mention) else mention for mention in rest)
+        if scan.form == "compare" and (len(legs) == 1 or (scan.asks_who() and legs[-1].chain)):
+            legs = [_doubt_ranking(scan, legs[0])] if len(legs) == 1 else legs
             return tuple(replace(leg, trailing=rest, chooses_end=bool(leg.chain)) for leg in legs)
         return tuple(
             replace(leg, chain=leg.chain + repeated, trailing=rest)
@@ -312,7 +288,7 @@ def _distribute_relations(
             else replace(leg, chain=leg.chain or first_chain, trailing=rest)
             for leg in legs
         )
-    rest = tuple(_doubt(mention) if scan.says_class(mention) else mention for mention in rest)
+    rest = tuple(mention.doubt() if scan.says_class(mention) else mention for mention in rest)
     if scan.form == "whether":
         return _link_by_verb(scan, legs, rest)
     rest = tuple(
@@ -320,14 +296,39 @@ def _distribute_relations(
         for mention in rest
     )
     if len(legs) < 2:
-        return tuple(replace(leg, trailing=rest) for leg in legs)
-    shared, before, last = [], -1, legs[-1]
+        return tuple(replace(leg, trailing=rest, chooses_end=_asks_for_ends(scan, leg)) for leg in legs)
+    shared: list[QuestionBranch] = []
+    before, last = -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
         mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
         shared.append(replace(leg, trailing=tuple(mine)))
         before = end
+    related = [leg for leg in shared if leg.chain or leg.trailing]
+    if len(related) == 1 and all(scan.joins_names(place) for place in range(1, len(scan.anchors))):
+        # Who directed E and F directed both.
+        return tuple(replace(related[0], start=leg.start) for leg in legs)
     return tuple(shared)
+
+
+def _doubt_ranking(scan: QuestionScan, leg: QuestionBranch) -> QuestionBranch:
+    """The leg, in doubt unless the comparison is said of what its chain leads to: the eldest of the sons of E."""
+    start, end = min(scan.comparing_places), max(scan.comparing_places) + 1
+    between = [scan.words_between(end, mention.start) for mention in leg.chain[-1:] if mention.start >= end]
+    is_attribute = any(english.DETERMINERS.issuperset(words) for words in between)
+    is_predicate = all(mention.end <= start for mention in leg.chain) and _asks_for_ends(scan, leg)
+    return leg if is_attribute or is_predicate else replace(leg, chain=tuple(map(RelationMention.doubt, leg.chain)))
+
+
+def _asks_for_ends(scan: QuestionScan, leg: QuestionBranch) -> bool:
+    """Whether it asks which, or how many, of those that the chain leads to are meant: which of E's sons."""
+    if not leg.chain or not isinstance(leg.start, Anchor):
+        return False
+    begins = min(leg.start.start, leg.chain[-1].start)
+    *before, last = ["", *scan.words_between(begins - 3, begins)]
+    if before[-1:] == ["of"] and last == "the":
+        *before, last = before
+    return [before[-1] if last == "of" else last] in (*ASKING, ["many"])
 
 
 def _link_by_verb(
@@ -339,12 +340,10 @@ def _link_by_verb(
     if len(legs) != 2 or not rest:
         return tuple(legs)
     holder, paths = _find_holder(scan, legs, rest[0]) if len(rest) == 1 else (0, ())
-    linked = (replace(rest[0], paths=paths),) if paths else tuple(map(_doubt, rest))
+    if scan.joins_equals():
+        paths = tuple(path for path in rest[0].paths if path.is_symmetric)
+    linked = (replace(rest[0], paths=paths),) if paths else tuple(map(RelationMention.doubt, rest))
     return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
-
-
-def _doubt(mention: RelationMention) -> RelationMention:
-    return replace(mention, paths=tuple(replace(path, certain=False) for path in mention.paths))
 
 
 def _find_holder(
@@ -359,14 +358,14 @@ def _find_holder(
     by_value = tuple(path for path in mention.paths if scan.lexicon.is_done_by_value(path, mention.text))
     if "as" in scan.words_between(mention.start - 2, mention.start):
         return 0, mention.paths
-    is_bare_noun = scan.lexicon.is_label(scan.stems(mention)) and auxiliary in COPULAS
-    if DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
-        owned = auxiliary in _POSSESSIONS
+    is_bare_noun = scan.lexicon.is_label(scan.stems(mention)) and auxiliary in english.COPULAS
+    if english.DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
+        owned = auxiliary in english.POSSESSIONS
         return (subject if owned else 1 - subject), (mention.paths if owned or following == ["to"] else ())
     if "by" in scan.words_between(mention.end - 1, mention.end + 1):
         return subject, by_value
-    if auxiliary in COPULAS:
-        is_noun = is_bare_noun and bool(PREPOSITIONS.intersection(following))
+    if auxiliary in english.COPULAS:
+        is_noun = is_bare_noun and bool(english.PREPOSITIONS.intersection(following))
         return subject, tuple(path for path in mention.paths if is_noun or path not in by_value)
     return (1 - subject, by_value) if by_value else (subject, mention.paths)
 
@@ -376,19 +375,20 @@ def _is_active_verb(scan: QuestionScan, mention: RelationMention) -> bool:
     auxiliary = scan.find_auxiliary(mention.start)
     return (
         "by" not in scan.words_between(mention.end - 1, mention.end + 1)
-        and auxiliary not in COPULAS
-        and (auxiliary in _ACTIVE or not scan.lexicon.is_label(scan.stems(mention)))
+        and auxiliary not in english.COPULAS
+        and (auxiliary in (english.SUPPORTS | english.POSSESSIONS) or not scan.lexicon.is_label(scan.stems(mention)))
         and any(scan.lexicon.is_done_by_value(path, mention.text) for path in mention.paths)
     )
 
 
 def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
     """Whether "that of" before a name repeats the last relation of the first."""
-    begins = min([mention.start for mention in leg.chain], default=0)
+    begins, is_owner = min([mention.start for mention in leg.chain], default=0), False
     if isinstance(leg.start, Anchor) and not leg.chain:
-        begins = leg.start.start
+        begins, end = leg.start.start, leg.start.end
+        is_owner = scan.words_between(end, end + 1) == [english.POSSESSIVE_SUFFIX] and scan.ends_at(end + 1)
     before = [word for word in scan.words_between(begins - 3, begins) if word not in {"the", "a", "an"}]
-    return before[-2:] in (["that", "of"], ["those", "of"])
+    return is_owner or before[-2:] in (["that", "of"], ["those", "of"])
 
 
 def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -407,15 +407,11 @@ def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
         return False
     is_noun = scan.words_between(mention.start - 1, mention.start) == ["the"] and not scan.in_entity_name(mention.end)
     is_value = is_noun and "as" not in scan.words_between(mention.start - 2, mention.start)
-    if is_value or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
+    is_said = any(anchor.end == mention.start for anchor in scan.anchors)
+    if is_value or is_said or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
         return False
-    if any(anchor.end == mention.start for anchor in scan.anchors) and scan.find_auxiliary(mention.start) in _ACTIVE:
-        return False
-    if not {"have", "has", "had"}.intersection(word.folded for word in scan.words):
-        return True
     beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    before = [word for word in scan.words_between(mention.start - 2, mention.start) if word not in DETERMINERS]
-    return beside or before[-1:] == ["as"]
+    return beside or not english.POSSESSIONS.intersection(word.folded for word in scan.words)
 
 
 def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
@@ -430,8 +426,8 @@ def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
     if follows_entity and _is_active_verb(scan, mention):
         return True
     if follows_entity and scan.form == "select":
-        return is_label and bool({"do", "does", "did"}.intersection(scan.words_between(0, mention.start)))
-    if _has_agent(scan, mention) or scan.is_owned_by_asked(mention):
+        return is_label and bool(english.SUPPORTS.intersection(scan.words_between(0, mention.start)))
+    if _has_agent(scan, mention) or scan.is_had_as(mention.start) or scan.is_owned_by_asked(mention):
         return True
     stranded = following in (["of"], ["of", "?"]) or (is_label and asked and following[:1] == ["of"])
     return bool(stranded) and not mention.merged_places

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, entity_term, predicate_term
 from tools.text_to_sparql.vocabulary import Anchor
@@ -41,7 +41,7 @@ class QuestionBranch:
     trailing: tuple[RelationMention, ...] = ()
     """The relations that follow the chain and that the question says apart from it ("where was ... born")."""
     chooses_end: bool = False
-    """Whether a comparison chooses what the chain leads to ("the father of E or the father of F"), not the start."""
+    """Whether it chooses from what the chain leads to ("the father of E or the father of F", "which of E's sons")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class ParsedQuestion:
     """The places of all words that speak of relations, also of those that a reading leaves out."""
     asks_for_person: bool = False
     """Whether it asks who."""
+    differs: bool = False
+    """Whether values are to differ where others are to be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,10 @@ class QueryComposer:
             paths = self._branch_paths(leg)
             if not paths and not before:
                 return None
+            if leg.chooses_end:
+                paths, more = paths[: len(leg.chain)], paths[len(leg.chain) :]
+                lines += self._writer.follow_paths(ANSWER_VARIABLE, more, self._writer.new_variable())
+                name += "".join(f" that has a {path.phrase}" for path in more)
             lines += self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before) if paths else ()
             lines += () if paths else (line.replace(start, ANSWER_VARIABLE) for line in before)
             readings.append(describe_paths(paths, name))
@@ -262,6 +268,9 @@ class QueryComposer:
         paths = self._branch_paths(leg)
         if not paths and not before:
             return None
+        if leg.chooses_end and leg.trailing and (draft := self._compose_select()):
+            query = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
+            return replace(draft, sparql=query, reading=f"number of {draft.reading}")
         words = f"number of {describe_paths(paths, name)}"
         if not paths or (len(paths) == 1 and not before):
             counted = ANSWER_VARIABLE if paths else start
@@ -281,19 +290,29 @@ class QueryComposer:
 
     def _compose_comparison(self) -> QueryDraft | None:
         than = self.question.comparison
-        if than is None or any(isinstance(leg.start, ValueRestriction) for leg in self.question.branches):
+        legs = self.question.branches
+        is_choice = len(legs) > 1 or any(leg.chooses_end for leg in legs)
+        if than is None or not is_choice or any(isinstance(leg.start, ValueRestriction) for leg in legs):
             return None
-        if than.date_span:
-            return self._compose_span_comparison(than)
-        last = self.question.branches[-1]
-        paths = self._branch_paths(last)[len(last.chain) if last.chooses_end else 0 :]
+        paths = self._branch_paths(legs[-1])[len(legs[-1].chain) if legs[-1].chooses_end else 0 :]
+        spans, most = [self.lexicon.direct_paths(name)[:1] for name in than.date_span], than.most
+        if not spans and paths and self._is_other_date(than, paths[-1]):
+            # Who was older at death is not who died first: ages are compared.
+            birth = self.lexicon.direct_paths(than.measures[0])[:1] if than.compares_ages else ()
+            spans, most = [birth, paths[-1:]], not than.most
+        if not all(spans):
+            return None
+        if spans:
+            names = " to ".join(path.phrase for span in spans for path in span)
+            what = f"{'longest' if most else 'shortest'} time from {names}"
+            return self._compose_ranking(most=most, measure="MIN(?value)", what=what, spans=spans)
         counted = bool(paths) and paths[-1].hops[-1].value_type == "entity"
         if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
         what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
-        if counted:
-            return self._compose_ranking(than, "COUNT(DISTINCT ?value)", f"{'most' if than.most else 'fewest'} {what}")
-        return self._compose_ranking(than, "MIN(?value)", f"{_superlative(than, paths[-1])} {what}")
+        end = ("most" if than.most else "fewest") if counted else _superlative(than, paths[-1])
+        measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
+        return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
 
     def _compose_exceeds(self) -> QueryDraft | None:
         """Whether the first comes before or after the second."""
@@ -301,7 +320,7 @@ class QueryComposer:
         if than is None or than.date_span or len(legs) != 2 or not all(self._branch_paths(leg) for leg in legs):
             return None
         last = self._branch_paths(legs[0])[-1]
-        if last.hops[-1].value_type in ("entity", "text"):
+        if last.hops[-1].value_type in ("entity", "text") or self._is_other_date(than, last):
             return None
         (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
         pattern = " ".join((*one, *two))
@@ -310,30 +329,11 @@ class QueryComposer:
         test = f"{ends}(?one) {'>' if than.most else '<'} {ends}(?two)"
         return QueryDraft(_yes_or_no(test, pattern), words, pattern)
 
-    def _compose_span_comparison(self, than: Comparison) -> QueryDraft | None:
-        """Which has the longest or shortest time between two dates, in days that every month has 31 of."""
-        spans = [self.lexicon.direct_paths(name)[:1] for name in than.date_span]
-        if not all(spans):
-            return None
-        proofs: list[str] = []
-        branches, names = [], []
-        for leg in self.question.branches:
-            binding, name, bridge = self._compared_item(leg)
-            node = "?of" if bridge else "?item"
-            lines = [*binding, *self._writer.follow_paths("?item", bridge, node)]
-            for span, date in zip(spans, ("?from", "?to"), strict=True):
-                lines += self._writer.follow_paths(node, span, date)
-                proofs += self._proof_lines(leg, (*self._branch_paths(leg), *span))
-            branches.append("{ " + " ".join(lines) + " }")
-            names.append(name)
-        days = " ".join(f"BIND(YEAR({v}) * 372 + MONTH({v}) * 31 + DAY({v}) AS {v}_day)" for v in ("?from", "?to"))
-        order, end = ("DESC", "longest") if than.most else ("ASC", "shortest")
-        pattern = f"{_bound(proofs)} {' UNION '.join(branches)} {days}"
-        return QueryDraft(
-            f"SELECT ?item WHERE {{ {pattern} }} ORDER BY {order}(?to_day - ?from_day) LIMIT 1",
-            f"which of {' and '.join(names)} has the {end} time from {than.date_span[0]} to {than.date_span[1]}",
-            " ".join(proofs),
-        )
+    def _is_other_date(self, than: Comparison, path: GraphPath) -> bool:
+        """Whether the path ends in a date that is none of what the comparison's own word compares."""
+        end = path.hops[-1]
+        measured = (own.hops[-1] for name in than.measures for own in self.lexicon.direct_paths(name))
+        return end.value_type == "date" and not than.orders_dates and end not in measured
 
     def _compared_item(self, leg: QuestionBranch) -> tuple[PatternLines, str, tuple[GraphPath, ...]]:
         """The lines that bind ?item to what a comparison chooses, its name, and the paths on from there."""
@@ -344,26 +344,36 @@ class QueryComposer:
         chain, rest = paths[: len(leg.chain)], paths[len(leg.chain) :]
         return self._writer.follow_paths(start, chain, "?item"), describe_paths(chain, name), rest
 
-    def _compose_ranking(self, than: Comparison, measure: str, what: str) -> QueryDraft:
+    def _compose_ranking(
+        self, *, most: bool, measure: str, what: str, spans: Sequence[tuple[GraphPath, ...]] = ()
+    ) -> QueryDraft:
+        """Which has the most or least; with spans, of the days from one date to the other, as if months had 31."""
         proofs: list[str] = []
         branches, names = [], []
         for leg in self.question.branches:
-            lines, name, paths = self._compared_item(leg)
-            branches.append(f"{{ {' '.join((*lines, *self._writer.follow_paths('?item', paths, '?value')))} }}")
-            proofs += self._proof_lines(leg, self._branch_paths(leg))
+            (lines, name, paths), way = self._compared_item(leg), self._branch_paths(leg)
+            if spans and paths[-1:] == spans[1]:
+                paths, way = paths[:-1], way[:-1]
+            ends = [(*paths, *span) for span in spans] or [paths]
+            for end, value in zip(ends, ("?from", "?to") if spans else ("?value",), strict=True):
+                lines = (*lines, *self._writer.follow_paths("?item", end, value))
+            for span in spans or [()]:
+                proofs += self._proof_lines(leg, (*way, *span))
+            branches.append(f"{{ {' '.join(lines)} }}")
             names.append(name)
-        order = "DESC" if than.most else "ASC"
+        days = [f"YEAR({date}) * 372 + MONTH({date}) * 31 + DAY({date})" for date in ("?to", "?from") if spans]
+        value = f"BIND({' - '.join(f'({day})' for day in days)} AS ?value) " if days else ""
         measured = (
             f"SELECT (?item AS ?one) ({measure} AS ?measure) "
-            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} }} GROUP BY ?item"
+            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
         )
         # Of two with the same value none is chosen.
         best = (
             f"SELECT (SAMPLE(?one) AS ?item) (COUNT(?one) AS ?tied) ?measure WHERE {{ {measured} }} "
-            f"GROUP BY ?measure ORDER BY {order}(?measure) LIMIT 1"
+            f"GROUP BY ?measure ORDER BY {'DESC' if most else 'ASC'}(?measure) LIMIT 1"
         )
         return QueryDraft(
-            f"SELECT ?item ?measure WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
+            f"SELECT ?item{'' if spans else ' ?measure'} WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
             f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
         )
@@ -380,8 +390,9 @@ class QueryComposer:
             readings.append(words)
         pattern = " ".join(lines)
         same = " && ".join(f"{values[0]} = {value}" for value in values[1:])
-        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = 1", pattern)
-        return QueryDraft(query, f"whether {' and '.join(readings)} share a value", pattern)
+        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = {int(not self.question.differs)}", pattern)
+        shared = "no value" if self.question.differs else "a value"
+        return QueryDraft(query, f"whether {' and '.join(readings)} share {shared}", pattern)
 
     def _compose_whether(self) -> QueryDraft | None:
         if len(self.question.branches) != 2:

@@ -6,42 +6,22 @@ from itertools import pairwise
 
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, join_paths
 from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
-from worlds.lexicon.english import (
-    AUXILIARY_VERBS,
-    CHOICE_WORDS,
-    COMPARISON_WORDS,
-    CONJUNCTIONS,
-    COPULAS,
-    COUNT_WORDS,
-    DETERMINERS,
-    FUNCTION_WORDS,
-    GENERIC_NOUNS,
-    INTRANSITIVE_LIGHT_VERBS,
-    LIGHT_VERBS,
-    PARTS_OF_DATES,
-    PLAIN_WORDS,
-    POSSESSIVE_SUFFIX,
-    PREPOSITIONS,
-    REASON_WORDS,
-    RELATIVE_PRONOUNS,
-    REQUEST_WORDS,
-    RESTRICTIONS,
-    SAMENESS_WORDS,
-    SPEAKERS,
-    VALUE_QUESTION_WORDS,
-    load_lexicon,
-    word_root,
-)
+from worlds.lexicon import english
+from worlds.lexicon.english import load_lexicon, word_root
 
 PLACE_READING_COST = 1.0
 _SOURCES = ("of", "from")
 _QUESTION_WORD_PHRASES = {
     "where": ("where", "which country", "what country"),
     "when": ("when",),
-    "why": ("why", "how", "what cause", *(f"{word} what {verb}" for word in _SOURCES for verb in AUXILIARY_VERBS)),
+    "why": (
+        "why",
+        "how",
+        "what cause",
+        *(f"{word} what {verb}" for word in _SOURCES for verb in english.AUXILIARY_VERBS),
+    ),
     "who": ("who", "whom"),
 }
-_RELATIVE_ADVERBS = RELATIVE_PRONOUNS | VALUE_QUESTION_WORDS
 
 
 class QuestionScan(QuestionWords):
@@ -55,6 +35,10 @@ class QuestionScan(QuestionWords):
         if self.form not in ("compare", "exceeds"):
             # "first cousin" compares nothing.
             self.comparison, self._comparison_places = None, frozenset()
+        self._negations = self._negated_choice() if self.comparison else set()
+        if self.comparison and self._negations:
+            self.comparison = replace(self.comparison, most=not self.comparison.most)
+        self.differs = "different" in self.words_outside_names()
         self.question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
 
@@ -66,43 +50,15 @@ class QuestionScan(QuestionWords):
         """What ends there, likewise."""
         return next((m for m in self.mentions if m.end == end), None) or self._unknown_mention(end - 1)
 
-    def _kind_places(self, question_word: str) -> set[int]:
-        """The nouns that stand for a question word: which town, the town in which, the same town."""
-        return {
-            place
-            for place, word in enumerate(self.words)
-            if word.stem in load_lexicon().kinds.get(question_word, ())
-            and not self.in_entity_name(place)
-            and (
-                self.words_between(place - 1, place) in ASKING
-                or (
-                    question_word != "which"
-                    and word.stem not in PARTS_OF_DATES
-                    and self.words_between(place - 1, place) == ["same"]
-                )
-                or (self.words_between(place + 1, place + 2) == ["of"] and self._is_asked(place))
-                or _RELATIVE_ADVERBS.intersection(self.words_between(place + 1, place + 2))
-                or (
-                    PREPOSITIONS.intersection(self.words_between(place + 1, place + 2))
-                    and self.words_between(place + 2, place + 3) == ["which"]
-                )
-            )
-        }
-
-    def _is_asked(self, place: int) -> bool:
-        """Whether the noun there follows "what is the" or "which is the"."""
-        before = self.words_between(place - 3, place)
-        return before[-1:] == ["the"] and before[:1] in ASKING and before[1] in COPULAS
-
     def find_content_words(self, values: Sequence[range]) -> dict[int, str]:
         """The words, by place, that a reading must account for by its relations: no entity, value, operator or plain
         word is among them, but every negation is.
         """
-        explained = {place for span in values for place in span} | self.apposed_places
+        explained = {place for span in values for place in span} | self.apposed_places | self._negations
         if self.comparison and not self._is_other_comparison():
             explained |= self._comparison_places
-        explained |= self._kind_places(self.question_word or "") | self._kind_places("which") | self._head_noun_places()
-        explained |= self._predicate_noun_places()
+        kinds = set() if self.comparison else self.kind_places(self.question_word or "")
+        explained |= kinds | self.kind_places("which") | self._head_noun_places() | self._predicate_noun_places()
         return {
             place: word.folded
             for place, word in enumerate(self.words)
@@ -115,7 +71,7 @@ class QuestionScan(QuestionWords):
             mention.start - 2
             for mention in self.mentions
             if self.words_between(mention.start - 3, mention.start - 2) == ["the"]
-            and self.words_between(mention.start - 1, mention.start)[0] in RELATIVE_PRONOUNS
+            and self.words_between(mention.start - 1, mention.start)[0] in english.RELATIVE_PRONOUNS
             and self._is_unknown_noun(mention.start - 2)
         }
 
@@ -124,7 +80,7 @@ class QuestionScan(QuestionWords):
         return {
             anchor.end + 2
             for anchor in self.anchors
-            if COPULAS.intersection(self.words_between(anchor.end, anchor.end + 1))
+            if english.COPULAS.intersection(self.words_between(anchor.end, anchor.end + 1))
             and self.words_between(anchor.end + 1, anchor.end + 2) in (["a"], ["an"], ["the"])
             and self._is_unknown_noun(anchor.end + 2)
             and not self._is_unknown_noun(anchor.end + 3)
@@ -139,7 +95,7 @@ class QuestionScan(QuestionWords):
             noun
             for noun in range(1, len(self.words))
             if self.words_between(noun - 1, noun) in asking
-            and not PREPOSITIONS.intersection(self.words_between(noun - 2, noun - 1))
+            and not english.PREPOSITIONS.intersection(self.words_between(noun - 2, noun - 1))
         )
         return frozenset(noun for noun in nouns if self._is_unknown_noun(noun) and not self.selects_gender(noun))
 
@@ -149,9 +105,9 @@ class QuestionScan(QuestionWords):
             return False
         if place - 1 in self._comparison_places:
             before = self.words_between(min(self._comparison_places) - 2, min(self._comparison_places))
-            return before[-1:] == ["the"] and before[0] in COPULAS
+            return before[-1:] == ["the"] and before[0] in english.COPULAS
         if any(anchor.end == place for anchor in self.anchors[1:]) and self.words_between(place + 1, place + 2):
-            return self.words[place + 1].folded in AUXILIARY_VERBS
+            return self.words[place + 1].folded in english.AUXILIARY_VERBS
         return self.words_between(place - 1, place) in (*ASKING, ["two"], ["both"], ["these"])
 
     def says_class(self, mention: RelationMention) -> bool:
@@ -164,8 +120,10 @@ class QuestionScan(QuestionWords):
         sibling, do they have the same parents.
         """
         last = self.words[mention.end - 1]
-        before = [word for word in self.words_between(mention.start - 3, mention.start) if word not in DETERMINERS]
-        is_shared = self.form == "same" and bool(SAMENESS_WORDS.intersection(before[-1:]))
+        before = [
+            word for word in self.words_between(mention.start - 3, mention.start) if word not in english.DETERMINERS
+        ]
+        is_shared = self.form == "same" and not self.differs and bool(english.SAMENESS_WORDS.intersection(before[-1:]))
         return (is_shared and last.stem != last.folded) or (
             mention.start - 1 in self._comparison_places and self.has_class_position(mention.start)
         )
@@ -174,10 +132,10 @@ class QuestionScan(QuestionWords):
         """Whether the question asks whose relation leads to the entity, by a noun: which ship's captain is E."""
         owner = mention.start - 2
         return (
-            self.words_between(owner + 1, mention.start) == [POSSESSIVE_SUFFIX]
+            self.words_between(owner + 1, mention.start) == [english.POSSESSIVE_SUFFIX]
             and self.words_between(owner - 1, owner) in ASKING
             and not any(owner in other.places for other in self.mentions)
-            and bool(COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
+            and bool(english.COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
         )
 
     def stems(self, mention: RelationMention) -> tuple[str, ...]:
@@ -189,7 +147,7 @@ class QuestionScan(QuestionWords):
         for place in range(begins - 1, -1, -1):
             word = self.words[place].folded
             is_opening = word == "that" and not any(place < mention.start < begins for mention in self.mentions)
-            if not self.in_entity_name(place) and (is_opening or word in AUXILIARY_VERBS | {"be", "been"}):
+            if not self.in_entity_name(place) and (is_opening or word in english.AUXILIARY_VERBS | {"be", "been"}):
                 return {"be": "is", "been": "was"}.get(word, word)
         return None
 
@@ -204,7 +162,7 @@ class QuestionScan(QuestionWords):
         places = {*filter(self.has_class_position, range(len(self.words))), *self.find_answer_nouns()}
         asked = (p for p in range(len(self.words)) if self.words_between(p - 1, p) in ASKING)
         nouns = {p for p in places if self._is_unknown_noun(p)} | {
-            p for p in asked if self.words[p].stem in GENERIC_NOUNS or p in self._kind_places("where")
+            p for p in asked if self.words[p].stem in english.GENERIC_NOUNS or p in self.kind_places("where")
         }
         return {p: self.words[p].stem for p in sorted(nouns)}
 
@@ -215,31 +173,40 @@ class QuestionScan(QuestionWords):
     def _is_operator(self, place: int) -> bool:
         """Whether the word is plain, or an operator that the form of the question has."""
         word, stem = self.words[place].folded, self.words[place].stem
-        if self._asks_yes_or_no(place) or self.selects_gender(place):
+        if self._asks_yes_or_no(place) or self.selects_gender(place) or self.repeats_auxiliary(place):
             return False
         if word == "whose" and self.form in ("select", "count"):
             return False
-        if word == "?" and (QUESTION_WORDS | AUXILIARY_VERBS).intersection(self.words_between(place + 1, place + 2)):
+        if word == "?" and (QUESTION_WORDS | english.AUXILIARY_VERBS).intersection(
+            self.words_between(place + 1, place + 2)
+        ):
             return False
-        if word == "can" and not SPEAKERS.intersection(self.words_between(place + 1, place + 2)):
+        if word == "can" and not english.SPEAKERS.intersection(self.words_between(place + 1, place + 2)):
             return False
-        if word in CONJUNCTIONS and (
+        if word in english.CONJUNCTIONS and (
             self._joins_relations(place) or self._joins_names_wrongly(place) or self.starts_question(place + 1)
         ):
             return False
         several = len(self.anchors) > 1
         return (
             (word == "behind" and self._joins_like_of(place))
-            or (word in PLAIN_WORDS and (word not in VALUE_QUESTION_WORDS or self.form in ("select", "count")))
-            or stem in GENERIC_NOUNS
-            or (word in REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
+            or (
+                word in english.PLAIN_WORDS
+                and (word not in english.VALUE_QUESTION_WORDS or self.form in ("select", "count"))
+            )
+            or (
+                word == "when"
+                and not english.THIRD_PERSON_PRONOUNS.isdisjoint(self.words_between(place + 1, place + 2))
+            )
+            or stem in english.GENERIC_NOUNS
+            or (word in english.REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
             or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
-            or (word in LIGHT_VERBS and self._supports_relation(place))
-            or (word in COUNT_WORDS | {"how"} and self.form == "count")
-            or (word in SAMENESS_WORDS and self.form == "same")
-            or (word in COMPARISON_WORDS and self.comparison is not None and self._compares_at(place))
-            or (word in CHOICE_WORDS and several)
-            or (word in REASON_WORDS and self._asks_for_reason())
+            or (word in english.LIGHT_VERBS and self._supports_relation(place))
+            or (word in english.COUNT_WORDS | {"how"} and self.form == "count")
+            or (word in english.SAMENESS_WORDS and self.form == "same")
+            or (word in english.COMPARISON_WORDS and self.comparison is not None and self._compares_at(place))
+            or (word in english.CHOICE_WORDS and several)
+            or (word in english.REASON_WORDS and self._asks_for_reason())
             or (several and self.has_class_position(place) and self._is_unknown_noun(place))
         )
 
@@ -251,8 +218,11 @@ class QuestionScan(QuestionWords):
             is_passive = self.words_between(place + 1, place + 2) == ["by"]
             between = len(self.anchors) == 2 and self.anchors[0].end <= place < self.anchors[1].start
             return between and not is_passive
-        is_joining = self.words[place].folded == "than" or self.words[place].folded in RESTRICTIONS | PREPOSITIONS
-        following = [word for word in self.words_between(place + 1, place + 4) if word not in DETERMINERS]
+        is_joining = (
+            self.words[place].folded == "than"
+            or self.words[place].folded in english.RESTRICTIONS | english.PREPOSITIONS
+        )
+        following = [word for word in self.words_between(place + 1, place + 4) if word not in english.DETERMINERS]
         return not is_joining or following[:1] in ([], [","], [":"], ["?"], ["other"])
 
     def _is_other_comparison(self) -> bool:
@@ -263,7 +233,7 @@ class QuestionScan(QuestionWords):
         following = self.words_between(end + 1, end + 2)
         owned = self.words_between(start - 1, start) == ["the"] and following in (["of"], ["one"], [","], ["?"], [])
         return not self._compares_at(end) or (
-            owned and bool(PREPOSITIONS & set(self.words_between(start - 2, start - 1)))
+            owned and bool(english.PREPOSITIONS & set(self.words_between(start - 2, start - 1)))
         )
 
     def _asks_for_reason(self) -> bool:
@@ -279,7 +249,7 @@ class QuestionScan(QuestionWords):
         while (
             self.words_between(after, after + 1)
             and not self.in_entity_name(after)
-            and (self.words[after].folded in DETERMINERS or self.is_apposed_at(after))
+            and (self.words[after].folded in english.DETERMINERS or self.is_apposed_at(after))
         ):
             after += 1
         return any(mention.end == place for mention in self.mentions) and self.in_entity_name(after)
@@ -289,8 +259,8 @@ class QuestionScan(QuestionWords):
         return (
             place == 0
             and self.form == "select"
-            and self.words[0].folded in AUXILIARY_VERBS
-            and not SPEAKERS.intersection(self.words_between(1, 2))
+            and self.words[0].folded in english.AUXILIARY_VERBS
+            and not english.SPEAKERS.intersection(self.words_between(1, 2))
             and not QUESTION_WORDS.intersection(self.words_outside_names())
         )
 
@@ -300,19 +270,19 @@ class QuestionScan(QuestionWords):
         """
         after = place + 1
         while self.words_between(after, after + 1) and (
-            self.words[after].folded in DETERMINERS | SAMENESS_WORDS | {"as"} - {"of"}
+            self.words[after].folded in english.DETERMINERS | english.SAMENESS_WORDS | {"as"} - {"of"}
         ):
             after += 1
         before = place
-        while AUXILIARY_VERBS.intersection(self.words_between(before - 1, before)):
+        while english.AUXILIARY_VERBS.intersection(self.words_between(before - 1, before)):
             before -= 1
         if any(after == mention.start for mention in self.mentions):
             return before > 0 and self.in_entity_name(before - 1)
-        if self.words[place].folded not in INTRANSITIVE_LIGHT_VERBS:
-            requested = any(self.words_between(m.start - 1, m.start) in ASKING for m in self.mentions)
+        if self.words[place].folded not in english.INTRANSITIVE_LIGHT_VERBS:
+            requested = any(self.words_between(m.start - 1, m.start) in (*ASKING, ["many"]) for m in self.mentions)
             return requested and self.ends_at(place + 1)
         owner = any(anchor.end == before for anchor in self.anchors) and any(m.end < before for m in self.mentions)
-        asks_value = self.question_word in VALUE_QUESTION_WORDS
+        asks_value = self.question_word in english.VALUE_QUESTION_WORDS
         return asks_value and (owner or any(before == mention.end for mention in self.mentions))
 
     def _is_unknown_noun(self, place: int) -> bool:
@@ -323,7 +293,7 @@ class QuestionScan(QuestionWords):
         last = place - (self.words_between(place - 1, place) == [","])
         before = any(mention.end == last for mention in self.mentions)
         after = place + 1
-        while (DETERMINERS | SAMENESS_WORDS).intersection(self.words_between(after, after + 1)):
+        while (english.DETERMINERS | english.SAMENESS_WORDS).intersection(self.words_between(after, after + 1)):
             after += 1
         return before and any(mention.start == after for mention in self.mentions)
 
@@ -332,15 +302,21 @@ class QuestionScan(QuestionWords):
         before = any(anchor.end == place for anchor in self.anchors)
         after = any(anchor.start == place + 1 for anchor in self.anchors)
         wrong = {"select": "or", "count": "or", "whether": "and"}.get(self.form)
-        return before and after and self.words[place].folded == wrong
+        return before and after and self.words[place].folded == wrong and not self.joins_equals()
+
+    def joins_equals(self) -> bool:
+        """Whether two are asked about that may have a relation to each other: are E and F friends."""
+        is_pair = len(self.anchors) == 2 and self.joins_names(1) and len(self.mentions) == 1
+        last = self.mentions[-1] if is_pair and self.mentions[-1].start >= self.anchors[1].end else None
+        return last is not None and any(path.is_symmetric for path in last.paths)
 
     def _unknown_mention(self, place: int) -> RelationMention | None:
         if (
             0 <= place < len(self.words)
             and not self.in_entity_name(place)
             and place not in self._comparison_places
-            and self.words[place].folded not in FUNCTION_WORDS
-            and place not in self._kind_places(self.question_word or "")
+            and self.words[place].folded not in english.FUNCTION_WORDS
+            and place not in self.kind_places(self.question_word or "")
         ):
             return RelationMention(place, place + 1, (), self.words[place].folded)
         return None
@@ -351,12 +327,19 @@ class QuestionScan(QuestionWords):
         if pairs & {("how", "many"), ("number", "of")}:
             return "count"
         if len(self.anchors) < 2:
-            return "select"
-        if SAMENESS_WORDS.intersection(free) and self.asks_whether(free):
+            return "compare" if self.is_superlative() else "select"
+        if english.SAMENESS_WORDS.intersection(free) and self.asks_whether(free):
             return "same"
         if self.comparison:
-            return "exceeds" if free[0] in AUXILIARY_VERBS and "or" not in free else "compare"
-        return "whether" if free and free[0] in AUXILIARY_VERBS else "select"
+            return "exceeds" if free[0] in english.AUXILIARY_VERBS and "or" not in free else "compare"
+        return "whether" if free and free[0] in english.AUXILIARY_VERBS else "select"
+
+    def _negated_choice(self) -> set[int]:
+        """The place of the "not" in a choice of one of two, which then is the other: which was not released first."""
+        places = (place for place, word in enumerate(self.words) if word.folded == "not")
+        negations = {place for place in places if not self.in_entity_name(place)}
+        is_choice = self.form == "compare" and len(self.anchors) == 2 and len(negations) == 1
+        return negations if is_choice and max(negations) < min(self._comparison_places) else set()
 
     def _find_question_word(self) -> str | None:
         text = f" {' '.join(self.words_outside_names())} "
@@ -364,13 +347,18 @@ class QuestionScan(QuestionWords):
             (
                 question_word
                 for question_word, signs in _QUESTION_WORD_PHRASES.items()
-                if self._kind_places(question_word) or any(f" {sign} " in text for sign in signs)
+                if self.kind_places(question_word) or any(f" {sign} " in text for sign in signs)
             ),
             None,
         )
 
     def _find_mentions(self) -> Iterator[RelationMention]:
         place = 0
+        if self.form == "whether" and self.words[0].folded in english.COPULAS and len(self.anchors) == 2:
+            one, other = self.anchors
+            if self.words_between(one.end, other.start) in (["a"], ["an"]) and self.ends_at(other.end):
+                works, kinds = map(self.lexicon.direct_paths, ("occupation", "instance of"))
+                yield RelationMention(one.end, other.start, join_paths(works, kinds) or works or kinds, "is a")
         while place < len(self.words):
             mention = self._find_mention_at(place)
             while mention and (either := self._join_alternative(mention)):
@@ -384,7 +372,7 @@ class QuestionScan(QuestionWords):
         if self.words_between(mention.end, mention.end + 1) != ["or"] or self.form in ("same", "compare", "exceeds"):
             return None
         start = mention.end + 1
-        while self.words_between(start, start + 1) and self.words[start].folded in DETERMINERS:
+        while self.words_between(start, start + 1) and self.words[start].folded in english.DETERMINERS:
             start += 1
         other = self._find_mention_at(start)
         paths = join_paths(mention.paths, other.paths) if other else ()
@@ -434,12 +422,21 @@ class QuestionScan(QuestionWords):
         """Whether a word that may speak of a relation does not: "do" before another verb, "state" as a request, "from"
         in "from what".
         """
+        if (
+            self.question_word == "when"
+            and form[1:]
+            and form[-1] in english.PREPOSITIONS
+            and self.ends_at(start + len(form))
+        ):
+            # "What year was E born in" asks in which year.
+            return True
         match form:
             case ("do",):
                 return any(word.folded.isalpha() for word in self.words[start + 1 :])
             case ("from",):
-                return self.question_word == "why" and self.words_between(start + 1, start + 2) == ["what"]
+                is_reason = self.question_word == "why" and self.words_between(start + 1, start + 2) == ["what"]
+                return is_reason or self.words_between(start - 1, start) == ["different"]
             case (word,):
-                is_kind = start in self._kind_places(self.question_word or "") and not self.lexicon.is_label(form)
-                return is_kind or (word in REQUEST_WORDS and all(map(self.opens_request, range(start + 1))))
+                is_kind = start in self.kind_places(self.question_word or "") and not self.lexicon.is_label(form)
+                return is_kind or (word in english.REQUEST_WORDS and all(map(self.opens_request, range(start + 1))))
         return False

@@ -4,28 +4,14 @@ These are all relations of a small graph; of a large one those of its entities a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 from itertools import chain
 
 from tools.text_to_sparql.lexicon import GENDER_RELATION
+from worlds.lexicon import english
 from worlds.lexicon.english import (
-    AUXILIARY_VERBS,
-    CHOICE_WORDS,
-    CONJUNCTIONS,
-    COPULAS,
-    DETERMINERS,
-    FUNCTION_WORDS,
-    GENDERED_NOUNS,
-    MODAL_VERBS,
-    PLAIN_WORDS,
-    POSSESSIVE_SUFFIX,
-    PREPOSITIONS,
-    REQUEST_WORDS,
-    RESTRICTIONS,
-    SPEAKERS,
-    THIRD_PERSON_PRONOUNS,
     Comparison,
     PathExpression,
     PhraseKey,
@@ -38,38 +24,16 @@ from worlds.source import Entity, GraphSource, NotFound, Relation, Relations, Re
 
 MIN_SIMILARITY = 0.5
 MIN_SPELLING = 0.75
-"""Likeness of letters from which on a name is one that the graph spells differently."""
-_NAME_PARTICLES = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "and",
-        "or",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "by",
-        "with",
-        "from",
-        "de",
-        "la",
-        "von",
-        "van",
-        "der",
-        "den",
-        "du",
-        "le",
-    ]
-)
+"""Likeness of letters from which on a name, or a question word, is only spelt differently."""
+_NAME_PARTICLES = frozenset("the a an of and or in on at to for by with from de la von van der den du le".split())
 
 
 ASKING = (["which"], ["what"])
+_RELATIVE_ADVERBS = english.RELATIVE_PRONOUNS | english.VALUE_QUESTION_WORDS
 _MAX_APPOSITION_WORDS = 2
-_BEFORE_APPOSITION = (DETERMINERS | PREPOSITIONS | CONJUNCTIONS | COPULAS | {"between"}) - {"to"}
+_BEFORE_APPOSITION = (
+    english.DETERMINERS | english.PREPOSITIONS | english.CONJUNCTIONS | english.COPULAS | {"between"}
+) - {"to"}
 QUESTION_WORDS = frozenset(["who", "whom", "whose", "which", "what", "where", "when", "why", "how", "whether"])
 
 
@@ -128,7 +92,7 @@ def _match_exact(
     words: Sequence[QuestionWord], name: tuple[str, ...], entity: Entity, anchors: Sequence[Anchor]
 ) -> Iterator[Anchor]:
     # Marks inside a name are compared too, but one that only one side has is forgiven by comparing without any.
-    for spelling in (name, tuple(part for part in name if part.isalnum() or part == POSSESSIVE_SUFFIX)):
+    for spelling in (name, tuple(part for part in name if part.isalnum() or part == english.POSSESSIVE_SUFFIX)):
         for start in range(len(words) - len(spelling) + 1):
             end = start + len(spelling)
             if spelling and _is_free(start, end, anchors) and tuple(w.folded for w in words[start:end]) == spelling:
@@ -174,7 +138,7 @@ def _match_capitalised(words: Sequence[QuestionWord], entity: Entity, anchors: S
         run = words[start:end]
         ends = run[0].capitalized and run[-1].capitalized and start > 0
         between = all(word.capitalized or word.folded in _NAME_PARTICLES or not word.folded.isalpha() for word in run)
-        plain = between and all(w.folded != POSSESSIVE_SUFFIX for w in run)
+        plain = between and all(w.folded != english.POSSESSIVE_SUFFIX for w in run)
         if ends and plain and end - start > best[1] - best[0] and _is_spelled_alike(run, entity):
             best = (start, end)
     if best[1]:
@@ -188,9 +152,21 @@ def _is_spelled_alike(run: Sequence[QuestionWord], entity: Entity) -> bool:
 
 def _match_pronoun(words: Sequence[QuestionWord], entity: Entity, anchors: Sequence[Anchor]) -> Iterator[Anchor]:
     """The first pronoun, where the question names nothing that it may stand for."""
-    places = (place for place, word in enumerate(words) if word.folded in THIRD_PERSON_PRONOUNS)
+    places = (place for place, word in enumerate(words) if word.folded in english.THIRD_PERSON_PRONOUNS)
     if not anchors and (place := next(places, None)) is not None:
         yield Anchor(entity, place, place + 1)
+
+
+def _spell_question_word(words: list[QuestionWord]) -> list[QuestionWord]:
+    """The words, where none asks, with the one of the first two that is nearly a question word spelt as it: wich."""
+    folded = [word.folded for word in words]
+    if QUESTION_WORDS.intersection(folded) or english.AUXILIARY_VERBS.intersection(folded[:1]):
+        return words
+    for place, word in enumerate(folded[:2]):
+        if word not in english.FUNCTION_WORDS and (nearest := get_close_matches(word, QUESTION_WORDS, 1, MIN_SPELLING)):
+            words[place] = replace(words[place], folded=nearest[0], stem=nearest[0])
+            break
+    return words
 
 
 class QuestionWords:
@@ -198,7 +174,7 @@ class QuestionWords:
 
     def __init__(self, text: str, anchors: Sequence[Anchor]) -> None:
         self.text = text
-        self.words: Sequence[QuestionWord] = split_words(text)
+        self.words: Sequence[QuestionWord] = _spell_question_word(split_words(text))
         self.anchors = list(anchors)
         self._folded = [word.folded for word in self.words]
         self._named = frozenset(place for anchor in anchors for place in range(anchor.start, anchor.end))
@@ -226,10 +202,10 @@ class QuestionWords:
     def opens_request(self, place: int) -> bool:
         """Whether the word may stand before what is asked for: could you tell me."""
         if self.in_entity_name(place):
-            return self.words[0].folded not in AUXILIARY_VERBS
-        if self.words[place].folded in MODAL_VERBS:
-            return bool(SPEAKERS.intersection(self.words_between(place - 1, place + 2)))
-        return self.words[place].folded in PLAIN_WORDS | REQUEST_WORDS | CHOICE_WORDS
+            return self.words[0].folded not in english.AUXILIARY_VERBS
+        if self.words[place].folded in english.MODAL_VERBS:
+            return bool(english.SPEAKERS.intersection(self.words_between(place - 1, place + 2)))
+        return self.words[place].folded in english.PLAIN_WORDS | english.REQUEST_WORDS | english.CHOICE_WORDS
 
     def words_outside_names(self) -> list[str]:
         """The words that are part of no name, folded."""
@@ -237,13 +213,13 @@ class QuestionWords:
 
     def asks_whether(self, free: Sequence[str]) -> bool:
         """Whether the question is one for yes or no, as asking whether two have the same value is."""
-        if AUXILIARY_VERBS.intersection(free[:1]) and not SPEAKERS.intersection(free[1:2]):
+        if english.AUXILIARY_VERBS.intersection(free[:1]) and not english.SPEAKERS.intersection(free[1:2]):
             return True
         return "whether" in free
 
     def selects_gender(self, place: int) -> bool:
         """Whether the noun there asks for those of a gender, and does not only say who is spoken of: which woman."""
-        return self.words[place].stem in GENDERED_NOUNS and self.words_between(place - 1, place) in (
+        return self.words[place].stem in english.GENDERED_NOUNS and self.words_between(place - 1, place) in (
             *ASKING,
             ["many"],
             ["a"],
@@ -258,7 +234,10 @@ class QuestionWords:
         for place, word in enumerate(self._folded):
             if word in ("who", "whom") and not self.in_entity_name(place):
                 return place
-            if not self.in_entity_name(place) and word not in REQUEST_WORDS | PREPOSITIONS | AUXILIARY_VERBS:
+            if (
+                not self.in_entity_name(place)
+                and word not in english.REQUEST_WORDS | english.PREPOSITIONS | english.AUXILIARY_VERBS
+            ):
                 return None
         return None
 
@@ -285,13 +264,14 @@ class QuestionWords:
     def _may_be_apposed(self, place: int) -> bool:
         word = self.words[place].folded
         return (
-            word not in FUNCTION_WORDS | RESTRICTIONS
+            word not in english.FUNCTION_WORDS | english.RESTRICTIONS
             and word.isalpha()
             and not self.in_entity_name(place)
             and place not in self.comparing_places
             and (word,) not in load_lexicon().comparisons
             and not (
-                (word,) in load_lexicon().words and CONJUNCTIONS.intersection(self.words_between(place - 1, place))
+                (word,) in load_lexicon().words
+                and english.CONJUNCTIONS.intersection(self.words_between(place - 1, place))
             )
         )
 
@@ -305,10 +285,61 @@ class QuestionWords:
                     return table[key], frozenset(places)
         return None, frozenset()
 
+    def kind_places(self, question_word: str) -> set[int]:
+        """The nouns that stand for a question word: which town, the town in which, the same town."""
+        return {
+            place
+            for place, word in enumerate(self.words)
+            if word.stem in load_lexicon().kinds.get(question_word, ())
+            and not self.in_entity_name(place)
+            and (
+                self.words_between(place - 1, place) in ASKING
+                or (
+                    question_word != "which"
+                    and word.stem not in english.PARTS_OF_DATES
+                    and self.words_between(place - 1, place) == ["same"]
+                )
+                or (self.words_between(place + 1, place + 2) == ["of"] and self._is_asked(place))
+                or _RELATIVE_ADVERBS.intersection(self.words_between(place + 1, place + 2))
+                or (
+                    english.PREPOSITIONS.intersection(self.words_between(place + 1, place + 2))
+                    and self.words_between(place + 2, place + 3) == ["which"]
+                )
+            )
+        }
+
+    def _is_asked(self, place: int) -> bool:
+        """Whether the noun there follows "what is the" or "which is the"."""
+        before = self.words_between(place - 3, place)
+        return before[-1:] == ["the"] and before[:1] in ASKING and before[1] in english.COPULAS
+
+    def is_had_as(self, start: int) -> bool:
+        """Whether what starts there says as what somebody has the entity: who has E as a father, for a father."""
+        owned = (a for a in self.anchors if english.POSSESSIONS.intersection(self.words_between(a.start - 1, a.start)))
+        between = ([w for w in self.words_between(a.end, start) if w not in english.DETERMINERS] for a in owned)
+        return any(words in (["as"], ["for"]) for words in between)
+
+    def repeats_auxiliary(self, place: int) -> bool:
+        """Whether a question has its verb a second time, as none does: how many sons do the friends does E have."""
+        verbs = [p for p in range(place + 1) if self.words[p].folded in english.SUPPORTS and not self.in_entity_name(p)]
+        return len(verbs) > 1 and verbs[-1] == place and not self.ends_at(place + 1)
+
+    def joins_names(self, place: int) -> bool:
+        """Whether only "and" stands before the name in that place of all names: both E and F, E as well as F."""
+        start, end = self.anchors[place - 1].end, self.anchors[place].start
+        between = {self.words[p].folded for p in range(start, end) if not self.is_apposed_at(p)} - english.DETERMINERS
+        return between in ({"and"}, {"as", "well"})
+
+    def is_superlative(self) -> bool:
+        """Whether one of its relatives is asked for by their order: the eldest son of E, which child was born last."""
+        end = max(self.comparing_places, default=-1)
+        word = self.words[end].folded if self.anchors and end >= 0 else ""
+        return word.endswith("est") or (word in ("first", "last") and self.ends_at(end + 1))
+
     def follows_asked_noun(self, begins: int) -> bool:
         """Whether only a noun stands between "which" and what begins there: which film directed E."""
         before = self.words_between(begins - 2, begins)
-        return before[:1] in ASKING and len(before) > 1 and before[1] not in AUXILIARY_VERBS
+        return before[:1] in ASKING and len(before) > 1 and before[1] not in english.AUXILIARY_VERBS
 
 
 _MAX_PHRASE_WORDS = 6
@@ -346,20 +377,20 @@ def fetch_relations(graph: GraphSource, entity: Entity) -> Relations:
 def _iterate_spans(words: Sequence[QuestionWord], free: Sequence[bool]) -> Iterator[tuple[int, int]]:
     """The spans that may be a relation's name, outside the names of entities."""
     for start, first in enumerate(words):
-        if not free[start] or first.folded in PLAIN_WORDS:
+        if not free[start] or first.folded in english.PLAIN_WORDS:
             continue
         for end in range(start + 1, min(len(words), start + _MAX_PHRASE_WORDS) + 1):
             last = words[end - 1].folded
             if not free[end - 1] or not last[:1].isalnum():
                 break
-            if last not in PLAIN_WORDS or last in _FINAL_WORDS:
+            if last not in english.PLAIN_WORDS or last in _FINAL_WORDS:
                 yield start, end
 
 
 def _content_runs(words: Sequence[QuestionWord], free: Sequence[bool]) -> Iterator[list[QuestionWord]]:
     run: list[QuestionWord] = []
     for word, is_free in zip(words, free, strict=True):
-        if is_free and word.folded not in PLAIN_WORDS and word.folded[:1].isalnum():
+        if is_free and word.folded not in english.PLAIN_WORDS and word.folded[:1].isalnum():
             run.append(word)
         elif run:
             yield run

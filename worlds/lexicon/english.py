@@ -19,6 +19,8 @@ _MIN_COMPOUND_PLURAL = 5
 """Letters of an irregular plural that also ends compounds: grandchildren, but not specimen."""
 
 AUXILIARY_VERBS = frozenset(["is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can"])
+POSSESSIONS = frozenset(["has", "have", "had"])
+SUPPORTS = frozenset(["do", "does", "did"])
 DETERMINERS = frozenset(["the", "a", "an", "both", "his", "her", "its", "their", "all", "of"])
 RELATIVE_PRONOUNS = frozenset(["who", "that", "which", "whoever"])
 PREPOSITIONS = frozenset(["of", "in", "on", "at", "to", "for", "by", "with", "from", "as", "about"])
@@ -50,7 +52,7 @@ COUNT_WORDS = frozenset(["many", "number"])
 COMPARISON_WORDS = frozenset(["than", "other"])
 CHOICE_WORDS = frozenset(["out", "between", "among", "either", "two", "other"])
 """Words about a set of several entities."""
-SAMENESS_WORDS = frozenset(["same", "share", "shared", "common"])
+SAMENESS_WORDS = frozenset(["same", "share", "shared", "common", "different"])
 PARTS_OF_DATES = frozenset(["month", "year"])
 """Nouns for less than a date says, so that two dates may differ in the same year."""
 MODAL_VERBS = frozenset(["would", "could"])
@@ -204,6 +206,16 @@ class Comparison:
     measures: tuple[str, ...]
     date_span: tuple[str, ...]
     can_count: bool
+
+    @property
+    def compares_ages(self) -> bool:
+        """Whether it says of people how old they are."""
+        return self.measures[:1] == ("date of birth",)
+
+    @property
+    def orders_dates(self) -> bool:
+        """Whether it may compare any date, as earlier does."""
+        return not self.compares_ages and any("date" in measure for measure in self.measures)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from worlds.lexicon.english import (
-    LexicalEntry,
-    PathExpression,
-    PathSegment,
-    RelationTerm,
-    load_lexicon,
-    phrase_key,
-)
+from worlds.lexicon.english import LexicalEntry, PathExpression, PathSegment, RelationTerm, load_lexicon, phrase_key
 
 _QUESTION_WORDS = ("who", "when", "where")
 _MAX_NAME_WORDS = 6

@@ -19,6 +19,7 @@ from reasoners.replay.derivations import (
     Mismatch,
     ReplayValue,
     derive_answer,
+    list_values,
     recognize_derivation,
 )
 
@@ -145,3 +146,16 @@ def test_values_are_compared_by_id_or_by_date_or_by_name():
     assert ReplayValue("Canada", "Q16").key == ReplayValue("Canadian", "Q16").key
     assert ReplayValue("14 January 1987").key == ReplayValue("1987-01-14").key
     assert ReplayValue("ada LUND").key == ReplayValue("Ada Lund").key
+
+
+@pytest.mark.parametrize(
+    ("literal", "text"),
+    [
+        ("1127-01-01T00:00:00Z", "1127"),
+        ("0953-01-01T00:00:00Z", "953"),
+        ("1127-01-01", "1127-01-01"),
+        ("1127-01-02T00:00:00Z", "1127-01-02"),
+    ],
+)
+def test_a_year_whose_first_day_stands_for_it_is_answered_as_a_year(literal, text):
+    assert list_values({"rows": [[{"kind": "literal", "value": literal}]]}) == {"/rows": [ReplayValue(text)]}
