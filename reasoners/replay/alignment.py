@@ -14,10 +14,25 @@ import numpy as np
 
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.demonstration import Fillers, Program, QuestionSlot
-from reasoners.replay.derivations import ALL, COUNT, COUNT_OF, FILTERS, OPPOSITES, ORDERS, Mismatch
+from reasoners.replay.derivations import (
+    ALL,
+    COUNT,
+    COUNT_OF,
+    FILTERS,
+    OPPOSITES,
+    ORDERS,
+    Mismatch,
+)
 from tools.tool import EncodeFunction
-from worlds.lexicon import english
-from worlds.lexicon.english import QuestionWord, asks_yes_or_no, has_content, list_words, phrase_key
+from worlds.lexicon.english import (
+    DECISIVE_WORDS,
+    MINOR_WORDS,
+    QuestionWord,
+    asks_yes_or_no,
+    has_content,
+    list_words,
+    phrase_key,
+)
 
 MASKS = "XYZUVW"
 MAX_COMPARED, MAX_NEIGHBOURS, MAX_CALIBRATED = 200, 8, 1000
@@ -45,7 +60,7 @@ class MaskedQuestion(NamedTuple):
     def build(cls, question: str, mentions: Sequence[tuple[int, int]], world: WorldWords) -> "MaskedQuestion":
         """The question with these mentions."""
         words = [word for word in list_words(question) if not any(s < word.end <= end for s, end in mentions)]
-        content = [word for word in words if word.folded not in english.MINOR_WORDS]
+        content = [word for word in words if word.folded not in MINOR_WORDS]
         named = {start - 1: question[start:end] for start, end in mentions}
         descriptions = [word for word in content if word.end in named and world.describes(named[word.end], word.stem)]
         return cls(question, mentions, content, descriptions)
@@ -135,7 +150,7 @@ class QuestionAligner:
                 counting.append(stems)
             else:
                 others |= stems
-        self._count_words = english.DECISIVE_WORDS.intersection(*counting) - others if counting else set()
+        self._count_words = set.intersection(*counting) - others if counting else set()
         """The words by which alone demonstrations ask for a number: how many."""
 
     def mask(self, question: str) -> MaskedQuestion:
@@ -244,14 +259,10 @@ class QuestionAligner:
         """The relation that the words name: a label of the world, or else the words themselves; None for none."""
         start, end = min(word.start for word in words), max(word.end for word in words)
         inside = [word for word in question.content if start <= word.start < end]
-        if len(inside) > len(words) or any(word.folded in english.DECISIVE_WORDS for word in inside):
+        if len(inside) > len(words) or any(word.folded in DECISIVE_WORDS for word in inside):
             return None
         text, lookup = question.text[start:end], next(own for own in program.lookups if own.word == slot.start)
-        if lookup.is_label:
-            return self.world.find_relation(text)
-        # "How many daughters do the friends of X have?" has no noun for the place of "friends".
-        gaps = {word.folded for word in list_words(text)} - {word.folded for word in words}
-        return text if gaps <= english.DETERMINERS | {english.POSSESSIVE_SUFFIX} else None
+        return self.world.find_relation(text) if lookup.is_label else text
 
 
 def _compares_with_name(question: MaskedQuestion) -> bool:
