@@ -7,7 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
-from app.imports import QuestionImportPlan, finish_interrupted_imports, import_questions
+from app.imports import (
+    QuestionImportPlan,
+    finish_interrupted_imports,
+    import_questions,
+    open_project_graph,
+)
 from app.progress import print_progress, print_result
 from app.services import current_services
 from db import projects
@@ -56,15 +61,20 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     plan = QuestionImportPlan(
         project, world, form, language, split, only or (), _read_guidelines(guidelines) if guidelines else None
     )
-    with bounded_work(file, unbounded=unbounded), fail_on_interrupt("The import was stopped; nothing was imported."):
-        survey = _survey(file, plan, without_gold=without_gold)
+    with fail_on_interrupt("The import was stopped; nothing was imported."):
+        with bounded_work(file, unbounded=unbounded):
+            survey = _survey(file, plan, without_gold=without_gold)
         if world is not None:
             read_world_metadata(services.settings.worlds_folder, world)
-        counts = import_questions(services, file, plan, survey.questions)
-    figures = {"added": counts.added, "already": counts.existing, "differing": counts.differing}
-    print_result(f"{project}: {counts}")
-    lines = (f"{project}: {counts}", *_survey_lines(survey))
-    emit({"project": project, **figures, **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
+        if survey.with_bare_ids:
+            # The memory of an open world is not that of the file.
+            open_project_graph(services, plan)
+        with bounded_work(file, unbounded=unbounded):
+            report = import_questions(services, file, plan, survey.questions)
+    counts, *remarks = report.lines()
+    print_result("; ".join((f"{project}: {counts}", *remarks)))
+    lines = (f"{project}: {counts}", *remarks, *_survey_lines(survey))
+    emit({"project": project, **report.value(), **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
 
 
 def _survey(file: Path, plan: QuestionImportPlan, *, without_gold: bool) -> QuestionSurvey:

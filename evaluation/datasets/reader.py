@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from evaluation.datasets.gold_names import find_bare_id
 from evaluation.datasets.record import (
     CSV,
     JSONL,
@@ -98,6 +99,8 @@ class QuestionSurvey:
     """The number of questions with at least one gold answer."""
     with_several: int = 0
     """The number of questions with several gold answers, all of which a correct answer names."""
+    with_bare_ids: int = 0
+    """The number of questions with a gold answer that is an id, whose names the world's graph may have."""
     preview: list[QuestionRecord] = field(default_factory=list)
     """The first questions."""
     unread: dict[str, UnreadCount] = field(default_factory=dict)
@@ -176,6 +179,7 @@ class QuestionReader:
             survey.questions += 1
             survey.with_gold += bool(record.gold_answers)
             survey.with_several += len(record.gold_answers) > 1
+            survey.with_bare_ids += any(map(find_bare_id, record.gold_answers))
             if len(survey.preview) < PREVIEW_SIZE:
                 survey.preview.append(record)
         if not survey.questions:
