@@ -135,6 +135,26 @@ def parse_aliases(aliases: Any) -> list[str] | None:
     return list(dict.fromkeys(alias.strip() for alias in aliases if alias.strip()))
 
 
+def match_language(tags: Iterable[str], language: str) -> str | None:
+    """The tag of this language: the same one, else a narrower one (zh-cn for zh), else a wider one (zh for zh-cn).
+
+    Letters of either case and _ for - are the same, as in RFC 4647.
+    """
+    by_range = {_format_tag(tag): tag for tag in reversed(list(tags))}
+    asked = _format_tag(language)
+    if asked not in by_range:
+        narrower = [tag for tag in by_range if tag.startswith(f"{asked}-")]
+        if narrower:
+            return by_range[narrower[-1]]
+        while "-" in asked and asked not in by_range:
+            asked = asked.rpartition("-")[0]
+    return by_range.get(asked)
+
+
+def _format_tag(tag: str) -> str:
+    return tag.strip().casefold().replace("_", "-")
+
+
 def without(fields: Fields, *names: str) -> dict[str, Any]:
     """The fields except those with these names."""
     return {name: value for name, value in fields.items() if name not in names}
