@@ -59,6 +59,8 @@ class QuestionFormat:
     """Reads one record in a language, such as en; UnreadableRecord says why it cannot be read."""
     has_languages: bool = False
     """Whether the questions, or the labels of their answers, are given in several languages."""
+    is_tabular: bool = False
+    """Whether its published files are tables, so that the columns of a table are looked at for its structure."""
 
 
 def require_text(fields: Fields, name: str) -> str:
