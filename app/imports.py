@@ -337,9 +337,7 @@ class _StagedImport:
         if plan.guidelines is not None:
             with database.begin() as session:
                 projects.get_project(session, plan.project).guidelines = plan.guidelines
-        self.question_report = QuestionImportReport(
-            appender.counts, names.named, names.unnamed, names.first_unnamed
-        )
+        self.question_report = QuestionImportReport(appender.counts, names.named, names.unnamed, names.first_unnamed)
         return Counter(added=appender.counts.added)
 
     @staticmethod

@@ -9,7 +9,7 @@ and its gold answers under `gold`, or an id, the question's text or an index by 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -23,6 +23,9 @@ from db.attempts import FinishedAnswer, MetricScore
 from db.database import Database
 from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
 from evaluation.datasets import read_questions
+from evaluation.datasets.layouts import open_table
+from evaluation.datasets.record import QuestionRecord
+from evaluation.datasets.text_answers import restore_columns
 from evaluation.metrics import DATASET_METRICS, METRICS, find_dataset_metric, list_dataset_metrics
 from evaluation.metrics.metric import (
     ANSWER_FIELDS,
@@ -125,20 +128,20 @@ def _read_rows(file: Path) -> list[_Row]:
 
 
 def _read_gold(file: Path) -> list[_Row]:
-    if file.name.removesuffix(".gz").endswith(".csv"):
-        return [
-            _Row(
-                f"row {place}",
-                {"id": question.source_id, "question": question.text, "kind": question.kind}
-                | {"gold": question.gold_answers}
-                | question.details,
-            )
-            for place, question in enumerate(read_questions(file), 1)
-        ]
-    records = _read_records(file)
+    table = open_table(file)
+    if table is not None and table.is_table:
+        questions = enumerate(read_questions(file), 1)
+        return [_Row(f"row {place}", _describe_question(question)) for place, question in questions]
+    rows = None if table is None else [_Row(f"row {entry.position}", entry.value) for entry in table.iter_entries()]
+    records = _read_records(file) if rows is None else rows
     if not isinstance(records, list):
         raise MalformedFile(file, None, f"it is an object without a list under {' or '.join(RECORD_LISTS)}")
-    return records
+    return [replace(row, fields=restore_columns(row.fields)) for row in records]
+
+
+def _describe_question(question: QuestionRecord) -> dict[str, Any]:
+    own = {"id": question.source_id, "question": question.text, "kind": question.kind, "gold": question.gold_answers}
+    return own | question.details
 
 
 def _read_records(file: Path) -> list[_Row] | dict[str, Any]:

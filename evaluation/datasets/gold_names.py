@@ -1,10 +1,10 @@
-"""Names of gold answers that are ids, as QALD's are: an import keeps the labels and aliases of the world's graph with them.
+"""Names of gold answers that are ids, as QALD's are: an import keeps those of the world's graph with them.
 
     names = GoldNames(lambda: world.graph)
     records = names.add_to(reader.iter_records())
 
-A gold answer is then named by its label, its aliases, the title of its article, and still by its id, which the official
-metrics compare.
+A gold answer is then named by its label, its aliases and the title of its article, and still by its id, which the
+official metrics compare.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,9 +46,7 @@ class GoldNames:
         while part := list(islice(source, _RECORDS_AT_ONCE)):
             ids = (find_bare_id(gold) for record in part for gold in record.gold_answers)
             self._look_up([one for one in dict.fromkeys(ids) if one and one not in self._entities])
-            yield from (
-                replace(record, gold_answers=list(map(self._name, record.gold_answers))) for record in part
-            )
+            yield from (replace(record, gold_answers=list(map(self._name, record.gold_answers))) for record in part)
 
     def _look_up(self, ids: Sequence[str]) -> None:
         graph = self._open_graph() if ids else None

@@ -63,6 +63,7 @@ class Layout(ABC):
     is_line_based = True
     is_table = False
     """Whether a record has cells, which are texts."""
+    is_columnar = False
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -219,9 +220,7 @@ def _iter_text(file: Path) -> Iterator[str]:
     with open_bytes(file) as stream, reading(file):
         start = stream.peek(2)[:2]  # type: ignore[union-attr]
         is_wide = start in (b"\xff\xfe", b"\xfe\xff")
-        text = io.TextIOWrapper(
-            stream, *(("utf-16",) if is_wide else ("utf-8-sig", "surrogateescape")), newline=None
-        )
+        text = io.TextIOWrapper(stream, *(("utf-16",) if is_wide else ("utf-8-sig", "surrogateescape")), newline=None)
         number = 0
         while True:
             number += 1
@@ -269,6 +268,7 @@ def _strip_end(row: list[str]) -> list[str]:
 
 class _Parquet(Layout):
     is_line_based = False
+    is_columnar = True
 
     def iter_entries(self) -> Iterator[Entry]:
         # It takes 0.3 s to load, and few files are Parquet.
@@ -299,11 +299,8 @@ def _to_json(value: Any) -> Any:
             return value.isoformat()
         case Decimal():
             return str(value)
-        case float() if math.isnan(value):
-            return None
-        case str() | bool() | int() | float():
-            return value
-    return None
+    is_json = isinstance(value, str | bool | int) or (isinstance(value, float) and not math.isnan(value))
+    return value if is_json else None
 
 
 def describe_fields(sample: Sequence[Any]) -> str:
@@ -315,9 +312,14 @@ def describe_fields(sample: Sequence[Any]) -> str:
 
 
 def open_layout(file: Path, *, is_text_table: bool = False) -> Layout:
-    """The layout of a file, by its content; a text that is neither JSON nor a table counts as `is_text_table` says.
+    """The layout of a file, by its content; `is_text_table` says that a text is a table whatever it begins with."""
+    return open_table(file, is_text_table=is_text_table) or _open_json(file)
 
-    Without it, names such as q.csv say so.
+
+def open_table(file: Path, *, is_text_table: bool = False) -> Layout | None:
+    """The layout of a file of rows and columns, Parquet included; None for JSON.
+
+    A text is a table if its name says so, as that of q.csv does, or if its first line has a column for questions.
     """
     start = _peek(file)
     if start.startswith(b"PAR1"):
@@ -327,9 +329,8 @@ def open_layout(file: Path, *, is_text_table: bool = False) -> Layout:
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         raise MalformedFile(file, None, "it is a workbook of an older Excel; save it as .xlsx or as CSV in UTF-8")
     is_named_so = file.name.removesuffix(".gz").lower().endswith(_TABLE_SUFFIXES)
-    if is_text_table or is_named_so or (start[:1] not in (b"[", b"{") and _begins_with_header(file)):
-        return _TextTable(file)
-    return _open_json(file, start)
+    is_table = is_text_table or is_named_so or (start[:1] not in (b"[", b"{") and _begins_with_header(file))
+    return _TextTable(file) if is_table else None
 
 
 def _begins_with_header(file: Path) -> bool:
@@ -338,9 +339,9 @@ def _begins_with_header(file: Path) -> bool:
     return len(header) > 1 and _has_questions(list_columns(next(csv.reader([header], delimiter=delimiter))))
 
 
-def _open_json(file: Path, start: bytes) -> Layout:
+def _open_json(file: Path) -> Layout:
     """JSON Lines, unless the file begins with a list, or with an object that holds one or takes several lines."""
-    if start.startswith(b"["):
+    if _peek(file).startswith(b"["):
         return _JsonList(file)
     lines = _JsonLines(file)
     first, *others = list(islice(lines.iter_entries(), SAMPLE_SIZE)) or [Entry(1)]

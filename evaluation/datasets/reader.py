@@ -1,8 +1,8 @@
 """Opens question files: finds their format, and reads them record by record.
 
-    reader = open_questions(file)
-    survey = reader.survey()
-    records = reader.iter_records()
+reader = open_questions(file)
+survey = reader.survey()
+records = reader.iter_records()
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,10 @@
 """A question read from a file, the type of a question format, the checks that formats share, and the plain formats.
 
 The plain formats are JSON or CSV with common field names: `question` or `text`, `answer` or `answers`, `id`. A list of
-answers means that a correct answer names all of them.
+answers means that a correct answer names all of them; of `answer_0`, `answer_1` and so on it names one.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from db.types import UnstorableValue, check_storable_json, dump_json
 from evaluation.value_format import restore_cell
+from guard.json_input import load_json
 from worlds.input_files import MalformedFile
 
 Fields = Mapping[str, Any]
@@ -137,6 +139,23 @@ def parse_aliases(aliases: Any) -> list[str] | None:
     return list(dict.fromkeys(alias.strip() for alias in aliases if alias.strip()))
 
 
+def restore_rows(value: Any) -> Any:
+    """The list that a column of the hub holds as JSON text, or as an object with a list for each field; else the value.
+
+    An element is then an object with the element of each of those lists.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            value = load_json(value)
+        except ValueError:
+            return value
+    if isinstance(value, dict) and value and all(isinstance(column, list) for column in value.values()):
+        columns: list[list[Any]] = list(value.values())
+        if len({len(column) for column in columns}) == 1:
+            return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+    return value
+
+
 def match_language(tags: Iterable[str], language: str) -> str | None:
     """The tag of this language: the same one, else a narrower one (zh-cn for zh), else a wider one (zh for zh-cn).
 
@@ -175,6 +194,8 @@ def parse_record(form: QuestionFormat, fields: Fields, language: str) -> Questio
 
 TEXT_NAMES = ("question", "text")
 ANSWER_NAMES = ("answers", "answer", "gold_answers")
+_NUMBERED_ANSWER = re.compile(r"answer_?\d+")
+"""The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
 METADATA_NAMES = ("dataset", "split", "kind")
 
@@ -202,7 +223,8 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
     consumed = {name}
     source = next((field for field in ID_NAMES if isinstance(fields.get(field), str | int)), None)
     answers = next((field for field in ANSWER_NAMES if fields.get(field) is not None), None)
-    consumed |= {field for field in (source, answers) if field}
+    alternatives = [] if answers else [field for field in fields if _NUMBERED_ANSWER.fullmatch(field) and fields[field]]
+    consumed |= {field for field in (source, answers, *alternatives) if field}
     own: dict[str, Any] = {}
     for metadata in METADATA_NAMES:
         if fields.get(metadata) is not None:
@@ -212,6 +234,9 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
         own["decomposition"] = fields["decomposition"]
         consumed.add("decomposition")
     gold_answers = _parse_answers(fields[answers]) if answers else []
+    if alternatives:
+        first, *others = (format_value(fields[field]) for field in alternatives)
+        gold_answers = [make_gold(first, aliases=others)]
     if not isinstance(fields.get("attachments", {}), dict):
         kind = describe_type(fields["attachments"])
         raise UnreadableRecord(f"'attachments' is {kind}, not an object of texts by name")

@@ -7,9 +7,9 @@ tell a question without answers (no bindings) from one whose answers are not giv
 `answertype`, `paraphrases`. SPINACH and other files of questions with queries only: `sparql`, `title`, `url`; they have
 no gold answers.
 
-A gold answer of QALD is each value that the results bind, once: a Wikidata item with its label, if the results bind one
-as Wikidata's label service does (`?x` and `?xLabel`), else with its id as text; a DBpedia resource with its name as text
-and its address as entity. Blank values, which no answer can name, are only in `details`.
+A gold answer of QALD is each value that the results bind, once: a Wikidata item with its label, if the results have one
+as from Wikidata's label service (`?x` and `?xLabel`), else with its id as text; a DBpedia resource with its name as
+text and its address as entity. Blank values, which no answer can name, are only in `details`.
 """
 
 import re
@@ -57,7 +57,9 @@ def _parse_qald(fields: Fields, language: str) -> QuestionRecord:
 
 def _choose_string(fields: Fields, language: str) -> str:
     strings = [string for string in require_list(fields, "question", dict) if optional_text(string.get("string"))]
-    by_language = {string["language"]: string for string in reversed(strings) if isinstance(string.get("language"), str)}
+    by_language = {
+        string["language"]: string for string in reversed(strings) if isinstance(string.get("language"), str)
+    }
     tag = match_language(by_language, language)
     if tag is None:
         raise UnreadableRecord(f"the question has no text in the language {language!r}")
