@@ -40,6 +40,7 @@ from evaluation.metrics.metric import (
     name_values,
 )
 from evaluation.statistics import mean_with_error
+from worlds import terms
 from worlds.input_files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
 
 ID_FIELDS = ("id", "_id", "qid", "question_id", "QuestionId", "ID", "uid", "interaction_id", "source_id")
@@ -232,7 +233,7 @@ def _index_rows(rows: list[_Row], field: str | None, file: Path) -> dict[str, _R
         value = row.fields.get(name) if name else None
         if not isinstance(value, str | int):
             raise PredictionFileError(file, row.place, f"the field {name!r} is missing or no text")
-        if (first := by_key.setdefault(str(value), row)) is not row:
+        if (first := by_key.setdefault(terms.strip_marks(str(value)), row)) is not row:
             raise PredictionFileError(file, row.place, f"the {name} {str(value)!r} is that of {first.place} too")
     return by_key
 

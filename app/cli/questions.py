@@ -22,6 +22,7 @@ from evaluation.value_format import format_count
 from guard.input_bounds import bounded_work
 from worlds.input_files import open_regular_file
 from worlds.open import read_world_metadata
+from worlds.terms import strip_marks
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
 
@@ -59,7 +60,13 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     for sentence in finish_interrupted_imports(services):
         print_progress(sentence)
     plan = QuestionImportPlan(
-        project, world, form, language, split, only or (), _read_guidelines(guidelines) if guidelines else None
+        project,
+        world,
+        form,
+        language,
+        split,
+        list(map(strip_marks, only or ())),
+        _read_guidelines(guidelines) if guidelines else None,
     )
     with fail_on_interrupt("The import was stopped; nothing was imported."):
         with bounded_work(file, unbounded=unbounded):
@@ -97,6 +104,7 @@ def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:
         "questions": survey.questions,
         "without_gold": survey.without_gold,
         "several_gold": survey.with_several,
+        "repeated_ids": survey.repeated_ids,
         "unread": [unread.to_json() for unread in survey.unread_reasons],
     }
 
@@ -107,6 +115,8 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
         yield f"{format_count(survey.without_gold, 'question')} without gold answers"
     if survey.with_several:
         yield f"{format_count(survey.with_several, 'question')} with several, all of which a correct answer names"
+    if survey.repeated_ids:
+        yield survey.repetition
     for unread in survey.unread_reasons:
         yield (
             f"{format_count(unread.count, 'record')} not read: {unread.first.reason} (first in {unread.first.place})"

@@ -24,7 +24,7 @@ _RECORDS_AT_ONCE = 100
 
 def find_bare_id(gold: dict[str, Any]) -> str | None:
     """The id or IRI that is the whole text of a gold answer; None for one with a name in words."""
-    text, entity = gold["text"], gold.get("entity")
+    text, entity = terms.strip_marks(gold["text"]), gold.get("entity")
     if entity:
         return entity if text == entity else None
     short = terms.shorten_iri(text.removeprefix("wd:"))

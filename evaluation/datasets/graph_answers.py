@@ -25,6 +25,7 @@ from evaluation.datasets.record import (
     require_text,
     without,
 )
+from worlds import terms
 
 _QID = re.compile(r"Q[1-9]\d*")
 _ESCAPED_CHARACTER = re.compile(r"\\u([0-9A-Fa-f]{4})")
@@ -33,7 +34,8 @@ _TEXT_ANSWER = "_true_answer"
 
 def find_qid(value: Any) -> str | None:
     """The value if it is the id of a Wikidata item, such as Q42; else None."""
-    return value if isinstance(value, str) and _QID.fullmatch(value) else None
+    plain = terms.strip_marks(value) if isinstance(value, str) else ""
+    return plain if _QID.fullmatch(plain) else None
 
 
 def _parse_mintaka(fields: Fields, language: str) -> QuestionRecord:

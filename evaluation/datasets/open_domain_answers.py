@@ -20,10 +20,10 @@ from evaluation.datasets.record import (
     optional_text,
     require_list,
     require_text,
-    restore_rows,
     without,
 )
 from worlds import terms
+from worlds.input_files import restore_rows
 
 
 def make_alternatives(values: Iterable[Any], entity: str | None = None) -> list[dict[str, Any]]:

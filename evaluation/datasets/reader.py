@@ -5,8 +5,10 @@ survey = reader.survey()
 records = reader.iter_records()
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from evaluation.datasets.record import (
     describe_type,
     parse_record,
 )
+from evaluation.value_format import format_count
 from worlds.folder import WorldError
 from worlds.input_files import MalformedFile
 
@@ -77,6 +80,10 @@ class QuestionSurvey:
     """The number of questions with several gold answers, all of which a correct answer names."""
     with_bare_ids: int = 0
     """The number of questions with a gold answer that is an id, whose names the world's graph may have."""
+    repeated_ids: int = 0
+    """The number of questions with the id of an earlier one that has another text or other gold answers."""
+    first_repeated: str = ""
+    """The first of them: its id, its place and that of the earlier one."""
     preview: list[QuestionRecord] = field(default_factory=list)
     """The first questions."""
     unread: dict[str, UnreadCount] = field(default_factory=dict)
@@ -94,6 +101,14 @@ class QuestionSurvey:
     def without_gold(self) -> int:
         """The number of questions without gold answers."""
         return self.questions - self.with_gold
+
+    @property
+    def repetition(self) -> str:
+        """A sentence about the repeated ids."""
+        return (
+            f"{format_count(self.repeated_ids, 'question')} with the id of an earlier one, and another text or other gold answers (first "
+            f"{self.first_repeated})"
+        )
 
     @property
     def unread_reasons(self) -> list[UnreadCount]:
@@ -119,17 +134,23 @@ class QuestionReader:
         self._layout, self._language = layout, language
 
     def __iter__(self) -> Iterator[QuestionRecord | UnreadRecord]:
+        return (record for _, record in self._iter_places())
+
+    def _iter_places(self) -> Iterator[tuple[int, QuestionRecord | UnreadRecord]]:
         for entry in self._layout.iter_entries():
             problem = entry.problem
             if problem is None and not isinstance(entry.value, dict):
                 problem = f"a JSON object is required, not {describe_type(entry.value)}"
             if problem is None:
                 try:
-                    yield parse_record(self.form, entry.value, self._language)
+                    yield entry.position, parse_record(self.form, entry.value, self._language)
                 except UnreadableRecord as error:
                     problem = str(error)
             if problem is not None:
-                yield UnreadRecord(entry.position, self._layout.is_line_based, problem)
+                yield entry.position, self._make_unread(entry.position, problem)
+
+    def _make_unread(self, position: int, problem: str) -> UnreadRecord:
+        return UnreadRecord(position, self._layout.is_line_based, problem)
 
     def iter_records(self, split: str | None = None) -> Iterator[QuestionRecord]:
         """The questions that can be read, all of them in this split, or each in its own."""
@@ -139,10 +160,18 @@ class QuestionReader:
     def survey(self) -> QuestionSurvey:
         """Read the whole file; MalformedFile if there is no question in it that can be read."""
         survey = QuestionSurvey(self.form.name, describe_fields(self._layout.sample()))
-        for record in self:
+        by_id: dict[str, tuple[bytes, int]] = {}
+        for position, record in self._iter_places():
             if isinstance(record, UnreadRecord):
                 survey.count_unread(record)
                 continue
+            if record.source_id is not None:
+                digest = _digest(record)
+                first, earlier = by_id.setdefault(record.source_id, (digest, position))
+                if first != digest:
+                    places = (self._make_unread(number, "").place for number in (position, earlier))
+                    survey.repeated_ids += 1
+                    survey.first_repeated = survey.first_repeated or f"{record.source_id}, {' and '.join(places)}"
             survey.questions += 1
             survey.with_gold += bool(record.gold_answers)
             survey.with_several += len(record.gold_answers) > 1
@@ -162,6 +191,11 @@ class QuestionReader:
             f"none of its {total:,} records can be read in the format {self.form.name}; for {unread.count:,} of them "
             f"{unread.first.reason} (first in {unread.first.place})"
         )
+
+
+def _digest(record: QuestionRecord) -> bytes:
+    content = json.dumps([record.text, record.gold_answers], ensure_ascii=False)
+    return blake2b(content.encode(), digest_size=16).digest()
 
 
 def open_questions(

@@ -6,13 +6,13 @@ answers means that a correct answer names all of them; of `answer_0`, `answer_1`
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from db.types import UnstorableValue, check_storable_json, dump_json
 from evaluation.value_format import restore_cell
-from guard.json_input import load_json
+from worlds import terms
 from worlds.input_files import MalformedFile
 
 Fields = Mapping[str, Any]
@@ -117,7 +117,7 @@ def make_gold(value: Any, entity: Any = None, aliases: Iterable[str] = ()) -> di
     text = format_value(value).strip()
     if not text:
         raise UnreadableRecord("an answer is blank")
-    gold: dict[str, Any] = {"text": text, "entity": str(entity) if entity else None}
+    gold: dict[str, Any] = {"text": text, "entity": terms.strip_marks(str(entity)) if entity else None}
     names = dict.fromkeys(alias.strip() for alias in aliases if alias.strip())
     if distinct := [name for name in names if name != text]:
         gold["aliases"] = distinct
@@ -137,23 +137,6 @@ def parse_aliases(aliases: Any) -> list[str] | None:
     if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
         return None
     return list(dict.fromkeys(alias.strip() for alias in aliases if alias.strip()))
-
-
-def restore_rows(value: Any) -> Any:
-    """The list that a column of the hub holds as JSON text, or as an object with a list for each field; else the value.
-
-    An element is then an object with the element of each of those lists.
-    """
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            value = load_json(value)
-        except ValueError:
-            return value
-    if isinstance(value, dict) and value and all(isinstance(column, list) for column in value.values()):
-        columns: list[list[Any]] = list(value.values())
-        if len({len(column) for column in columns}) == 1:
-            return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
-    return value
 
 
 def match_language(tags: Iterable[str], language: str) -> str | None:
@@ -184,6 +167,8 @@ def without(fields: Fields, *names: str) -> dict[str, Any]:
 def parse_record(form: QuestionFormat, fields: Fields, language: str) -> QuestionRecord:
     """Read one record; UnreadableRecord also for a record that a database cannot store."""
     record = form.parse(fields, language)
+    if record.source_id is not None and not record.source_id.isascii():
+        record = replace(record, source_id=terms.strip_marks(record.source_id) or None)
     texts = [record.text, record.source_id, record.dataset, record.split, record.kind]
     try:
         check_storable_json([texts, record.gold_answers, record.decomposition, record.details])

@@ -25,10 +25,10 @@ from evaluation.datasets.record import (
     parse_aliases,
     require_list,
     require_text,
-    restore_rows,
     without,
 )
 from guard.json_input import load_json
+from worlds.input_files import restore_rows
 
 _CRAG_SPLITS = {0: "validation", 1: "test"}
 
