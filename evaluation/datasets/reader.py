@@ -105,10 +105,8 @@ class QuestionSurvey:
     @property
     def repetition(self) -> str:
         """A sentence about the repeated ids."""
-        return (
-            f"{format_count(self.repeated_ids, 'question')} with the id of an earlier one, and another text or other gold answers (first "
-            f"{self.first_repeated})"
-        )
+        count = format_count(self.repeated_ids, "question")
+        return f"{count} with an earlier id, and another text or other gold answers (first {self.first_repeated})"
 
     @property
     def unread_reasons(self) -> list[UnreadCount]:

@@ -57,9 +57,10 @@ def _parse_qald(fields: Fields, language: str) -> QuestionRecord:
 
 def _choose_string(fields: Fields, language: str) -> str:
     strings = [string for string in require_list(fields, "question", dict) if optional_text(string.get("string"))]
-    by_language = {
-        string["language"]: string for string in reversed(strings) if isinstance(string.get("language"), str)
-    }
+    by_language: dict[str, Fields] = {}
+    for string in strings:
+        if isinstance(string.get("language"), str):
+            by_language.setdefault(string["language"], string)
     tag = match_language(by_language, language)
     if tag is None:
         raise UnreadableRecord(f"the question has no text in the language {language!r}")
