@@ -169,11 +169,13 @@ class QuestionImportReport:
         """The report for people, as lines."""
         yield str(self.counts)
         if self.named:
-            yield f"{self.named:,} gold answers were ids, and got their names from the world's graph"
+            are, their = ("answer was an id", "its") if self.named == 1 else ("answers were ids", "their")
+            yield f"{self.named:,} gold {are}, and got {their} names from the world's graph"
         if self.unnamed:
+            are, ids = ("answer is an id", "id") if self.unnamed == 1 else ("answers are ids", "ids")
             yield (
-                f"{self.unnamed:,} gold answers are ids to which the world's graph has no name (first "
-                f"{self.first_unnamed}), so that only the id is a right answer"
+                f"{self.unnamed:,} gold {are} to which the world's graph has no name (first {self.first_unnamed}), so "
+                f"that only the {ids} {'is' if self.unnamed == 1 else 'are'} right"
             )
 
 

@@ -41,7 +41,7 @@ READ_ERRORS = (OSError, *DECOMPRESSION_ERRORS)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def open_regular_file(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> io.BufferedReader:
     """Open the file for reading bytes, without waiting; OSError if it is no regular file or cannot be opened."""
     return open(path, "rb", opener=_open_without_blocking)
 
@@ -74,7 +74,7 @@ class MalformedFile(WorldError):
         self.file, self.line, self.reason = file, line, reason
 
 
-def open_bytes(file: Path) -> BinaryIO | io.BufferedReader:
+def open_bytes(file: Path) -> io.BufferedReader:
     """Open a file for reading bytes; decompressed if its name ends in .gz, up to the bound of its expansion."""
     try:
         stream = open_regular_file(file)

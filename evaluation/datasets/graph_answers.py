@@ -70,10 +70,11 @@ def _choose_question(fields: Fields, language: str, *, is_translated: bool) -> s
     if language == "en" or is_translated:
         return require_text(fields, "question")
     translations = fields.get("translations")
-    tag = match_language(translations, language) if isinstance(translations, dict) else None
+    texts: Fields = translations if isinstance(translations, dict) else {}
+    tag = match_language(texts, language)
     if tag is None:
         raise UnreadableRecord(f"the question has no translation into the language {language!r}")
-    return require_text(translations, tag)
+    return require_text(texts, tag)
 
 
 def _parse_linked_answer(answer: Fields, language: str) -> list[dict[str, Any]]:

@@ -218,9 +218,9 @@ def _iter_text(file: Path) -> Iterator[str]:
     A byte that is not UTF-8 is kept as half of a surrogate pair, so that the rest is read.
     """
     with open_bytes(file) as stream, reading(file):
-        start = stream.peek(2)[:2]  # type: ignore[union-attr]
-        is_wide = start in (b"\xff\xfe", b"\xfe\xff")
-        text = io.TextIOWrapper(stream, *(("utf-16",) if is_wide else ("utf-8-sig", "surrogateescape")), newline=None)
+        is_wide = stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+        encoding, errors = ("utf-16", "strict") if is_wide else ("utf-8-sig", "surrogateescape")
+        text = io.TextIOWrapper(stream, encoding, errors, newline=None)
         number = 0
         while True:
             number += 1

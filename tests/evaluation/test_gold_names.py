@@ -123,7 +123,8 @@ def test_ids_without_a_name_stay_and_are_told(services: Services, tmp_path: Path
     report, questions = add(services, file, world or "removed since")
     assert (report.counts.added, report.unnamed) == (3, unnamed)
     lines = list(report.lines())
-    assert f"{unnamed} gold answers are ids to which the world's graph has no name" in lines[-1]
+    assert lines[-1].startswith(f"{unnamed} gold answer")
+    assert f"to which the world's graph has no name (first {'Q1' if unnamed == 3 else 'Q999'})" in lines[-1]
     assert questions[1].gold_answers[1] == {"text": "Q999", "entity": "Q999"}
     assert questions[2].gold_answers == [{"text": "https://www.forbes.com", "entity": None}]
 

@@ -194,7 +194,7 @@ class GraphWriter:
         with open_bytes(file) as stream:
             with reading(file):
                 # The parser takes a byte order mark for a part of the first name.
-                if stream.peek(len(BOM_UTF8)).startswith(BOM_UTF8):  # type: ignore[union-attr]
+                if stream.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
                     stream.read(len(BOM_UTF8))
             self.load_stream(stream, rdf, file)
 
