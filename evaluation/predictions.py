@@ -131,16 +131,16 @@ def _read_rows(file: Path) -> list[_Row]:
 def _read_gold(file: Path) -> list[_Row]:
     table = open_table(file)
     if table is not None and table.is_table:
-        questions = enumerate(read_questions(file), 1)
-        return [_Row(f"row {place}", _describe_question(question)) for place, question in questions]
-    rows = None if table is None else [_Row(f"row {entry.position}", entry.value) for entry in table.iter_entries()]
-    records = _read_records(file) if rows is None else rows
+        return [_Row(f"row {place}", _list_fields(question)) for place, question in enumerate(read_questions(file), 1)]
+    records = (
+        _read_records(file) if table is None else [_Row(f"row {n}", f) for n, f in enumerate(table.sample(None), 1)]
+    )
     if not isinstance(records, list):
         raise MalformedFile(file, None, f"it is an object without a list under {' or '.join(RECORD_LISTS)}")
     return [replace(row, fields=restore_columns(row.fields)) for row in records]
 
 
-def _describe_question(question: QuestionRecord) -> dict[str, Any]:
+def _list_fields(question: QuestionRecord) -> dict[str, Any]:
     own = {"id": question.source_id, "question": question.text, "kind": question.kind, "gold": question.gold_answers}
     return own | question.details
 

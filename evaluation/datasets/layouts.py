@@ -63,7 +63,6 @@ class Layout(ABC):
     is_line_based = True
     is_table = False
     """Whether a record has cells, which are texts."""
-    is_columnar = False
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -72,10 +71,10 @@ class Layout(ABC):
     def iter_entries(self) -> Iterator[Entry]:
         """Read the file from its beginning."""
 
-    def sample(self) -> list[dict[str, Any]]:
-        """The first records that are JSON objects."""
+    def sample(self, size: int | None = SAMPLE_SIZE) -> list[dict[str, Any]]:
+        """The first records that are JSON objects, or all of them."""
         objects = (entry.value for entry in self.iter_entries() if isinstance(entry.value, dict))
-        return list(islice(objects, SAMPLE_SIZE))
+        return list(islice(objects, size))
 
 
 class _JsonLines(Layout):
@@ -268,7 +267,6 @@ def _strip_end(row: list[str]) -> list[str]:
 
 class _Parquet(Layout):
     is_line_based = False
-    is_columnar = True
 
     def iter_entries(self) -> Iterator[Entry]:
         # It takes 0.3 s to load, and few files are Parquet.
