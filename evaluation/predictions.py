@@ -24,7 +24,6 @@ from db.database import Database
 from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
 from evaluation.datasets import read_questions
 from evaluation.datasets.layouts import open_table
-from evaluation.datasets.record import QuestionRecord
 from evaluation.datasets.text_answers import restore_columns
 from evaluation.metrics import DATASET_METRICS, METRICS, find_dataset_metric, list_dataset_metrics
 from evaluation.metrics.metric import (
@@ -130,19 +129,15 @@ def _read_rows(file: Path) -> list[_Row]:
 
 def _read_gold(file: Path) -> list[_Row]:
     table = open_table(file)
-    if table is not None and table.is_table:
-        return [_Row(f"row {place}", _list_fields(question)) for place, question in enumerate(read_questions(file), 1)]
-    records = (
-        _read_records(file) if table is None else [_Row(f"row {n}", f) for n, f in enumerate(table.sample(None), 1)]
-    )
+    if table is not None:
+        own = {"id": "source_id", "question": "text", "kind": "kind", "gold": "gold_answers"}
+        questions = read_questions(file) if table.is_table else ()
+        rows = [{name: getattr(one, field) for name, field in own.items()} | one.details for one in questions]
+        return [_Row(f"row {n}", restore_columns(row)) for n, row in enumerate(rows or table.sample(None), 1)]
+    records = _read_records(file)
     if not isinstance(records, list):
         raise MalformedFile(file, None, f"it is an object without a list under {' or '.join(RECORD_LISTS)}")
     return [replace(row, fields=restore_columns(row.fields)) for row in records]
-
-
-def _list_fields(question: QuestionRecord) -> dict[str, Any]:
-    own = {"id": question.source_id, "question": question.text, "kind": question.kind, "gold": question.gold_answers}
-    return own | question.details
 
 
 def _read_records(file: Path) -> list[_Row] | dict[str, Any]:
