@@ -31,12 +31,14 @@ from db.models import Question
 from db.projects import QuestionAppender, QuestionImportCounts
 from db.trace_record import TraceRecord
 from evaluation.datasets import open_question_file
+from evaluation.datasets.gold_names import GoldNames
 from evaluation.datasets.record import QuestionRecord
 from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import ReadResult, RecordRemark, RefusedRecord
 from guard.files import open_regular
 from runs.services import Services
-from worlds.folder import ScratchFolder, claim_abandoned_folders
+from worlds.folder import ScratchFolder, WorldError, claim_abandoned_folders
+from worlds.source import GraphSource
 
 PROGRESS_SECONDS = 1.0
 MAX_LISTED_RECORDS = 1_000
@@ -122,7 +124,7 @@ def import_traces(services: Services, file: Path, format_name: str = "auto") -> 
         return report
     request = {"kind": "traces", "file": str(file), "format": format_name, "total": report.outcomes.total()}
     with _StagedImport.begin(services, file, request) as staged:
-        report.outcomes, report.differing = staged.write(database), staged.differing
+        report.outcomes, report.differing = staged.write(services), staged.differing
     return report
 
 
@@ -147,14 +149,55 @@ class QuestionImportPlan:
         return (record for record in records if not self.only or record.source_id in self.only)
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionImportReport:
+    """The numbers of an import of questions."""
+
+    counts: QuestionImportCounts
+    named: int = 0
+    """The gold answers that were ids and got the names that the world's graph has."""
+    unnamed: int = 0
+    """The gold answers that are ids without a name, so that only the id is a right answer."""
+    first_unnamed: str = ""
+
+    def value(self) -> dict[str, Any]:
+        """The report for programs."""
+        counts = {"added": self.counts.added, "already": self.counts.existing, "differing": self.counts.differing}
+        return {**counts, "named_gold": self.named, "unnamed_gold": self.unnamed}
+
+    def lines(self) -> Iterator[str]:
+        """The report for people, as lines."""
+        yield str(self.counts)
+        if self.named:
+            are, their = ("answer was an id", "its") if self.named == 1 else ("answers were ids", "their")
+            yield f"{self.named:,} gold {are}, and got {their} names from the world's graph"
+        if self.unnamed:
+            are, ids = ("answer is an id", "id") if self.unnamed == 1 else ("answers are ids", "ids")
+            yield (
+                f"{self.unnamed:,} gold {are} to which the world's graph has no name (first {self.first_unnamed}), so "
+                f"that only the {ids} {'is' if self.unnamed == 1 else 'are'} right"
+            )
+
+
 def import_questions(
     services: Services, file: Path, plan: QuestionImportPlan, total: int | None = None
-) -> QuestionImportCounts:
+) -> QuestionImportReport:
     """Add the questions of a file to a project, which is made if it is new: all of them, or none."""
     request = {"kind": "questions", "file": str(file), "plan": asdict(plan), "total": total}
     with _StagedImport.begin(services, file, request) as staged:
-        staged.write(services.database)
-        return staged.question_counts
+        staged.write(services)
+        return staged.question_report
+
+
+def open_project_graph(services: Services, plan: QuestionImportPlan) -> GraphSource | None:
+    """The graph of the world that the questions are of; None if there is no such world, or if it has none."""
+    with services.database.read() as session:
+        project = projects.find_project(session, plan.project)
+    world = plan.world if project is None else project.world
+    try:
+        return services.open_world(world).graph if world else None
+    except WorldError:
+        return None
 
 
 def finish_interrupted_imports(services: Services) -> Iterator[str]:
@@ -170,7 +213,7 @@ def finish_interrupted_imports(services: Services) -> Iterator[str]:
             yield f"Undid the import of {name}, which was interrupted."
             continue
         try:
-            outcomes = staged.write(services.database)
+            outcomes = staged.write(services)
         except StoreError as error:
             staged.undo(services.database)
             yield f"Undid the import of {name}, which was interrupted and cannot go on: {error}."
@@ -188,7 +231,7 @@ class _StagedImport:
         self._scratch: ScratchFolder | None = None
         self._database: Database | None = None
         self.differing: list[str] = []
-        self.question_counts = QuestionImportCounts(0, 0, 0)
+        self.question_report = QuestionImportReport(QuestionImportCounts(0, 0, 0))
 
     @classmethod
     def begin(cls, services: Services, file: Path, request: dict[str, Any]) -> "_StagedImport":
@@ -239,11 +282,11 @@ class _StagedImport:
         (self._folder / UNDO_FILE).touch()
         self._journal.undo(database, self._report_progress("rows taken back", self._journal.count()))
 
-    def write(self, database: Database) -> Counter[str]:
+    def write(self, services: Services) -> Counter[str]:
         """Add what is not stored yet, and count the outcomes."""
         if self.request["kind"] == "traces":
-            return self._write_traces(database)
-        return self._write_questions(database, QuestionImportPlan(**self.request["plan"]))
+            return self._write_traces(services.database)
+        return self._write_questions(services, QuestionImportPlan(**self.request["plan"]))
 
     def _write_traces(self, database: Database) -> Counter[str]:
         merger = TraceMerger(self._journal.note)
@@ -270,13 +313,15 @@ class _StagedImport:
         self.differing = report.differing
         return report.outcomes
 
-    def _write_questions(self, database: Database, plan: QuestionImportPlan) -> Counter[str]:
+    def _write_questions(self, services: Services, plan: QuestionImportPlan) -> Counter[str]:
+        database = services.database
         with database.begin() as session:
             is_new = projects.find_project(session, plan.project) is None
             project = projects.get_or_create_project(session, plan.project, world=plan.world)
             if is_new:
                 self._journal.note(project)
                 self._journal.save()
+        names = GoldNames(partial(open_project_graph, services, plan))
         appender = QuestionAppender(project.id, partial(self._journal.note_key, Question))
 
         def end_batch(session: Any) -> None:
@@ -285,7 +330,7 @@ class _StagedImport:
 
         write_in_batches(
             database,
-            plan.iter_records(self.file),
+            names.add_to(plan.iter_records(self.file)),
             appender.add,
             prepare=appender.prepare,
             end_batch=end_batch,
@@ -294,7 +339,7 @@ class _StagedImport:
         if plan.guidelines is not None:
             with database.begin() as session:
                 projects.get_project(session, plan.project).guidelines = plan.guidelines
-        self.question_counts = appender.counts
+        self.question_report = QuestionImportReport(appender.counts, names.named, names.unnamed, names.first_unnamed)
         return Counter(added=appender.counts.added)
 
     @staticmethod

@@ -9,7 +9,7 @@ and its gold answers under `gold`, or an id, the question's text or an index by 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -23,6 +23,8 @@ from db.attempts import FinishedAnswer, MetricScore
 from db.database import Database
 from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
 from evaluation.datasets import read_questions
+from evaluation.datasets.layouts import open_table
+from evaluation.datasets.text_answers import restore_columns
 from evaluation.metrics import DATASET_METRICS, METRICS, find_dataset_metric, list_dataset_metrics
 from evaluation.metrics.metric import (
     ANSWER_FIELDS,
@@ -37,6 +39,7 @@ from evaluation.metrics.metric import (
     name_values,
 )
 from evaluation.statistics import mean_with_error
+from worlds import terms
 from worlds.input_files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
 
 ID_FIELDS = ("id", "_id", "qid", "question_id", "QuestionId", "ID", "uid", "interaction_id", "source_id")
@@ -125,20 +128,16 @@ def _read_rows(file: Path) -> list[_Row]:
 
 
 def _read_gold(file: Path) -> list[_Row]:
-    if file.name.removesuffix(".gz").endswith(".csv"):
-        return [
-            _Row(
-                f"row {place}",
-                {"id": question.source_id, "question": question.text, "kind": question.kind}
-                | {"gold": question.gold_answers}
-                | question.details,
-            )
-            for place, question in enumerate(read_questions(file), 1)
-        ]
+    table = open_table(file)
+    if table is not None:
+        own = {"id": "source_id", "question": "text", "kind": "kind", "gold": "gold_answers"}
+        questions = read_questions(file) if table.is_table else ()
+        rows = [{name: getattr(one, field) for name, field in own.items()} | one.details for one in questions]
+        return [_Row(f"row {n}", restore_columns(row)) for n, row in enumerate(rows or table.sample(None), 1)]
     records = _read_records(file)
     if not isinstance(records, list):
         raise MalformedFile(file, None, f"it is an object without a list under {' or '.join(RECORD_LISTS)}")
-    return records
+    return [replace(row, fields=restore_columns(row.fields)) for row in records]
 
 
 def _read_records(file: Path) -> list[_Row] | dict[str, Any]:
@@ -229,7 +228,7 @@ def _index_rows(rows: list[_Row], field: str | None, file: Path) -> dict[str, _R
         value = row.fields.get(name) if name else None
         if not isinstance(value, str | int):
             raise PredictionFileError(file, row.place, f"the field {name!r} is missing or no text")
-        if (first := by_key.setdefault(str(value), row)) is not row:
+        if (first := by_key.setdefault(terms.strip_marks(str(value)), row)) is not row:
             raise PredictionFileError(file, row.place, f"the {name} {str(value)!r} is that of {first.place} too")
     return by_key
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BeforeValidator
 
 from worlds.source import ErrorKind, GraphSource, TextSource, WebSource, World
-from worlds.terms import shorten_iri
+from worlds.terms import shorten_iri, strip_marks
 
 KIND_BY_JSON_TYPE = {
     "string": "text",
@@ -271,7 +271,7 @@ SPLIT_IDS_VALIDATOR = BeforeValidator(split_ids)
 
 def normalize_id(id_text: str) -> str:
     """Normalize an id: Q42 for wd:Q42 and for the full IRI; other IRIs are returned unchanged."""
-    text = _ENTITY_PREFIX.sub("", id_text.strip().strip(_WRAPPING_CHARACTERS))
+    text = _ENTITY_PREFIX.sub("", strip_marks(id_text).strip(_WRAPPING_CHARACTERS))
     return shorten_iri(text.replace("https://www.wikidata.org/", "http://www.wikidata.org/", 1))
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from guard.json_input import load_json
+from worlds import terms
 from worlds.folder import WorldError
 from worlds.input_files import (
     MalformedFile,
@@ -17,6 +19,7 @@ from worlds.input_files import (
     iter_nonblank_lines,
     require_storable_text,
     require_text_field,
+    restore_rows,
 )
 from worlds.sentences import split_sentences
 from worlds.source import Article
@@ -25,7 +28,7 @@ from worlds.source import Article
 def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The paragraphs of the questions whose fields equal those of `where`, each title and text once."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    for number, (_, record) in enumerate(iter_json_list(file), 1):
+    for number, (_, record) in enumerate(_iter_questions(file), 1):
         if not isinstance(record, dict):
             raise MalformedFile(file, None, f"record {number} is not a JSON object")
         articles = _parse_paragraphs(record, file, number)
@@ -37,14 +40,21 @@ def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
                 yield article
 
 
+def _iter_questions(file: Path) -> Iterator[tuple[int, Any]]:
+    _, first_line = next(iter_nonblank_lines(file), (0, ""))
+    return iter_json_objects(file) if first_line.lstrip().startswith("{") else iter_json_list(file)
+
+
 def _parse_paragraphs(record: dict[str, Any], file: Path, number: int) -> list[Article]:
-    context = record.get("context")
+    context = restore_rows(record.get("context"))
     if not isinstance(context, list):
         raise MalformedFile(file, None, f"record {number} has no list 'context'")
     articles = []
     entities = _parse_entities(record)
     for paragraph in context:
-        match paragraph:
+        # Files of the hub name the parts of a paragraph: its title, and its sentences.
+        parts = sorted(paragraph, key="title".__ne__) if isinstance(paragraph, dict) else ()
+        match [paragraph[part] for part in parts] or paragraph:
             case [str(title), list(sentences)] if title.strip() and all(
                 isinstance(sentence, str) for sentence in sentences
             ):
@@ -61,10 +71,11 @@ def _parse_paragraphs(record: dict[str, Any], file: Path, number: int) -> list[A
 
 def _parse_entities(record: dict[str, Any]) -> dict[str, str]:
     """Entity ids by title: 2WikiMultihopQA lists them for the supporting facts, in the order of their titles."""
-    ids, facts = record.get("entity_ids"), record.get("supporting_facts")
+    ids, facts = record.get("entity_ids"), restore_rows(record.get("supporting_facts"))
     if not isinstance(ids, str) or not isinstance(facts, list):
         return {}
-    titles = dict.fromkeys(fact[0] for fact in facts if isinstance(fact, list) and fact and isinstance(fact[0], str))
+    named = (fact.get("title") if isinstance(fact, dict) else next(iter(fact), None) for fact in facts if fact)
+    titles = dict.fromkeys(title for title in named if isinstance(title, str))
     entities = ids.split("_")
     return dict(zip(titles, entities, strict=True)) if len(entities) == len(titles) else {}
 
@@ -123,13 +134,15 @@ def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:
             continue
         if not isinstance(value, str):
             raise MalformedFile(file, line, f"the field {name!r} is not a text")
-        return require_storable_text(value.strip(), file, line)
+        return require_storable_text(terms.strip_marks(value), file, line)
     return None
 
 
 def _is_record_number(name: str, value: object) -> bool:
     """Whether a field with a generic name has a value that is not an item's id."""
-    return name in GENERIC_ENTITY_FIELDS and not (isinstance(value, str) and ITEM_ID_PATTERN.fullmatch(value.strip()))
+    return name in GENERIC_ENTITY_FIELDS and not (
+        isinstance(value, str) and ITEM_ID_PATTERN.fullmatch(terms.strip_marks(value))
+    )
 
 
 def _field_text(value: Any) -> str:
@@ -170,10 +183,19 @@ def _list_files(source: Path) -> list[Path]:
     return files
 
 
+def _has_context(line: str) -> bool:
+    """Whether the line is a question with its paragraphs, and not an article."""
+    try:
+        record = load_json(line)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and "context" in record and "title" not in record
+
+
 def _select_reader(file: Path, format_name: str) -> ArticleReader:
     if format_name == "auto":
         _, first_line = next(iter_nonblank_lines(file), (0, ""))
-        format_name = "2wiki" if first_line.lstrip().startswith("[") else "jsonl"
+        format_name = "2wiki" if first_line.lstrip().startswith("[") or _has_context(first_line) else "jsonl"
     if format_name not in ARTICLE_FORMATS:
         raise UnknownArticleFormat(
             f"There is no article format {format_name!r}; the formats are auto, {', '.join(ARTICLE_FORMATS)}."

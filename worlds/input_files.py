@@ -42,7 +42,7 @@ class MalformedFile(WorldError):
         self.file, self.line, self.reason = file, line, reason
 
 
-def open_bytes(file: Path) -> BinaryIO | io.BufferedReader:
+def open_bytes(file: Path) -> io.BufferedReader:
     """Open a file for reading bytes; decompressed if its name ends in .gz, up to the bound of its expansion."""
     try:
         stream = open_regular(file)
@@ -197,6 +197,23 @@ def parse_json(text: str, file: Path, line: int | None, *, unique_names: bool = 
     """
     with reading(file, line):
         return load_json(text, unique_names=unique_names)
+
+
+def restore_rows(value: Any) -> Any:
+    """The list that a column of the hub holds as JSON text, or as an object with a list for each field; else the value.
+
+    An element is then an object with the element of each of those lists.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            value = load_json(value)
+        except ValueError:
+            return value
+    if isinstance(value, dict) and value and all(isinstance(column, list) for column in value.values()):
+        columns: list[list[Any]] = list(value.values())
+        if len({len(column) for column in columns}) == 1:
+            return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+    return value
 
 
 def _describe_type(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Map IRIs to short ids and back: Q42 and P57 in Wikidata's namespaces, the full IRI elsewhere."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote, unquote
 
@@ -63,6 +64,13 @@ _NUMBER_TYPES = {
 _SHORT_ID_PATTERN = re.compile(r"[QPL][1-9][0-9]*")
 _IRI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]+")
 _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\s]+")
+
+
+def strip_marks(text: str) -> str:
+    """An id or a name of a column without blanks at its ends, and without marks that no one sees in copied text."""
+    if not text.isascii():
+        text = "".join(character for character in text if unicodedata.category(character) != "Cf")
+    return text.strip()
 
 
 def shorten_iri(iri: str) -> str:

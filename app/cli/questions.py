@@ -7,7 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
-from app.imports import QuestionImportPlan, finish_interrupted_imports, import_questions
+from app.imports import (
+    QuestionImportPlan,
+    finish_interrupted_imports,
+    import_questions,
+    open_project_graph,
+)
 from app.progress import print_progress, print_result
 from app.services import current_services
 from db import projects
@@ -17,6 +22,7 @@ from evaluation.value_format import format_count
 from guard.files import open_regular
 from guard.input_bounds import bounded_work
 from worlds.open import read_world_metadata
+from worlds.terms import strip_marks
 
 app = typer.Typer(no_args_is_help=True, help="Import and list a project's questions.")
 
@@ -54,17 +60,28 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     for sentence in finish_interrupted_imports(services):
         print_progress(sentence)
     plan = QuestionImportPlan(
-        project, world, form, language, split, only or (), _read_guidelines(guidelines) if guidelines else None
+        project,
+        world,
+        form,
+        language,
+        split,
+        list(map(strip_marks, only or ())),
+        _read_guidelines(guidelines) if guidelines else None,
     )
-    with bounded_work(file, unbounded=unbounded), fail_on_interrupt("The import was stopped; nothing was imported."):
-        survey = _survey(file, plan, without_gold=without_gold)
+    with fail_on_interrupt("The import was stopped; nothing was imported."):
+        with bounded_work(file, unbounded=unbounded):
+            survey = _survey(file, plan, without_gold=without_gold)
         if world is not None:
             read_world_metadata(services.settings.worlds_folder, world)
-        counts = import_questions(services, file, plan, survey.questions)
-    figures = {"added": counts.added, "already": counts.existing, "differing": counts.differing}
-    print_result(f"{project}: {counts}")
-    lines = (f"{project}: {counts}", *_survey_lines(survey))
-    emit({"project": project, **figures, **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
+        if survey.with_bare_ids:
+            # The memory of an open world is not that of the file.
+            open_project_graph(services, plan)
+        with bounded_work(file, unbounded=unbounded):
+            report = import_questions(services, file, plan, survey.questions)
+    counts, *remarks = report.lines()
+    print_result("; ".join((f"{project}: {counts}", *remarks)))
+    lines = (f"{project}: {counts}", *remarks, *_survey_lines(survey))
+    emit({"project": project, **report.value(), **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
 
 
 def _survey(file: Path, plan: QuestionImportPlan, *, without_gold: bool) -> QuestionSurvey:
@@ -87,6 +104,7 @@ def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:
         "questions": survey.questions,
         "without_gold": survey.without_gold,
         "several_gold": survey.with_several,
+        "repeated_ids": survey.repeated_ids,
         "unread": [unread.to_json() for unread in survey.unread_reasons],
     }
 
@@ -97,6 +115,8 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
         yield f"{format_count(survey.without_gold, 'question')} without gold answers"
     if survey.with_several:
         yield f"{format_count(survey.with_several, 'question')} with several, all of which a correct answer names"
+    if survey.repeated_ids:
+        yield survey.repetition
     for unread in survey.unread_reasons:
         yield (
             f"{format_count(unread.count, 'record')} not read: {unread.first.reason} (first in {unread.first.place})"

@@ -18,6 +18,7 @@ from evaluation.datasets.record import (
     distinct_golds,
     format_value,
     make_gold,
+    match_language,
     optional_text,
     parse_aliases,
     require_list,
@@ -25,6 +26,7 @@ from evaluation.datasets.record import (
     without,
 )
 from reasoners.answers.dates_and_numbers import DateNotation
+from worlds import terms
 
 _QID = re.compile(r"Q[1-9]\d*")
 _ESCAPED_CHARACTER = re.compile(r"\\u([0-9A-Fa-f]{4})")
@@ -33,7 +35,8 @@ _TEXT_ANSWER = "_true_answer"
 
 def find_qid(value: Any) -> str | None:
     """The value if it is the id of a Wikidata item, such as Q42; else None."""
-    return value if isinstance(value, str) and _QID.fullmatch(value) else None
+    plain = terms.strip_marks(value) if isinstance(value, str) else ""
+    return plain if _QID.fullmatch(plain) else None
 
 
 def _parse_mintaka(fields: Fields, language: str) -> QuestionRecord:
@@ -43,10 +46,11 @@ def _parse_mintaka(fields: Fields, language: str) -> QuestionRecord:
     else:
         raise UnreadableRecord("the field 'answer' is not an object with 'answerType' and 'answer'")
     if text_fields := _list_text_fields(fields):
-        name = language + _TEXT_ANSWER
-        if name not in fields:
-            raise UnreadableRecord(f"there is no {name!r}; the record has {', '.join(text_fields)}")
-        gold_answers = [] if fields[name] is None else [make_gold(fields[name])]
+        tag = match_language([name.removesuffix(_TEXT_ANSWER) for name in text_fields], language)
+        if tag is None:
+            raise UnreadableRecord(f"there is no {language + _TEXT_ANSWER!r}; the record has {', '.join(text_fields)}")
+        text = fields[tag + _TEXT_ANSWER]
+        gold_answers = [] if text is None else [make_gold(text)]
     kind = fields.get("complexityType")
     return QuestionRecord(
         text=_choose_question(fields, language, is_translated=bool(text_fields)),
@@ -67,9 +71,11 @@ def _choose_question(fields: Fields, language: str, *, is_translated: bool) -> s
     if language == "en" or is_translated:
         return require_text(fields, "question")
     translations = fields.get("translations")
-    if not isinstance(translations, dict) or language not in translations:
+    texts: Fields = translations if isinstance(translations, dict) else {}
+    tag = match_language(texts, language)
+    if tag is None:
         raise UnreadableRecord(f"the question has no translation into the language {language!r}")
-    return require_text(translations, language)
+    return require_text(texts, tag)
 
 
 def _parse_linked_answer(answer: Fields, language: str) -> list[dict[str, Any]]:
@@ -93,7 +99,8 @@ def _parse_entity(value: Any, language: str) -> dict[str, Any]:
     name, label = value.get("name"), value.get("label")
     if isinstance(label, dict):
         # The first release has English labels only, the later one a label in each language, if there is one.
-        label = label.get(language) or label.get("en")
+        named = {tag: text for tag, text in label.items() if optional_text(text)}
+        label = named.get(match_language(named, language) or "en")
     text = optional_text(label) or optional_text(name)
     if text is None:
         raise UnreadableRecord("an entity among the answers has neither a label nor a name")

@@ -1,17 +1,19 @@
 """A question read from a file, the type of a question format, the checks that formats share, and the plain formats.
 
 The plain formats are JSON or CSV with common field names: `question` or `text`, `answer` or `answers`, `id`. A list of
-answers means that a correct answer names all of them.
+answers means that a correct answer names all of them; of `answer_0`, `answer_1` and so on it names one.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from db.types import UnstorableValue, check_storable_json, dump_json
 from evaluation.value_format import restore_cell
 from reasoners.answers.dates_and_numbers import DateNotation
+from worlds import terms
 from worlds.input_files import MalformedFile
 
 Fields = Mapping[str, Any]
@@ -62,6 +64,8 @@ class QuestionFormat:
     """Whether the questions, or the labels of their answers, are given in several languages."""
     date_notation: DateNotation | None = None
     """How the data set writes most days among its gold answers; None: as most of a file's are written."""
+    is_tabular: bool = False
+    """Whether its published files are tables, so that the columns of a table are looked at for its structure."""
 
 
 def require_text(fields: Fields, name: str) -> str:
@@ -116,7 +120,7 @@ def make_gold(value: Any, entity: Any = None, aliases: Iterable[str] = ()) -> di
     text = format_value(value).strip()
     if not text:
         raise UnreadableRecord("an answer is blank")
-    gold: dict[str, Any] = {"text": text, "entity": str(entity) if entity else None}
+    gold: dict[str, Any] = {"text": text, "entity": terms.strip_marks(str(entity)) if entity else None}
     names = dict.fromkeys(alias.strip() for alias in aliases if alias.strip())
     if distinct := [name for name in names if name != text]:
         gold["aliases"] = distinct
@@ -138,6 +142,26 @@ def parse_aliases(aliases: Any) -> list[str] | None:
     return list(dict.fromkeys(alias.strip() for alias in aliases if alias.strip()))
 
 
+def match_language(tags: Iterable[str], language: str) -> str | None:
+    """The tag of this language: the same one, else a narrower one (zh-cn for zh), else a wider one (zh for zh-cn).
+
+    Letters of either case and _ for - are the same, as in RFC 4647.
+    """
+    by_range = {_format_tag(tag): tag for tag in reversed(list(tags))}
+    asked = _format_tag(language)
+    if asked not in by_range:
+        narrower = [tag for tag in by_range if tag.startswith(f"{asked}-")]
+        if narrower:
+            return by_range[narrower[-1]]
+        while "-" in asked and asked not in by_range:
+            asked = asked.rpartition("-")[0]
+    return by_range.get(asked)
+
+
+def _format_tag(tag: str) -> str:
+    return tag.strip().casefold().replace("_", "-")
+
+
 def without(fields: Fields, *names: str) -> dict[str, Any]:
     """The fields except those with these names."""
     return {name: value for name, value in fields.items() if name not in names}
@@ -146,6 +170,8 @@ def without(fields: Fields, *names: str) -> dict[str, Any]:
 def parse_record(form: QuestionFormat, fields: Fields, language: str) -> QuestionRecord:
     """Read one record; UnreadableRecord also for a record that a database cannot store."""
     record = form.parse(fields, language)
+    if record.source_id is not None and not record.source_id.isascii():
+        record = replace(record, source_id=terms.strip_marks(record.source_id) or None)
     texts = [record.text, record.source_id, record.dataset, record.split, record.kind]
     try:
         check_storable_json([texts, record.gold_answers, record.decomposition, record.details])
@@ -156,6 +182,8 @@ def parse_record(form: QuestionFormat, fields: Fields, language: str) -> Questio
 
 TEXT_NAMES = ("question", "text")
 ANSWER_NAMES = ("answers", "answer", "gold_answers")
+_NUMBERED_ANSWER = re.compile(r"answer_?\d+")
+"""The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
 METADATA_NAMES = ("dataset", "split", "kind")
 
@@ -183,7 +211,8 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
     consumed = {name}
     source = next((field for field in ID_NAMES if isinstance(fields.get(field), str | int)), None)
     answers = next((field for field in ANSWER_NAMES if fields.get(field) is not None), None)
-    consumed |= {field for field in (source, answers) if field}
+    alternatives = [] if answers else [field for field in fields if _NUMBERED_ANSWER.fullmatch(field) and fields[field]]
+    consumed |= {field for field in (source, answers, *alternatives) if field}
     own: dict[str, Any] = {}
     for metadata in METADATA_NAMES:
         if fields.get(metadata) is not None:
@@ -193,6 +222,9 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
         own["decomposition"] = fields["decomposition"]
         consumed.add("decomposition")
     gold_answers = _parse_answers(fields[answers]) if answers else []
+    if alternatives:
+        first, *others = (format_value(fields[field]) for field in alternatives)
+        gold_answers = [make_gold(first, aliases=others)]
     if not isinstance(fields.get("attachments", {}), dict):
         kind = describe_type(fields["attachments"])
         raise UnreadableRecord(f"'attachments' is {kind}, not an object of texts by name")

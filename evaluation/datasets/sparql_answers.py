@@ -7,12 +7,13 @@ tell a question without answers (no bindings) from one whose answers are not giv
 `answertype`, `paraphrases`. SPINACH and other files of questions with queries only: `sparql`, `title`, `url`; they have
 no gold answers.
 
-A gold answer of QALD is each value that the results bind, once: a Wikidata item with its id as text, since the files
-have no labels; a DBpedia resource with its name as text and its address as entity. Blank values, which no answer can
-name, are only in `details`.
+A gold answer of QALD is each value that the results bind, once: a Wikidata item with its label, if the results have one
+as from Wikidata's label service (`?x` and `?xLabel`), else with its id as text; a DBpedia resource with its name as
+text and its address as entity. Blank values, which no answer can name, are only in `details`.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ from evaluation.datasets.record import (
     UnreadableRecord,
     distinct_golds,
     make_gold,
+    match_language,
     optional_text,
     parse_aliases,
     require_list,
@@ -34,11 +36,14 @@ from evaluation.datasets.record import (
 _WIKIDATA = re.compile(r"https?://www\.wikidata\.org/(?:entity|wiki)/(Q[1-9]\d*)")
 _DBPEDIA = re.compile(r"https?://(?:\w+\.)?dbpedia\.org/(?:resource|ontology|property|class/yago)/(.+)")
 _MIDNIGHT = re.compile(r"(-?\d{4,}-\d\d-\d\d)T00:00:00(?:\.0+)?Z?")
+_LABEL_END, _ALIASES_END = "Label", "AltLabel"
+_NAME_ENDS = (_ALIASES_END, _LABEL_END, "Description")
+"""The ends of the variables by which Wikidata's label service names the variable before them."""
 _ANSWER_FIELDS = ("answer", "answers", "gold_answers", "gold", "ans", "solved_answer")
 
 
 def _parse_qald(fields: Fields, language: str) -> QuestionRecord:
-    results = require_list(fields, "answers", dict) if fields.get("answers") is not None else []
+    results = require_list(fields, "answers", (dict, str)) if fields.get("answers") is not None else []
     golds = [gold for result in results for gold in _parse_result(result)]
     return QuestionRecord(
         text=_choose_string(fields, language),
@@ -51,39 +56,63 @@ def _parse_qald(fields: Fields, language: str) -> QuestionRecord:
 
 
 def _choose_string(fields: Fields, language: str) -> str:
-    strings = require_list(fields, "question", dict)
+    strings = [string for string in require_list(fields, "question", dict) if optional_text(string.get("string"))]
+    by_language: dict[str, Fields] = {}
     for string in strings:
-        if string.get("language") == language and isinstance(string.get("string"), str) and string["string"].strip():
-            return require_text(string, "string")
-    raise UnreadableRecord(f"the question has no text in the language {language!r}")
+        if isinstance(string.get("language"), str):
+            by_language.setdefault(string["language"], string)
+    tag = match_language(by_language, language)
+    if tag is None:
+        raise UnreadableRecord(f"the question has no text in the language {language!r}")
+    return require_text(by_language[tag], "string")
 
 
-def _parse_result(result: Fields) -> list[dict[str, Any]]:
-    """The golds of one SPARQL result: the boolean, or every value of every variable."""
-    if "boolean" in result:
+def _parse_result(result: Fields | str) -> list[dict[str, Any]]:
+    """The golds of one SPARQL result: the boolean, or every value of every variable; or of a value by itself."""
+    if isinstance(result, str):
+        return [_parse_value(result)]
+    if result.get("boolean") is not None:
         if not isinstance(result["boolean"], bool):
             raise UnreadableRecord("a 'boolean' answer is neither true nor false")
         return [make_gold(result["boolean"])]
     match result:
         case {"results": {"bindings": [*bindings]}} if all(isinstance(binding, dict) for binding in bindings):
-            terms = (term for binding in bindings for term in binding.values())
-            return [_parse_term(term) for term in terms if not _is_blank(term)]
+            return [gold for binding in bindings for gold in _parse_binding(binding)]
         case {"results": {}} if not result["results"]:
             return []
     raise UnreadableRecord("an answer has neither 'boolean' nor 'results' with 'bindings'")
 
 
+def _parse_binding(binding: Fields) -> Iterator[dict[str, Any]]:
+    """The golds of one row, without unbound and blank values; a variable that names another one is no gold."""
+    terms = {name: term for name, term in binding.items() if not _is_blank(term)}
+    for name, term in terms.items():
+        labelled = next((name.removesuffix(end) for end in _NAME_ENDS if name.endswith(end)), name)
+        if labelled not in terms or labelled == name:
+            yield _parse_term(term, [*_list_names(terms, name + _LABEL_END), *_list_names(terms, name + _ALIASES_END)])
+
+
+def _list_names(terms: Fields, variable: str) -> list[str]:
+    match terms.get(variable):
+        case {"value": str(value)}:
+            # The label service joins aliases by commas.
+            return value.split(", ") if variable.endswith(_ALIASES_END) else [value.strip()]
+    return []
+
+
 def _is_blank(term: Any) -> bool:
     match term:
+        case None:
+            return True
         case {"value": str(value)}:
             return not value.strip()
     return False
 
 
-def _parse_term(term: Any) -> dict[str, Any]:
+def _parse_term(term: Any, names: list[str]) -> dict[str, Any]:
     match term:
         case {"type": "uri", "value": str(address)}:
-            return _parse_address(address)
+            return _parse_address(address, names)
         case {"type": str(), "value": str() | int() | float() as value}:
             return _parse_literal(value)
     raise UnreadableRecord("a bound value is not an object with 'type' and 'value'")
@@ -95,7 +124,7 @@ def _parse_address(address: str, names: list[str] | None = None) -> dict[str, An
     if match := _WIKIDATA.fullmatch(address):
         return make_gold(own_names[0] if own_names else match[1], match[1], own_names[1:])
     if match := _DBPEDIA.fullmatch(address):
-        return make_gold(unquote(match[1]).replace("_", " "), address)
+        return make_gold(unquote(match[1]).replace("_", " "), address, own_names)
     # Such as the address of a web site, which is the answer itself.
     return make_gold(own_names[0] if own_names else address, None, own_names[1:])
 
@@ -108,7 +137,7 @@ def _parse_literal(value: Any) -> dict[str, Any]:
 
 
 def _classify_answers(golds: list[dict[str, Any]], results: list[Any]) -> str | None:
-    if any("boolean" in result for result in results):
+    if any("boolean" in result for result in results if isinstance(result, dict)):
         return "boolean"
     if not golds:
         return None
@@ -136,7 +165,13 @@ def _parse_solved_term(term: str, names: list[Any]) -> dict[str, Any]:
     texts = parse_aliases(names)
     if texts is None:
         raise UnreadableRecord("the names of an answer are not texts")
-    return _parse_address(term, texts) if "://" in term else _parse_literal(term)
+    return _parse_value(term, texts)
+
+
+def _parse_value(value: str, names: list[str] | None = None) -> dict[str, Any]:
+    if "://" in value:
+        return _parse_address(value, names)
+    return make_gold(value, value) if find_qid(value) and not names else _parse_literal(value)
 
 
 def _choose_question(fields: Fields) -> str:

@@ -29,6 +29,7 @@ from evaluation.datasets.record import (
 )
 from guard.json_input import load_json
 from reasoners.answers.dates_and_numbers import DateNotation
+from worlds.input_files import restore_rows
 
 _CRAG_SPLITS = {0: "validation", 1: "test"}
 
@@ -160,12 +161,38 @@ PHANTOMWIKI = QuestionFormat("phantomwiki", "PhantomWiki", _is_phantomwiki, _par
 
 CONSUMED_FIELDS = ("_id", "id", "question", "answer", "answer_id", "type", "hops", "context")
 """Fields stored elsewhere: the paragraphs as articles of a world, the others in fields of QuestionRecord."""
+_TUPLE_FIELDS = ("context", "supporting_facts", "evidences")
+_LIST_FIELDS = (*_TUPLE_FIELDS, "paragraphs", "question_decomposition", "evidences_id", "answer_aliases", "hops")
+_ORDER = (("title", "fact", "subject", "head"), ("relation", "predicate"), ("entity", "object", "tail"))
+"""The names of a row's first, second and third field; others stand in the middle."""
 RENAMED_FIELDS = {"subject_qid": "subject_id", "object_qid": "object_id"}
 _HOTPOTQA_TYPES = ("bridge", "comparison")
 _MUSIQUE_HOPS = re.compile(r"\d+hop")
 
 
-def _parse_multihop(fields: Fields, _: str) -> QuestionRecord:
+def restore_columns(fields: Fields) -> dict[str, Any]:
+    """The record with its paragraphs, facts and evidences as lists, which columns of the hub hold in other ways.
+
+    Paragraphs are [title, sentences], facts [title, number] and evidences [subject, relation, object].
+    """
+    restored = {name: restore_rows(fields[name]) for name in _LIST_FIELDS if name in fields}
+    return {**fields, **restored, **{name: _order_rows(restored[name]) for name in _TUPLE_FIELDS if name in fields}}
+
+
+def _order_rows(rows: Any) -> Any:
+    """The rows as lists: of a title and what is said of it, or of the two ends of a relation."""
+    if not isinstance(rows, list):
+        return rows
+    return [_order_row(row) if isinstance(row, dict) else row for row in rows]
+
+
+def _order_row(row: dict[str, Any]) -> list[Any]:
+    names = sorted(row, key=lambda name: next((place for place, known in enumerate(_ORDER) if name in known), 1))
+    return [row[name] for name in names]
+
+
+def _parse_multihop(raw: Fields, _: str) -> QuestionRecord:
+    fields = restore_columns(raw)
     aliases = parse_aliases(fields.get("answer_aliases"))
     consumed = (*CONSUMED_FIELDS, "answer_aliases") if aliases is not None else CONSUMED_FIELDS
     kind = fields.get("type")
@@ -206,7 +233,8 @@ def _parse_evidence(evidence: list[Any]) -> dict[str, Any]:
     raise UnreadableRecord("an evidence is not [subject, relation, object]")
 
 
-def _parse_musique(fields: Fields, _: str) -> QuestionRecord:
+def _parse_musique(raw: Fields, _: str) -> QuestionRecord:
+    fields = restore_columns(raw)
     paragraphs = require_list(fields, "paragraphs", dict)
     source_id = optional_text(fields.get("id"))
     is_answerable = fields.get("answerable") is not False
@@ -232,18 +260,20 @@ def _has_evidences(fields: Fields) -> bool:
 
 
 def _is_two_wiki(fields: Fields) -> bool:
-    return isinstance(fields.get("question"), str) and _has_evidences(fields)
+    return isinstance(fields.get("question"), str) and _has_evidences(restore_columns(fields))
 
 
-def _is_hotpotqa(fields: Fields) -> bool:
+def _is_hotpotqa(raw: Fields) -> bool:
+    fields = restore_columns(raw)
     if not isinstance(fields.get("question"), str) or _has_evidences(fields):
         return False
     is_answered = isinstance(fields.get("answer"), str) and fields.get("type") in _HOTPOTQA_TYPES
-    return is_answered or ("_id" in fields and isinstance(fields.get("context"), list))
+    has_facts = "_id" in fields or isinstance(fields.get("supporting_facts"), list)
+    return is_answered or (has_facts and isinstance(fields.get("context"), list))
 
 
 def _is_musique(fields: Fields) -> bool:
-    match fields:
+    match restore_columns(fields):
         case {"question": str(), "paragraphs": [{"paragraph_text": str()}, *_]}:
             return True
     return False

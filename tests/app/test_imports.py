@@ -216,7 +216,7 @@ def test_a_question_file_that_is_imported_again_adds_nothing(services, tmp_path)
     file = tmp_path / "questions.jsonl"
     file.write_text(json.dumps({"question": "Who?", "answer": "Ada"}) + "\n")
     plan = QuestionImportPlan("Quays", "isle", guidelines="Look twice.")
-    assert [import_questions(services, file, plan).added for _ in range(2)] == [1, 0]
+    assert [import_questions(services, file, plan).counts.added for _ in range(2)] == [1, 0]
     assert list(plan.iter_records(file)) == [QuestionRecord("Who?", gold_answers=[{"text": "Ada", "entity": None}])]
     with services.database.read() as session:
         assert session.scalar(select(Project.guidelines)) == "Look twice."

@@ -5,9 +5,12 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +19,7 @@ from evaluation.datasets import QUESTION_FORMATS, open_question_file
 from evaluation.datasets.reader import UnknownQuestionFormat, UnreadRecord, list_claims
 from evaluation.datasets.record import QuestionRecord, UnreadableRecord, parse_record
 from tests.examples import examples
+from worlds.article_files import read_articles
 from worlds.folder import WorldError
 from worlds.input_files import MalformedFile
 
@@ -61,6 +65,10 @@ RECORDS: dict[str, Raw] = {
     },
     "strategyqa": {"qid": "1", "question": "Who?", "answer": True, "term": "T", "decomposition": ["A?"]},
     "phantomwiki": {"id": "1", "question": "Who?", "answer": ["Ada", "Ben"], "prolog": {"query": []}, "type": 3},
+    "triviaqa": {"question_id": "1", "question": "Who?", "answer": {"value": "Ada", "aliases": ["A."], "type": "x"}},
+    "squad": {"id": "1", "question": "Who?", "context": "C", "answers": {"text": ["Ada"], "answer_start": [0]}},
+    "kilt": {"id": "1", "input": "Who?", "output": [{"answer": "Ada"}, {"provenance": []}, {"answer": "A."}]},
+    "popqa": {"id": 1, "question": "Who?", "prop": "p", "o_uri": URI, "possible_answers": '["Ada", "A."]'},
 }
 """A record of each format; csv has its own tests."""
 
@@ -101,6 +109,7 @@ def test_every_format_reads_its_record():
         **{"musique": ada_with_alias, "atomr": ada_with_alias, "crag": ada_with_alias, "spinach": []},
         **{"mintaka": [("Ada", "Q7")], "compmix": [("Ada", "Q7")], "lcquad2": [("Ada", "Q7")]},
         **{"webqsp": [("Ada", "m.1")], "grailqa": [("Ada", "m.1")], "pathquestion": [("ada l", "ada_l", "b")]},
+        **{"triviaqa": ada_with_alias, "squad": ada, "kilt": ada_with_alias, "popqa": [("Ada", "Q7", "A.")]},
         **{"qald": [("Q7", "Q7")], "qald-lcquad": [("A", "Q7")], "phantomwiki": [("Ada", None), ("Ben", None)]},
     }
     for form, raw in RECORDS.items():
@@ -158,6 +167,134 @@ def test_qald_reads_every_value_of_every_variable_once():
         # No bindings and no answers differ in the details only.
         assert (question.gold_answers, question.details["answers"]) == ([], answers)
     assert golds(change("qald", answers=...)) == []
+
+
+def test_languages_are_found_by_their_ranges():
+    strings = [{"language": tag, "string": tag} for tag in ("en", "zh-CN", "pt_br", "zh-hant-TW", "fr", "de-AT")]
+    strings += [{"language": "fr-CA", "string": " "}, {"string": "none"}, {"language": None, "string": "null"}]
+    raw = change("qald", question=strings)
+    asked = {"zh": "zh-CN", "zh-cn": "zh-CN", "ZH-Hant": "zh-hant-TW", "pt-BR": "pt_br", "pt": "pt_br", "de": "de-AT"}
+    asked |= {"fr-CA": "fr", "en-GB": "en", "fr": "fr"}
+    assert {language: read_one(raw, language).text for language in asked} == asked
+    for language in ("ja", "de-CH", "z"):
+        with pytest.raises(UnreadableRecord, match="no text in the language"):
+            read_one(raw, language)
+    entity = {"name": "Q8", "label": {"en": "Ben", "zh-cn": "Bo", "de": None}}
+    answer = {"answerType": "entity", "answer": [entity]}
+    mintaka = change("mintaka", answer=answer, translations={"zh-CN": "Wer?", "de": "Wer?"})
+    assert [golds(mintaka, language) for language in ("zh", "de-DE")] == [[("Bo", "Q8")], [("Ben", "Q8")]]
+
+
+def test_alternative_answers_are_names_of_one_answer_in_every_form_of_their_sets(tmp_path):
+    own = {"Question": "Who?", "QuestionId": "1", "Answer": {"Value": "Ada", "Aliases": ["A.", "Ada"], "Type": "x"}}
+    assert (golds(own), read_one(own).source_id) == ([("Ada", None, "A.")], "1")
+    hidden = change("triviaqa", answer={"value": "<unk>", "aliases": [], "type": ""})
+    spans = [{"text": "Ada", "answer_start": 3}, {"text": "Ada", "answer_start": 9}, {"text": "A.", "answer_start": 1}]
+    assert golds(change("squad", answers=spans)) == [("Ada", None, "A.")]
+    assert golds(change("squad", answers={"text": [], "answer_start": []})) == golds(hidden) == []
+    assert golds(change("popqa", possible_answers=["Ada"], o_uri=...)) == [("Ada", None)]
+    assert golds({"question": "Who?", "answer_0": "Ada", "answer_1": "A.", "answer_2": ""}) == [("Ada", None, "A.")]
+    # The released files hold articles.
+    qas = [{"id": str(n), "question": "Who?", "is_impossible": n == 2, "answers": spans[: 2 - n]} for n in (1, 2)]
+    document = {"version": "v2.0", "data": [{"title": "T", "paragraphs": [{"context": "C", "qas": qas}]}]}
+    one, two = open_question_file(write(tmp_path, document, name="q.json"))
+    assert isinstance(one, QuestionRecord)
+    assert isinstance(two, QuestionRecord)
+    assert (one.gold_answers, two.gold_answers) == ([{"text": "Ada", "entity": None}], [])
+    assert (one.details["title"], one.details["context"]) == ("T", "C")
+    table = tmp_path / "popQA.tsv"
+    table.write_text('id\tquestion\tpossible_answers\tprop\n1\tWho?\t"[""Ada"", ""A.""]"\tp\n')
+    reader = open_question_file(table)
+    assert [record.gold_answers for record in reader.iter_records()] == [
+        [{"text": "Ada", "entity": None, "aliases": ["A."]}]
+    ]
+
+
+HOPS = [["Riverton", "founder", "Ida"], ["Ida", "father", "Tom"]]
+PARAGRAPHS = [["Riverton", ["It is a town.", "It is old."]], ["Ida", ["She is."]]]
+FACTS = [["Riverton", 0], ["Ida", 0]]
+
+
+def as_columns(rows: list[list[Any]], *names: str) -> dict[str, list[Any]]:
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+def as_objects(rows: list[list[Any]], *names: str) -> list[dict[str, Any]]:
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("form", ["lists", "columns", "columns in another order", "objects", "text", "text of columns"])
+@pytest.mark.parametrize("is_parquet", [False, True])
+def test_columns_of_the_hub_have_the_hops_facts_and_paragraphs_of_the_published_files(tmp_path, form, is_parquet):
+    names = {"evidences": ("fact", "relation", "entity"), "supporting_facts": ("title", "sent_id")}
+    names |= {"context": ("title", "sentences")}
+    rows: dict[str, list[Any]] = {"evidences": HOPS, "supporting_facts": FACTS, "context": PARAGRAPHS}
+    forms: dict[str, Callable[[list[Any], tuple[str, ...]], Any]] = {
+        "lists": lambda values, _: values,
+        "columns": lambda values, fields: as_columns(values, *fields),
+        "columns in another order": lambda values, fields: dict(sorted(as_columns(values, *fields).items())),
+        "objects": lambda values, fields: as_objects(values, *fields),
+        "text": lambda values, _: json.dumps(values),
+        "text of columns": lambda values, fields: json.dumps(as_columns(values, *fields)),
+    }
+    raw = {"id": "1", "question": "Who?", "type": "compositional", "answer": "Tom"}
+    raw |= {name: forms[form](values, names[name]) for name, values in rows.items()}
+    raws = [raw, {name: value for name, value in raw.items() if name != "evidences"} | {"type": "bridge", "id": "2"}]
+    if is_parquet and form == "lists":
+        # Arrow has no lists of a text and a number.
+        raws = [{name: value for name, value in raw.items() if name == "evidences" or name not in rows} for raw in raws]
+    for record in raws:
+        if is_parquet:
+            file = tmp_path / "train-00000-of-00001.parquet"
+            pq.write_table(pa.Table.from_pylist([record]), file)
+        else:
+            file = write(tmp_path, record)
+        (question,) = open_question_file(file)
+        assert isinstance(question, QuestionRecord)
+        has_hops = "evidences" in record
+        assert question.dataset == ("2wikimultihopqa" if has_hops else "hotpotqa")
+        ends = [(hop["subject"], hop["relation"], hop["object"]) for hop in question.decomposition]
+        assert ends == (list(map(tuple, HOPS)) if has_hops else [])
+        if "supporting_facts" in record:
+            assert question.details["supporting_facts"] == FACTS
+    if not is_parquet:
+        articles = list(read_articles(write(tmp_path, raw, name="articles.jsonl")))
+        assert [[article.title, list(article.sentences)] for article in articles] == PARAGRAPHS
+
+
+def test_musique_is_read_from_parquet_and_from_columns(tmp_path):
+    paragraphs = [{"idx": n, "title": f"T{n}", "paragraph_text": "Long.", "is_supporting": n == 0} for n in range(2)]
+    steps = [{"id": 1, "question": "a", "answer": "b"}, {"id": 2, "question": "c", "answer": "d"}]
+    lists = change("musique", paragraphs=paragraphs, question_decomposition=steps)
+    turned = {
+        name: {key: [row[key] for row in lists[name]] for key in lists[name][0]}
+        for name in ("paragraphs", "question_decomposition")
+    }
+    expected = read_one(lists)
+    assert expected.details["question_decomposition"] == steps
+    assert read_one(lists | turned) == expected
+    file = tmp_path / "q.parquet"
+    pq.write_table(pa.Table.from_pylist([lists | turned, lists | turned | {"answer": None}]), file)
+    one, two = open_question_file(file)
+    assert one == expected
+    # Arrow fills in null for a field that a row lacks.
+    assert isinstance(two, QuestionRecord)
+    assert two.gold_answers == []
+
+
+def test_nulls_nan_and_bytes_of_parquet_are_absent(tmp_path):
+    file = tmp_path / "q.parquet"
+    answers = [{"boolean": None, "results": {"bindings": [{"a": {"type": "uri", "value": URI}, "b": None}]}}]
+    rows = [change("qald", answers=answers), change("qald", answers=[{"boolean": True, "results": None}])]
+    extra = {"score": float("nan"), "image": b"x", "at": datetime(2024, 5, 1, tzinfo=UTC)}
+    pq.write_table(pa.Table.from_pylist([row | extra for row in rows]), file)
+    one, two = open_question_file(file).iter_records()
+    assert [gold["text"] for question in (one, two) for gold in question.gold_answers] == ["Q7", "yes"]
+    assert (one.details["at"], "score" in one.details, "image" in one.details) == (
+        "2024-05-01T00:00:00+00:00",
+        False,
+        False,
+    )
 
 
 def test_webqsp_takes_the_first_complete_parse_with_answers_and_has_all_in_its_details():
@@ -231,12 +368,17 @@ BROKEN: list[tuple[str, Raw, str]] = [
     ("crag", {"alternative_answers": {"a": 1}}, "the alternative answers are an object, not a list"),
     ("strategyqa", {"answer": "yes"}, "the field 'answer' is a text, not true or false"),
     ("phantomwiki", {"answer": "Ada"}, "the field 'answer' is a text, not a list"),
+    ("triviaqa", {"answer": {"value": "Ada", "aliases": [3]}}, "the list 'aliases' contains a number"),
+    ("triviaqa", {"answer": {"value": ["Ada"], "aliases": []}}, "an answer is a list"),
+    ("squad", {"answers": ["Ada"]}, "not objects with 'text' and 'answer_start'"),
+    ("kilt", {"output": ["Ada"]}, "the list 'output' contains a text"),
+    ("popqa", {"possible_answers": "Ada"}, "the field 'possible_answers' is a text, not a list"),
 ]
 
 
 @pytest.mark.parametrize("form", sorted(RECORDS))
 def test_broken_records_are_counted_by_reason_with_the_first_position_and_the_others_are_read(tmp_path, form):
-    text_name = {"webqsp": "RawQuestion", "crag": "query"}.get(form, "question")
+    text_name = {"webqsp": "RawQuestion", "crag": "query", "kilt": "input"}.get(form, "question")
     broken = [change(form, **fields) for name, fields, _ in BROKEN if name == form]
     reasons = [reason for name, _, reason in BROKEN if name == form]
     file = write(tmp_path, RECORDS[form], 3, *broken, change(form, **{text_name: ...}), RECORDS[form], None, 4)

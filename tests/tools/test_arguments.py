@@ -19,7 +19,18 @@ def test_one_text_with_several_ids_is_a_list(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["Q42", "wd:Q42", "<http://www.wikidata.org/entity/Q42>", "https://www.wikidata.org/entity/Q42", " Q42 "]
+    "written",
+    [
+        "Q42",
+        "wd:Q42",
+        "<http://www.wikidata.org/entity/Q42>",
+        "https://www.wikidata.org/entity/Q42",
+        " Q42 ",
+        "\u200bQ42",
+        "Q42\u200e",
+        "\ufeffwd:Q\u00ad42\u2060",
+        "(Q42\u200f)",
+    ],
 )
 def test_an_id_is_normalized_to_its_short_form(written: str) -> None:
     assert normalize_id(written) == "Q42"

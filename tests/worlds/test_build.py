@@ -91,9 +91,10 @@ def test_a_world_has_the_sources_it_was_built_from_and_no_others(worlds, tmp_pat
     graph.graph.close()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("name", ["g.ttl", "g.turtle", "g.nt", "g.ntriples", "G.TTL", "g.ttl.gz", "g.nt.gz"])
-def test_turtle_and_n_triples_are_read_plain_and_gzipped(worlds, tmp_path, name):
-    content = (TRIPLES if ".nt" in name else TURTLE).encode()
+def test_turtle_and_n_triples_are_read_plain_and_gzipped(worlds, tmp_path, name, encoding):
+    content = (TRIPLES if ".nt" in name else TURTLE).encode(encoding)
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     assert build_world(worlds, "g", WorldContents(graph=tmp_path / name))["triples"] == (2 if ".nt" in name else 4)
 

@@ -7,6 +7,7 @@ import atexit
 import hashlib
 import json
 import queue
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -24,7 +25,7 @@ from worlds.embedded.graph_client import GraphWorker, QueryLimits
 from worlds.embedded.text import EmbeddedText
 from worlds.embedded.triple_terms import require_shallow_triple_terms
 from worlds.folder import GRAPH_FOLDER, NAMES_FOLDER, RELATIONS_FILE
-from worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes
+from worlds.input_files import DECOMPRESSION_ERRORS, MalformedFile, open_bytes, reading
 from worlds.source import Cell, Entity, NotFound, Relation, Relations, SourceTimeout, SourceUnavailable, Table
 from worlds.sparql_syntax import check_query
 from worlds.text_normalization import (
@@ -193,6 +194,10 @@ class GraphWriter:
             raise MalformedFile(file, None, f"its format is unknown; known formats are {', '.join(GRAPH_FORMATS)}")
         require_shallow_triple_terms(file)
         with open_bytes(file) as stream:
+            with reading(file):
+                # The parser takes a byte order mark for a part of the first name.
+                if stream.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+                    stream.read(len(BOM_UTF8))
             self.load_stream(stream, rdf, file)
 
     def load_stream(self, stream: Any, rdf: ox.RdfFormat, name: Path) -> None:

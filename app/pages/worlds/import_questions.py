@@ -25,7 +25,7 @@ from evaluation.value_format import format_count
 from runs.services import Services
 from worlds.folder import ScratchFolder, WorldError
 
-EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "gz"]
+EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz"]
 MAX_SHOWN_REASONS = 20
 MAX_SHOWN_ANSWERS = 5
 _SURVEY_KEY = "question_survey"
@@ -47,7 +47,7 @@ def show_question_import(services: Services, person: User, project_name: str, wo
     with split_column:
         split = st.text_input("Split", key="questions_split", help=help_of["split"]).strip()
     if upload is None:
-        st.caption("JSON, JSON Lines or CSV, also gzipped.")
+        st.caption("JSON, JSON Lines, CSV, Excel or Parquet; texts also gzipped.")
         return
     survey = _survey_upload(services, upload, form, language)
     if isinstance(survey, str):
@@ -145,6 +145,13 @@ def _show_survey(survey: QuestionSurvey) -> None:
             st.metric(name, value, width="content")
     if survey.with_several:
         st.caption("A correct answer names all gold answers of a question.")
+    if survey.repeated_ids:
+        st.caption(format_sentence(survey.repetition))
+    if survey.with_bare_ids:
+        st.caption(
+            f"Gold answers of {format_count(survey.with_bare_ids, 'question')} are ids, to which the import adds the "
+            "names that the world's graph has."
+        )
     if survey.unread:
         _show_unread(survey)
     st.markdown(f"**The first {format_count(len(survey.preview), 'question')}**")

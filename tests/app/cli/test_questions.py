@@ -54,8 +54,9 @@ def test_questions_are_added_once_and_listed_in_order(home: Path) -> None:
     guidelines = home / "guide.md"
     guidelines.write_text("**Be brief.**", "utf-8")
     done = showhow(home, "import", file, "--project", "Kin", "--world", "small", "--guidelines", guidelines, "--json")
-    counts = {"format": "jsonl", "questions": 2, "without_gold": 0, "several_gold": 0, "unread": []}
-    assert json.loads(done.stdout) == {"project": "Kin", "added": 2, "already": 0, "differing": 0, **counts}
+    counts = {"format": "jsonl", "questions": 2, "without_gold": 0, "several_gold": 0, "repeated_ids": 0, "unread": []}
+    stored = {"added": 2, "already": 0, "differing": 0, "named_gold": 0, "unnamed_gold": 0}
+    assert json.loads(done.stdout) == {"project": "Kin", **stored, **counts}
     again = showhow(home, "import", file, "--project", "Kin")
     assert again.stdout == "Kin: 0 questions added, 2 existed already\nformat jsonl: 2 questions read\n"
     questions = list_questions(home)
@@ -84,6 +85,39 @@ def test_records_that_cannot_be_read_are_counted_by_reason_and_the_others_are_im
     assert [question["text"] for question in list_questions(home)] == [GOOD["question"], "When?", "Which?"]
     again = json.loads(showhow(home, "import", file, "--project", "Kin", "--json").stdout)
     assert again["unread"][0] == {"reason": "the field 'question' is blank", "count": 2, "first": "line 2"}
+
+
+def test_an_id_with_another_question_or_other_gold_answers_is_told_at_its_first_place(home: Path) -> None:
+    lines = [GOOD, {**GOOD, "id": 1}, {**GOOD, "question": "Who?"}, {**GOOD, "id": "1\u200b", "answers": ["Ada"]}]
+    lines += [{"question": "When?", "answer": "1931"}, {"question": "When?", "answer": "1932"}]
+    done = showhow(home, "import", write_questions(home, *lines), "--project", "Kin", "--world", "small")
+    assert done.stdout.splitlines() == [
+        "Kin: 3 questions added, 3 existed already, of which 2 keep other gold answers",
+        "format jsonl: 6 questions read",
+        "2 questions with an earlier id, and another text or other gold answers (first 1, line 3 and line 1)",
+    ]
+
+
+def test_gold_answers_that_are_ids_are_told_with_the_names_that_the_world_has(home: Path) -> None:
+    lines = (home / "worlds" / "small" / "questions.jsonl").read_text("utf-8").splitlines()
+    golds = [gold for line in lines for gold in json.loads(line)["answers"] if gold.get("entity")]
+    name, person = golds[0]["text"], golds[0]["entity"]
+    address = f"http://www.wikidata.org/entity/{person}"
+    bindings = [{"x": {"type": "uri", "value": address}}, {"x": {"type": "uri", "value": f"{address}999999"}}]
+    question = {"id": 7, "question": [{"language": "en", "string": "Who?"}]}
+    record = {**question, "answers": [{"results": {"bindings": bindings}}]}
+    done = showhow(home, "import", write_questions(home, record), "--project", "Kin", "--world", "small")
+    assert done.stdout.splitlines() == [
+        "Kin: 1 question added, 0 existed already",
+        "1 gold answer was an id, and got its names from the world's graph",
+        f"1 gold answer is an id to which the world's graph has no name (first {person}999999), so that only the id "
+        "is right",
+        "format qald: 1 question read",
+        "1 question with several, all of which a correct answer names",
+    ]
+    (answers,) = (question["answers"] for question in list_questions(home))
+    assert isinstance(answers, list)
+    assert (answers[0]["text"], answers[0]["entity"]) == (name, person)
 
 
 def test_a_file_of_which_no_record_can_be_read_is_refused_and_no_project_is_created(home: Path) -> None:

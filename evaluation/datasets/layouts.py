@@ -1,0 +1,357 @@
+"""The layouts of question files: JSON Lines, a JSON document, a table of text, an Excel workbook, or Parquet.
+
+A layout is recognized by the content, and by the name only where the content is no table. All but a JSON object are
+read record by record, as often as they are iterated, and never held in memory.
+"""
+
+import csv
+import io
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evaluation.datasets.record import TEXT_NAMES, describe_type, parse_cells
+from guard.files import open_regular
+from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
+from guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
+from worlds.input_files import (
+    MalformedFile,
+    decode_line,
+    iter_json_list,
+    iter_raw_lines,
+    open_bytes,
+    parse_json,
+    read_text_file,
+    reading,
+)
+from worlds.terms import strip_marks
+
+SAMPLE_SIZE = 20
+"""The records that a format is detected from."""
+LIST_NAMES = ("questions", "Questions", "data", "Data")
+"""The fields of a JSON document that may hold its list of questions."""
+MAX_SHOWN_FIELDS = 12
+MAX_CELL_CHARACTERS = 16 * 1024 * 1024
+_PEEK_BYTES = 4096
+_DELIMITERS = ",;\t|"
+_STATED_DELIMITER = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+"""The first line by which Excel is told what separates the cells."""
+_KEPT_BYTE = re.compile("[\udc80-\udcff]")
+_OTHER_ENCODING = "it is not UTF-8; save the table as CSV in UTF-8"
+_TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record of a file as it was parsed, or the reason why it is none."""
+
+    position: int
+    value: Any = None
+    problem: str | None = None
+
+
+class Layout(ABC):
+    """The records of a file, whatever their format."""
+
+    is_line_based = True
+    is_table = False
+    """Whether a record has cells, which are texts."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @abstractmethod
+    def iter_entries(self) -> Iterator[Entry]:
+        """Read the file from its beginning."""
+
+    def sample(self, size: int | None = SAMPLE_SIZE) -> list[dict[str, Any]]:
+        """The first records that are JSON objects, or all of them."""
+        objects = (entry.value for entry in self.iter_entries() if isinstance(entry.value, dict))
+        return list(islice(objects, size))
+
+
+class _JsonLines(Layout):
+    def iter_entries(self) -> Iterator[Entry]:
+        for number, raw in iter_raw_lines(self.file):
+            if raw.strip():
+                yield self._parse_line(number, raw)
+
+    def _parse_line(self, number: int, raw: bytes) -> Entry:
+        try:
+            return Entry(number, parse_json(decode_line(raw, self.file, number), self.file, number))
+        except MalformedFile as error:
+            return Entry(number, problem=error.reason)
+
+
+class _JsonList(Layout):
+    """A list, which is read element by element."""
+
+    is_line_based = False
+
+    def iter_entries(self) -> Iterator[Entry]:
+        return (Entry(number, value) for number, (_, value) in enumerate(iter_json_list(self.file), 1))
+
+
+class _JsonObject(Layout):
+    """An object with a list of questions, or of articles with questions; it is parsed once and held in memory."""
+
+    is_line_based = False
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        document = parse_json(read_text_file(file), file, None)
+        name = next((name for name in LIST_NAMES if isinstance(document, dict) and name in document), None)
+        if name is not None:
+            document = document[name]
+        if not isinstance(document, list):
+            seen = f"an object with {describe_fields([document])}" if isinstance(document, dict) else "no list"
+            raise MalformedFile(file, None, f"a list of questions is required, or an object with one; it is {seen}")
+        self._records: list[Any] = document
+
+    def iter_entries(self) -> Iterator[Entry]:
+        records = (question for record in self._records for question in _list_questions(record))
+        return (Entry(number, value) for number, value in enumerate(records, 1))
+
+
+def _list_questions(record: Any) -> Iterator[Any]:
+    """The record, or the questions of an article in the form of SQuAD's files, each with its paragraph."""
+    paragraphs = record.get("paragraphs") if isinstance(record, dict) else None
+    if not isinstance(paragraphs, list) or not all(isinstance(p, dict) and "qas" in p for p in paragraphs):
+        yield record
+        return
+    for paragraph in paragraphs:
+        shared = {"title": record.get("title"), "context": paragraph.get("context")}
+        questions = paragraph["qas"] if isinstance(paragraph["qas"], list) else [paragraph["qas"]]
+        yield from (shared | question if isinstance(question, dict) else question for question in questions)
+
+
+class _Table(Layout):
+    """Rows of cells below a header with a column for questions."""
+
+    is_table = True
+
+    def _parse_header(self, row: list[str], line: int | None) -> list[str]:
+        names = list_columns(row)
+        if not _has_questions(names):
+            shown = ", ".join(map(repr, names[:MAX_SHOWN_FIELDS]))
+            raise MalformedFile(self.file, line, f"no column is called {' or '.join(TEXT_NAMES)}; there are {shown}")
+        if len(set(names)) != len(names):
+            raise MalformedFile(self.file, line, "two columns have the same name")
+        return names
+
+
+def list_columns(cells: Sequence[str]) -> list[str]:
+    """The names of a header's columns in lower case; one without a name has its number."""
+    return [strip_marks(cell).lower() or f"column {number}" for number, cell in enumerate(cells, 1)]
+
+
+def _has_questions(names: Sequence[str]) -> bool:
+    return any(name in names for name in TEXT_NAMES)
+
+
+def _parse_row(header: list[str], row: list[str], position: int) -> Entry:
+    # Spreadsheets write blank cells up to the widest row.
+    if not any(cell.strip() for cell in row[len(header) :]):
+        row = row[: len(header)]
+    if len(row) != len(header):
+        return Entry(position, problem=f"{len(row)} cells under {len(header)} columns")
+    return Entry(position, parse_cells(header, row))
+
+
+class _TextTable(_Table):
+    """CSV and its relatives: separated by commas, semicolons, tabs or bars, in UTF-8 or UTF-16."""
+
+    def iter_entries(self) -> Iterator[Entry]:
+        csv.field_size_limit(MAX_CELL_CHARACTERS)
+        delimiter, skipped = _choose_delimiter(self.file)
+        reader = csv.reader(islice(_iter_text(self.file), skipped, None), delimiter=delimiter, strict=True)
+        header: list[str] | None = None
+        while True:
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                yield Entry(skipped + reader.line_num, problem=f"invalid CSV: {error}")
+                continue
+            position = skipped + reader.line_num
+            if row is None:
+                return
+            if not any(cell.strip() for cell in row):
+                continue
+            is_utf8 = _is_utf8("".join(row))
+            if header is None:
+                if not is_utf8:
+                    raise MalformedFile(self.file, position, _OTHER_ENCODING)
+                header = self._parse_header(row, position)
+            else:
+                yield _parse_row(header, row, position) if is_utf8 else Entry(position, problem=_OTHER_ENCODING)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether no byte was kept in place of a character."""
+    return text.isascii() or not _KEPT_BYTE.search(text)
+
+
+def _choose_delimiter(file: Path) -> tuple[str, int]:
+    """What separates the cells, and the number of lines before the header: one that says so, or none.
+
+    It is what gives the first line a column for questions, and as many columns as possible.
+    """
+    first = next(_iter_text(file), "")
+    if match := _STATED_DELIMITER.fullmatch(first):
+        return match[1], 1
+    header = next((line for line in islice(_iter_text(file), SAMPLE_SIZE) if line.strip()), "")
+    columns = {sign: list_columns(next(csv.reader([header], delimiter=sign))) for sign in _DELIMITERS}
+    return max(columns, key=lambda sign: (_has_questions(columns[sign]), len(columns[sign]))), 0
+
+
+def _iter_text(file: Path) -> Iterator[str]:
+    """The lines of a table, each with one line end, whatever those of the file are.
+
+    A byte that is not UTF-8 is kept as half of a surrogate pair, so that the rest is read.
+    """
+    with open_bytes(file) as stream, reading(file):
+        is_wide = stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+        encoding, errors = ("utf-16", "strict") if is_wide else ("utf-8-sig", "surrogateescape")
+        text = io.TextIOWrapper(stream, encoding, errors, newline=None)
+        number = 0
+        while True:
+            number += 1
+            with reading(file, number):
+                try:
+                    line = text.readline(MAX_LINE_BYTES + 1)
+                except UnicodeDecodeError as error:
+                    raise MalformedFile(file, number, "it is not UTF-16") from error
+            if len(line) > MAX_LINE_BYTES:
+                raise MalformedFile(file, number, f"the line is longer than {MAX_LINE_BYTES // 2**20} MB")
+            if not line:
+                return
+            yield line if line.endswith("\n") else f"{line}\n"
+
+
+class _Workbook(_Table):
+    """The sheets of an Excel workbook that have a column for questions."""
+
+    is_line_based = False
+
+    def iter_entries(self) -> Iterator[Entry]:
+        position, names = 0, list[str]()
+        try:
+            with open_regular(self.file) as stream:
+                for _, rows in iterate_sheets(stream):
+                    filled = (row for row in rows if any(cell.strip() for cell in row))
+                    header = list_columns(_strip_end(next(filled, [])))
+                    names += header
+                    if not _has_questions(header):
+                        continue
+                    self._parse_header(header, None)
+                    for row in filled:
+                        position += 1
+                        yield _parse_row(header, row + [""] * (len(header) - len(row)), position)
+        except (OSError, UnreadableWorkbook, InputBoundExceeded) as error:
+            raise MalformedFile(self.file, None, str(error)) from error
+        if not _has_questions(names):
+            self._parse_header(names, None)
+
+
+def _strip_end(row: list[str]) -> list[str]:
+    filled = [number for number, cell in enumerate(row, 1) if cell.strip()]
+    return row[: max(filled, default=0)]
+
+
+class _Parquet(Layout):
+    is_line_based = False
+
+    def iter_entries(self) -> Iterator[Entry]:
+        # It takes 0.3 s to load, and few files are Parquet.
+        import pyarrow  # noqa: PLC0415
+
+        from guard.parquet_input import iterate_rows, open_parquet  # noqa: PLC0415
+
+        try:
+            with open_regular(self.file) as stream, open_parquet(stream) as table:
+                for number, row in enumerate(iterate_rows(table, stream), 1):
+                    yield Entry(number, _to_json(row))
+        except (OSError, pyarrow.ArrowException) as error:
+            reason = str(error).partition("\n")[0]
+            raise MalformedFile(self.file, None, f"it cannot be read as Parquet ({reason})") from error
+        except InputBoundExceeded as error:
+            raise MalformedFile(self.file, None, str(error)) from error
+
+
+def _to_json(value: Any) -> Any:
+    """A value of Parquet as JSON; null, which fills every field that a row lacks, NaN and bytes are left out."""
+    match value:
+        case dict():
+            converted = {name: _to_json(field) for name, field in value.items()}
+            return {name: field for name, field in converted.items() if field is not None}
+        case list() | tuple():
+            return [_to_json(element) for element in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+    is_json = isinstance(value, str | bool | int) or (isinstance(value, float) and not math.isnan(value))
+    return value if is_json else None
+
+
+def describe_fields(sample: Sequence[Any]) -> str:
+    """The fields of the first record with their types, for messages."""
+    if not sample:
+        return "no fields"
+    names = [f"{name!r} ({describe_type(value)})" for name, value in islice(sample[0].items(), MAX_SHOWN_FIELDS)]
+    return ", ".join(names) + (" and more" if len(sample[0]) > MAX_SHOWN_FIELDS else "")
+
+
+def open_layout(file: Path, *, is_text_table: bool = False) -> Layout:
+    """The layout of a file, by its content; `is_text_table` says that a text is a table whatever it begins with."""
+    return open_table(file, is_text_table=is_text_table) or _open_json(file)
+
+
+def open_table(file: Path, *, is_text_table: bool = False) -> Layout | None:
+    """The layout of a file of rows and columns, Parquet included; None for JSON.
+
+    A text is a table if its name says so, as that of q.csv does, or if its first line has a column for questions.
+    """
+    start = _peek(file)
+    if start.startswith(b"PAR1"):
+        return _Parquet(file)
+    if start.startswith(MAGIC):
+        return _Workbook(file)
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        raise MalformedFile(file, None, "it is a workbook of an older Excel; save it as .xlsx or as CSV in UTF-8")
+    is_named_so = file.name.removesuffix(".gz").lower().endswith(_TABLE_SUFFIXES)
+    is_table = is_text_table or is_named_so or (start[:1] not in (b"[", b"{") and _begins_with_header(file))
+    return _TextTable(file) if is_table else None
+
+
+def _begins_with_header(file: Path) -> bool:
+    delimiter, skipped = _choose_delimiter(file)
+    header = next(islice(_iter_text(file), skipped, None), "")
+    return len(header) > 1 and _has_questions(list_columns(next(csv.reader([header], delimiter=delimiter))))
+
+
+def _open_json(file: Path) -> Layout:
+    """JSON Lines, unless the file begins with a list, or with an object that holds one or takes several lines."""
+    if _peek(file).startswith(b"["):
+        return _JsonList(file)
+    lines = _JsonLines(file)
+    first, *others = list(islice(lines.iter_entries(), SAMPLE_SIZE)) or [Entry(1)]
+    if isinstance(first.value, dict):
+        holds_list = any(isinstance(first.value.get(name), list) for name in LIST_NAMES)
+        is_question = any(name in first.value for name in TEXT_NAMES)
+        return _JsonObject(file) if holds_list and not is_question else lines
+    # Objects follow a broken first line. In a document at most the last record is a line without a comma.
+    objects = sum(isinstance(entry.value, dict) for entry in others)
+    return lines if first.problem is None or objects > 1 or (others and objects == len(others)) else _JsonObject(file)
+
+
+def _peek(file: Path) -> bytes:
+    with open_bytes(file) as stream, reading(file):
+        return stream.read(_PEEK_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()

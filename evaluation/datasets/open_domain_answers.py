@@ -1,0 +1,124 @@
+"""Reads sets of questions with alternative answers, one of which a correct answer names: TriviaQA, SQuAD, KILT, PopQA.
+
+`details` holds all fields of the record but its id and question. TriviaQA: `answer` {value, aliases, ...}, or with
+capitals as in its own files. SQuAD: `answers` with `text` and `answer_start`, as lists or as a list of objects; none
+for a question that its `context` does not answer. KILT: `input`, and `output` with answers and their provenance; the
+same answer is there once for each. PopQA: `possible_answers` as a list or as its JSON, `o_uri` or `obj_id`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evaluation.datasets.graph_answers import find_qid
+from evaluation.datasets.record import (
+    Fields,
+    QuestionFormat,
+    QuestionRecord,
+    UnreadableRecord,
+    format_value,
+    make_gold,
+    optional_text,
+    require_list,
+    require_text,
+    without,
+)
+from worlds import terms
+from worlds.input_files import restore_rows
+
+
+def make_alternatives(values: Iterable[Any], entity: str | None = None) -> list[dict[str, Any]]:
+    """The one gold answer that any of these values names; none without a value."""
+    texts = [text for value in values if (text := format_value(value).strip())]
+    return [make_gold(texts[0], entity, texts[1:])] if texts else []
+
+
+def _parse_triviaqa(fields: Fields, _: str) -> QuestionRecord:
+    lowered = {name.lower(): value for name, value in fields.items()}
+    answer = lowered.get("answer")
+    own: Mapping[str, Any] = {name.lower(): value for name, value in answer.items()} if isinstance(answer, dict) else {}
+    # Test splits have a value that says so, and no aliases.
+    values = [] if own.get("value") in (None, "", "<unk>") else [own["value"], *require_list(own, "aliases", str)]
+    return QuestionRecord(
+        text=require_text(lowered, "question"),
+        source_id=optional_text(lowered.get("question_id", lowered.get("questionid"))),
+        dataset="triviaqa",
+        gold_answers=make_alternatives(values),
+        details=without(fields, "question", "Question", "question_id", "QuestionId"),
+    )
+
+
+def _parse_squad(fields: Fields, _: str) -> QuestionRecord:
+    answers = restore_rows(fields.get("answers"))
+    if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
+        raise UnreadableRecord("the answers are not objects with 'text' and 'answer_start'")
+    return QuestionRecord(
+        text=require_text(fields, "question"),
+        source_id=optional_text(fields.get("id")),
+        dataset="squad",
+        gold_answers=make_alternatives(answer.get("text") for answer in answers),
+        details=without(fields, "id", "question"),
+    )
+
+
+def _parse_kilt(fields: Fields, _: str) -> QuestionRecord:
+    outputs = require_list(fields, "output", dict) if fields.get("output") is not None else []
+    # An output may have a provenance only.
+    values = (output["answer"] for output in outputs if output.get("answer") is not None)
+    return QuestionRecord(
+        text=require_text(fields, "input"),
+        source_id=optional_text(fields.get("id")),
+        dataset="kilt",
+        gold_answers=make_alternatives(values),
+        details=without(fields, "id", "input"),
+    )
+
+
+def _parse_popqa(fields: Fields, _: str) -> QuestionRecord:
+    restored = {"possible_answers": restore_rows(fields.get("possible_answers"))}
+    entity = find_qid(terms.shorten_iri(str(fields.get("o_uri") or "")))
+    kind = fields.get("prop")
+    return QuestionRecord(
+        text=require_text(fields, "question"),
+        source_id=optional_text(fields.get("id")),
+        dataset="popqa",
+        kind=kind if isinstance(kind, str) else None,
+        gold_answers=make_alternatives(require_list(restored, "possible_answers"), entity),
+        details=without(fields, "id", "question"),
+    )
+
+
+def _is_triviaqa(fields: Fields) -> bool:
+    match fields:
+        case {"question": str(), "answer": {"value": _, "aliases": list()}}:
+            return True
+        case {"Question": str(), "QuestionId": _}:
+            return True
+    return False
+
+
+def _is_squad(fields: Fields) -> bool:
+    match fields:
+        case {"question": str(), "answers": {"text": list(), "answer_start": list()}}:
+            return True
+        case {"question": str(), "answers": [{"text": _, "answer_start": _}, *_]}:
+            return True
+        case {"question": str(), "answers": [], "context": str()}:
+            return True
+    return False
+
+
+def _is_kilt(fields: Fields) -> bool:
+    match fields:
+        case {"input": str(), "output": [{"answer": _}, *_] | [{"provenance": _}, *_]}:
+            return True
+    return False
+
+
+def _is_popqa(fields: Fields) -> bool:
+    return isinstance(fields.get("question"), str) and isinstance(fields.get("possible_answers"), str | list)
+
+
+TRIVIAQA = QuestionFormat("triviaqa", "TriviaQA, of the hub or its own files", _is_triviaqa, _parse_triviaqa)
+SQUAD = QuestionFormat("squad", "SQuAD and others with answers as spans of a context", _is_squad, _parse_squad)
+KILT = QuestionFormat("kilt", "KILT's tasks", _is_kilt, _parse_kilt)
+POPQA = QuestionFormat("popqa", "PopQA", _is_popqa, _parse_popqa, is_tabular=True)
