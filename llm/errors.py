@@ -17,7 +17,6 @@ ChatError
   ChatEmptyReply           the reply has neither text nor tool calls
 """
 
-import re
 from typing import ClassVar
 
 from llm.usage import Usage
@@ -106,7 +105,7 @@ class ChatServerError(ChatError):
     @property
     def counted_as(self) -> object:
         """The sentence, without words that have digits, such as the number of the request."""
-        return type(self), re.sub(r"\S*\d\S*", "", str(self))
+        return type(self), tuple(word for word in str(self).split() if not any(map(str.isdigit, word)))
 
 
 class ChatInvalidReply(ChatServerError):

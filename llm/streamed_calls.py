@@ -135,7 +135,9 @@ def _continues(call: _Call, piece: _Piece, tools: Collection[str]) -> bool:
         is_longer = piece.name.startswith(call.name) and call.name not in tools
         return call.is_blank and (is_longer or call.name + piece.name in tools)
     if not call.is_complete:
-        return True
+        is_longer = len(piece.arguments) > len(call.text) and piece.arguments.startswith(call.text)
+        begins_call = not piece.arguments or (piece.begins_object and not call.is_blank and not is_longer)
+        return not (piece.name and is_new_id and begins_call)
     if not piece.arguments.strip():
         return not (piece.name and is_new_id)
     if call.repeats(piece) or piece.arguments.startswith(call.text) or not piece.begins_object:

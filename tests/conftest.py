@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         os.environ[PREPARED] = tempfile.mkdtemp(prefix="showhow-tests-")
         # What a test runs in its own process opens no store of the person who runs it.
-        os.environ["SHOWHOW_HOME"] = str(Path(os.environ[PREPARED]) / "home")
+        os.environ["SHOWHOW_HOME"] = str(Path(os.environ[PREPARED]) / "nobody")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -74,8 +74,8 @@ def _parse_entities(record: dict[str, Any]) -> dict[str, str]:
     ids, facts = record.get("entity_ids"), restore_rows(record.get("supporting_facts"))
     if not isinstance(ids, str) or not isinstance(facts, list):
         return {}
-    named = (fact.get("title") if isinstance(fact, dict) else next(iter(fact), None) for fact in facts if fact)
-    titles = dict.fromkeys(title for title in named if isinstance(title, str))
+    rows = ([fact.get("title")] if isinstance(fact, dict) else fact for fact in facts)
+    titles = dict.fromkeys(row[0] for row in rows if isinstance(row, list) and row and isinstance(row[0], str))
     entities = ids.split("_")
     return dict(zip(titles, entities, strict=True)) if len(entities) == len(titles) else {}
 

@@ -37,7 +37,7 @@ from fewshot_library.formats.json_documents import (
 )
 from fewshot_library.formats.openai import ROLE_ALIASES, OpenAIMessage, add_calls, as_list, decode_message
 
-MESSAGE_TYPES = {"user": "human", "assistant": "ai", "tool": "tool"}
+MESSAGE_TYPES = {"system": "system", "user": "human", "assistant": "ai", "tool": "tool"}
 _KINDS = ("human", "ai", "tool", "system", "function", "developer", "chat", "remove")
 
 

@@ -290,7 +290,7 @@ def test_the_needs_of_a_worlds_questions_are_exact(split: str, by: str) -> None:
             minimal += 1
             least = [one for one in giving if not any(other < one for other in giving)]
             assert question.needs == [[name for name in BITS if name in one] for one in least], question.text
-    assert minimal > 30
+    assert minimal > 20
 
 
 def fact_sources_with(**sources: int) -> FactSources:

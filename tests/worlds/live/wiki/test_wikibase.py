@@ -85,7 +85,7 @@ def test_entities_of_the_wiki_are_in_the_requested_order(graph, wiki):
         ("wbgetentities", 5),
         ("wbgetentities", 0),
     ]
-    assert [query["sitefilter"] for query in wiki.asked] == ["enwiki"]
+    assert [query.get("sitefilter") for query in wiki.asked] == ["enwiki", None]
 
 
 @pytest.mark.parametrize(
