@@ -263,6 +263,7 @@ def _pick_to_json(
         "id": str(demonstration.trace_id),
         "question": demonstration.question,
         "tools": list(demonstration.tools),
+        "actions": list(list_actions(demonstration)),
         "relevance": round(float(selection.cosines[pick.item]), 6),
         "novelty": round(pick.novelty, 6),
         "gain": _round_finite(pick.gain),

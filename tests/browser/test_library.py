@@ -124,7 +124,7 @@ def test_a_selection_is_explained_and_drawn(page: Page, home: Showhow):
         numbers = card.locator("td.number").all_text_contents()
         assert [numbers[0], numbers[1]] == [f"{pick['relevance']:.2f}", f"{pick['novelty']:.2f}"]
         expect(card).to_contain_text(pick["runner_up"]["question"])
-        assert card.locator("ol.actions li").all_text_contents() == [tool_title(name) for name in pick["tools"]]
+        assert card.locator("ol.actions li").all_text_contents() == [tool_title(name) for name in pick["actions"]]
     expect(page.locator(".st-key-drawings canvas, .st-key-drawings svg.marks")).to_have_count(2)
     page.get_by_text("Candidates by number").click()
     kim.settle()
