@@ -4,6 +4,7 @@ It was written for Streamlit 1.67; tests/browser/test_visitor_budget.py uses all
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -52,6 +53,7 @@ class CountedScriptRunner(ScriptRunner):
                 self._loop.call_soon_threadsafe(self.queue.end, self._noted, time.thread_time())
 
 
+_NUMBERS = {"int_value", "double_value"}
 _take_value = WStates.set_widget_from_proto
 _register = SessionState._set_widget_metadata
 
@@ -72,7 +74,12 @@ def _register_with_fitting_value(state: SessionState, metadata: WidgetMetadata[A
 
 def _is_fitting(sent: WidgetState, metadata: WidgetMetadata[Any] | None) -> bool:
     """Whether the value is of the kind that the widget's browser sends; a field that was emptied has none."""
-    return metadata is None or sent.WhichOneof("value") in (None, metadata.value_type)
+    kind = sent.WhichOneof("value")
+    if metadata is None or kind is None:
+        return True
+    # A field of numbers sends integers as such.
+    is_number = kind in _NUMBERS and metadata.value_type in _NUMBERS
+    return (is_number or kind == metadata.value_type) and math.isfinite(sent.double_value)
 
 
 def _keep_kind(_states: WStates, _metadata: WidgetMetadata[Any]) -> None:
