@@ -6,6 +6,7 @@ rights of whoever opens the database, so a database with one is opened only to t
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 
 from sqlalchemy import Connection, text
 
@@ -19,6 +20,11 @@ _MAX_NAMED = 5
 _MAX_NAME_CHARACTERS = 60
 LEFT_OUT = "it has what Showhow did not make, and only its rows were taken over"
 REMEDY = "`showhow db backup FILE` and `showhow db restore FILE` take over its rows alone"
+
+
+def digest_schema(schema: Schema) -> str:
+    """A SHA-256 digest; equal for equal schemas only."""
+    return sha256(repr(sorted(schema.items())).encode()).hexdigest()
 
 
 def list_foreign(actual: Schema, expected: Schema) -> list[str]:

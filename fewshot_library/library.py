@@ -13,7 +13,7 @@ import numpy.typing as npt
 from db.libraries import Demonstration, DemonstrationFilter
 from fewshot_library.dpp import IntArray, Kernel, Pick
 from fewshot_library.encoder import TextEncoding, load_or_encode
-from fewshot_library.formats.humaniq_record import action_symbol
+from fewshot_library.humaniq_names import action_symbol
 from fewshot_library.selection import CandidatePool, Selection, SelectionConfig, build_kernel, select_demonstrations
 from fewshot_library.sequence_similarity import encode_actions
 

@@ -7,14 +7,11 @@ named pipe waits for a writer, /dev/zero never ends, and a link in a folder can 
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
-
-import psutil
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -60,7 +57,7 @@ def refuse_irregular(path: Path, status: os.stat_result) -> None:
 
 def partial_path(file: Path) -> Path:
     """A new name beside the file, under which this process writes it until it is complete."""
-    return file.with_name(f".{file.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    return file.with_name(f".{file.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
 
 
 def remove_abandoned_partials(folder: Path, name: str | None = None) -> list[Path]:
@@ -68,7 +65,7 @@ def remove_abandoned_partials(folder: Path, name: str | None = None) -> list[Pat
     abandoned = []
     for path in folder.iterdir():
         match = _PARTIAL_NAME.fullmatch(path.name)
-        if match is None or name not in (None, match["name"]) or psutil.pid_exists(int(match["process"])):
+        if match is None or name not in (None, match["name"]) or _is_running(int(match["process"])):
             continue
         abandoned.append(path)
         if path.is_dir() and not path.is_symlink():
@@ -76,6 +73,16 @@ def remove_abandoned_partials(folder: Path, name: str | None = None) -> list[Pat
         else:
             path.unlink(missing_ok=True)
     return abandoned
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # another user's
+    return True
 
 
 def is_sparse(stream: BinaryIO) -> bool:

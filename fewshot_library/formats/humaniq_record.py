@@ -11,18 +11,9 @@ from uuid import UUID, uuid5
 from db.models import Project, Question, Step, Trace
 from db.trace_record import TraceRecord
 from fewshot_library.formats.react_text import ReactTranscript, ReactTurn
+from fewshot_library.humaniq_names import HUMANIQ_TOOL_NAMES, SHOWHOW_TOOL_NAMES
 from guard.json_input import load_json
 
-SHOWHOW_TOOL_NAMES = {
-    "WikiSearch": "wikisearch",
-    "WikiSearchSummary": "wikisearch",
-    "GetWikidataID": "getWikiDataID",
-    "GenerateSparql": "generateQuery",
-    "RunSparql": "runQuery",
-    "GetLabel": "getLabel",
-}
-# If HumanIQ has two names for a tool, the first is written.
-HUMANIQ_TOOL_NAMES = {showhow: humaniq for humaniq, showhow in reversed(SHOWHOW_TOOL_NAMES.items())}
 ARGUMENT_NAMES = {
     "wikisearch": ("query",),
     "getWikiDataID": ("title",),
@@ -38,11 +29,6 @@ MAX_CALL_CHARACTERS = 10_000
 _IDS_ONLY = re.compile(r"[\s\[\]'\",]*[QP]\d+(?:[\s\[\]'\",]+[QP]\d+)*[\s\[\]'\",]*")
 _QUESTION_WITH_IDS = re.compile(r"(.+?) # (\[[^\[\]]*\])", re.DOTALL)
 _ENTITY_ID = re.compile(r"[QP]\d+")
-
-
-def action_symbol(tool: str, imported: str | None) -> str:
-    """The symbol of a call in a sequence of actions: HumanIQ's second name for a tool is a symbol of its own."""
-    return tool if imported in (None, HUMANIQ_TOOL_NAMES.get(tool, tool)) else imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewshot_library.formats.humaniq_record import SHOWHOW_TOOL_NAMES, parse_input_line, strip_code_fence
+from fewshot_library.formats.humaniq_record import parse_input_line, strip_code_fence
+from fewshot_library.humaniq_names import SHOWHOW_TOOL_NAMES
 from reasoners.prompting.tool_declarations import Finish, take_thought
 from tools.arguments import Parameter, split_ids
 from tools.tool import Tool

@@ -12,7 +12,8 @@ from sqlalchemy import inspect, text
 
 from db import projects
 from db.database import Database, StoreUnavailable
-from db.schema import current_revision, downgrade, latest_revision, upgrade
+from db.foreign_objects import digest_schema
+from db.schema import SQLITE_AT_HEAD, current_revision, downgrade, expected_sqlite, latest_revision, upgrade
 from db.types import Base
 
 
@@ -78,3 +79,8 @@ def test_the_upgrade_works_in_any_folder_and_loads_no_heavy_libraries(tmp_path):
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], cwd=Path("/"), check=True, timeout=60)
+
+
+def test_the_schema_that_a_start_takes_for_known_is_what_the_migrations_make():
+    head = latest_revision()
+    assert (head, digest_schema(expected_sqlite(head))) == SQLITE_AT_HEAD
