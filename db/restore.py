@@ -17,7 +17,6 @@ from sqlalchemy import URL
 
 from db.backup import flush_to_disk
 from db.database import Database, StoreError, StoreUnavailable
-from db.postgresql_restore import remove_abandoned_database, restore_postgresql
 from db.prepared_database import IN_USE, RestoredDatabase, finish_prepared, make_schema
 from db.sqlite_files import (
     RestoreInProgress,
@@ -48,6 +47,8 @@ def restore_database(database: Database, backup: Path) -> RestoredDatabase:
     if not magic.startswith(POSTGRESQL_MAGIC):
         raise StoreError(_wrong_kind(backup, magic, "PostgreSQL"))
     database.close()
+    from db.postgresql_restore import restore_postgresql  # noqa: PLC0415 - only PostgreSQL needs its driver
+
     return restore_postgresql(database.url, backup)
 
 
@@ -132,6 +133,8 @@ def _prepare_sqlite(backup: Path, prepared: Path) -> tuple[list[str], str | None
 def remove_abandoned_copy(url: URL) -> list[str]:
     """Remove what a killed restore left unfinished beside the database, and return a sentence about it."""
     if url.get_backend_name() != "sqlite":
+        from db.postgresql_restore import remove_abandoned_database  # noqa: PLC0415 - likewise
+
         return remove_abandoned_database(url)
     path = Path(url.database or "").resolve()
     prepared = _prepared_file(path)

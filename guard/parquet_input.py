@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from guard.input_bounds import HINT, MEGABYTE, ExpansionBudget, InputBoundExceeded, check_record_size, is_unbounded
@@ -61,6 +60,9 @@ def _expanded_bytes(data: Any) -> Any:
     """The memory that the values take as Python objects, about."""
     if isinstance(data, pa.RecordBatch):
         return sum(map(_expanded_bytes, data.columns)) + _BYTES_OF_OBJECT * data.num_rows
+    # Compiled functions for every type, which take long to load and are needed only once a file is read.
+    import pyarrow.compute as pc  # noqa: PLC0415
+
     filled = len(data) - data.null_count
     if pa.types.is_dictionary(data.type):
         lengths = pc.binary_length(data.dictionary)

@@ -12,7 +12,7 @@ from app.progress import print_progress
 from app.services import current_services
 from db import libraries, projects
 from db.database import Conflict, Database
-from db.merge import merge_trace
+from db.merge import TraceMerger
 from db.models import Project
 from db.trace_record import TraceRecord
 from evaluation.datasets import read_questions
@@ -126,8 +126,10 @@ def _add_project(
         if projects.find_project(session, project.name) is None:
             stored = projects.create_project(session, project.name, project.world, guidelines=project.guidelines)
             projects.add_questions(session, stored.id, questions)
+            merger = TraceMerger()
             for record in records:
-                merge_trace(session, record)
+                merger.merge(session, record)
+            merger.end_batch(session)
 
 
 def _freeze_default(services: Services) -> None:
