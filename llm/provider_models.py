@@ -41,7 +41,7 @@ def _model_options(profile: ModelProfile) -> dict[str, Any]:
 
 
 def _client_options(profile: ModelProfile, address: str) -> dict[str, Any]:
-    """What the HTTP clients of all packages get: our proxy and guard, no proxy and no .netrc of the environment, no redirect."""
+    """What the HTTP clients of all packages get: our proxy and guard, nothing of the environment, no redirect."""
     guard = make_request_guard(profile, address)
     return {
         "trust_env": False,

@@ -82,7 +82,7 @@ def _local_time(zone: str) -> str:
 
 
 def show_installation(services: Services, person: User) -> None:
-    """Draw the database and the worlds with their sizes, the encoder, the contact of live worlds, the proxy, the tools."""
+    """Draw the database and the worlds with sizes, the encoder, the contact of live worlds, the proxy, the tools."""
     settings = services.settings
     st.header("Storage", anchor=False)
     database = services.database
