@@ -86,7 +86,7 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 class _BoundedTransport(httpx.AsyncHTTPTransport):
     def __init__(self, notify: OversizeCallback, proxy: HttpProxy | None) -> None:
-        super().__init__(proxy=proxy and proxy.url)
+        super().__init__(proxy=proxy.url if proxy else None)
         self._notify = notify
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
