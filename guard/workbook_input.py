@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any, BinaryIO
 
-from guard.input_bounds import ExpansionBudget, InputBoundExceeded
+from guard.input_bounds import MEGABYTE, ExpansionBudget, InputBoundExceeded
 
 MAGIC = b"PK\x03\x04"
 _BYTES_OF_CELL = 50
+_BYTES_OF_ELEMENT = 100
 _BYTES_OF_SHEET = 64 << 10
 """What opening a sheet costs, since any number of sheets may be the same part."""
 _MAX_REASON = 200
@@ -32,14 +33,24 @@ def iterate_sheets(stream: BinaryIO) -> Iterator[tuple[str, Iterator[list[str]]]
     warnings.filterwarnings("ignore", module="openpyxl")
     budget = ExpansionBudget(os.fstat(stream.fileno()).st_size)
     with _describing_damage():
-        with zipfile.ZipFile(stream) as archive:
-            budget.spend(sum(entry.file_size for entry in archive.infolist()))
+        _check_parts(stream)
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
         budget.spend(_BYTES_OF_SHEET * len(book.worksheets))
         for sheet in book.worksheets:
             # What the sheet says about its size would be believed, and rows be filled up to it.
             sheet.reset_dimensions()
             yield sheet.title, _iterate_rows(sheet.iter_rows(values_only=True), budget)
+
+
+def _check_parts(stream: BinaryIO) -> None:
+    """InputBoundExceeded for parts that expand too far, or have more elements than the library may build objects of."""
+    budget = ExpansionBudget(os.fstat(stream.fileno()).st_size)
+    with zipfile.ZipFile(stream) as archive:
+        budget.spend(sum(entry.file_size for entry in archive.infolist()))
+        for entry in archive.infolist():
+            with archive.open(entry) as part:
+                while block := part.read(MEGABYTE):
+                    budget.spend(_BYTES_OF_ELEMENT * block.count(b"<"))
 
 
 def _iterate_rows(rows: Iterator[Any], budget: ExpansionBudget) -> Iterator[list[str]]:

@@ -13,6 +13,7 @@ from guard.input_bounds import InputBoundExceeded
 from guard.workbook_input import UnreadableWorkbook, iterate_sheets
 
 SHEET, BOOK, STRINGS = "xl/worksheets/sheet1.xml", "xl/workbook.xml", "xl/sharedStrings.xml"
+STYLES = "xl/styles.xml"
 TYPES = "[Content_Types].xml"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 STRINGS_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
@@ -46,6 +47,7 @@ def test_an_ordinary_workbook_is_read(tmp_path: Path):
 
 LAST_ROW = r"</sheetData>"
 GAP = '<row r="99999999999"><c r="A99999999999"><v>1</v></c></row></sheetData>'
+FORMATS = f"<cellXfs>{'<xf/>' * 1_000_000}</cellXfs></styleSheet>"
 SHARED = "".join(f'<row r="{number}"><c r="A{number}" t="s"><v>0</v></c></row>' for number in range(3, 100))
 WIDE = "".join(f'<row r="{number}"><c r="ZZZ{number}"><v>1</v></c></row>' for number in range(3, 100))
 SHEETS = "".join(f'<sheet name="S{number}" sheetId="{number}" r:id="rId1"/>' for number in range(2, 30_000))
@@ -60,9 +62,10 @@ SHEETS = "".join(f'<sheet name="S{number}" sheetId="{number}" r:id="rId1"/>' for
             (TYPES, "</Types>", f'<Override PartName="/{STRINGS}" ContentType="{STRINGS_TYPE}"/></Types>'),
         ],
         [(SHEET, LAST_ROW, f"{WIDE}</sheetData>")],
+        [(STYLES, "</styleSheet>", FORMATS)],
         [(BOOK, "</sheets>", f"{SHEETS}</sheets>")],
     ],
-    ids=["rows between two numbers", "one text in many cells", "cells far to the right", "many sheets"],
+    ids=["rows between two numbers", "one text in many cells", "cells far to the right", "many formats", "many sheets"],
 )
 def test_a_small_workbook_that_expands_is_refused_with_its_bound(tmp_path: Path, changes: list[tuple[str, str, str]]):
     with pytest.raises(InputBoundExceeded, match="expands to more than 64 MB"):
