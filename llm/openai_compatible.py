@@ -169,7 +169,9 @@ def make_http_client(profile: ModelProfile, address: str) -> httpx2.Client:
 def _transport(proxy: HttpProxy | None) -> httpx2.HTTPTransport:
     """The connection pool of this process for all models that are reached in this way."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    transport = httpx2.HTTPTransport(verify=ssl_context(), limits=limits, proxy=proxy.url if proxy else None, trust_env=False)
+    transport = httpx2.HTTPTransport(
+        verify=ssl_context(), limits=limits, proxy=proxy.url if proxy else None, trust_env=False
+    )
     atexit.register(transport.close)
     return transport
 
