@@ -176,8 +176,7 @@ class RunQueue:
         computing = sum(run.is_computing for run in self._runs)
         if computing == COMPUTING and not own_computing and waiting.seat.visitor.recent_use < LITTLE_USE:
             return time.monotonic() - waiting.since >= MAX_WAIT
-        # One place is kept for who has computed little, so that many busy visitors do not take all.
-        return computing < (COMPUTING if waiting.seat.visitor.own.computed.value() < LITTLE_USE else COMPUTING - 1)
+        return computing < COMPUTING
 
     def _are_others_there(self, key: str) -> bool:
         earliest = time.monotonic() - PRESENT_SECONDS
