@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +10,9 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from dotenv import dotenv_values
 from platformdirs import user_data_path
+
+from guard.destinations import InvalidOrigin
+from guard.proxy import HttpProxy, parse_proxy
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 DEFAULT_LIBRARY = "default"
@@ -57,6 +60,8 @@ class Settings:
     """An e-mail address or a page, sent with requests of live worlds, which are not made without it."""
     offline: bool = False
     """Whether live worlds answer from their record only."""
+    proxy: HttpProxy | None = field(default=None, repr=False)
+    """The HTTP proxy through which models, live worlds and web search are reached; this machine itself never is."""
     telemetry: str = "off"
     """Which OpenTelemetry spans are sent: none (off), spans without texts (spans), or with texts (content)."""
     as_of: datetime | None = None
@@ -87,6 +92,7 @@ class Settings:
             model_price=_parse_price(values.get("SHOWHOW_MODEL_PRICE")),
             contact=values.get("SHOWHOW_CONTACT"),
             offline=_parse_flag(values.get("SHOWHOW_OFFLINE")),
+            proxy=_parse_proxy(values.get("SHOWHOW_PROXY")),
             telemetry=_parse_telemetry(values.get("SHOWHOW_TELEMETRY")),
             as_of=_parse_datetime(values.get("SHOWHOW_AS_OF")),
             tools_file=_parse_path(values.get("SHOWHOW_TOOLS")),
@@ -139,6 +145,17 @@ def _add_password(url: str | None, password: str | None) -> str | None:
 
 def _parse_path(written: str | None) -> Path | None:
     return Path(written).expanduser().resolve() if written else None
+
+
+def _parse_proxy(written: str | None) -> HttpProxy | None:
+    try:
+        return parse_proxy(written) if written else None
+    except InvalidOrigin as error:
+        # The value is not quoted, since it may have a password.
+        raise SettingsError(
+            f"The address in SHOWHOW_PROXY {error}; write one such as http://proxy.example:3128, or "
+            "http://NAME:PASSWORD@proxy.example:3128 with what is not a letter or digit as %40."
+        ) from error
 
 
 def _parse_local_addresses(written: str | None) -> tuple[str, ...]:

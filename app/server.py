@@ -8,6 +8,7 @@ import importlib
 import logging
 import os
 import re
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -57,6 +58,9 @@ FIRST_PAGE_MODULES = (
     "app.widgets.tour",
 )
 """What the first page imports; Streamlit itself imports pandas when it draws the first component."""
+SWITCH_SECONDS = 0.0005
+"""How long a run of a page keeps the interpreter while others want it. By Python's default, ten times as long, each of
+the many steps in which the event loop serves a page waits for all runs that compute, together for seconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -189,7 +193,8 @@ def load_for_first_visit() -> None:
 
 @asynccontextmanager
 async def load_while_serving(_app: App) -> AsyncIterator[None]:
-    """Load in the background what the first visitor would wait for."""
+    """Load in the background what the first visitor would wait for, and share the interpreter out finely."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     Thread(target=load_for_first_visit, name="load for the first visit", daemon=True).start()
     yield
 

@@ -4,8 +4,6 @@ Verdicts are scores under names that contain the judge's model, so they are neve
 of people. The labels measure the judge (sensitivity, specificity, kappa), and correct the share that it reports.
 """
 
-import csv
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,6 +27,7 @@ from db.model_calls import (
 )
 from db.models import Run
 from db.review import AnswerToJudge, list_answers_to_judge, list_labels
+from evaluation.label_files import UnreadableLabels, read_label_rows
 from evaluation.shared_model import SharedModel, TotalLimits, answer_in_parallel, ignore_note
 from evaluation.statistics import (
     Interval,
@@ -419,18 +418,9 @@ PersonLabel = tuple[str, str, str, str]
 def read_label_file(name: str, content: bytes) -> list[PersonLabel]:
     """The labels in a file of CSV or JSON Lines with this name; Conflict names what cannot be read."""
     try:
-        text = content.decode("utf-8-sig")
-        is_csv = name.lower().endswith(".csv")
-        rows = (
-            list(csv.DictReader(text.splitlines()))
-            if is_csv
-            else [json.loads(line) for line in text.splitlines() if line.strip()]
-        )
-    except (UnicodeDecodeError, json.JSONDecodeError, csv.Error, RecursionError) as error:
-        raise Conflict(f"{name} cannot be read as CSV or JSON Lines: {error}") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise Conflict(f"{name} has a line that is no JSON object; each needs question, value and person")
-    return _read_labels(rows)
+        return _read_labels(read_label_rows(name, content))
+    except UnreadableLabels as error:
+        raise Conflict(f"{name} was not read: {error}") from error
 
 
 def _read_labels(rows: Collection[Mapping[str, Any]]) -> list[PersonLabel]:
@@ -442,7 +432,7 @@ def _read_labels(rows: Collection[Mapping[str, Any]]) -> list[PersonLabel]:
         aspect = str(row.get("aspect") or "truthfulness")
         if aspect not in SCALES:
             raise Conflict(f"row {number:,}: there is no aspect {aspect!r}; choose from {', '.join(SCALES)}")
-        if row["value"] not in SCALES[aspect]:
+        if not isinstance(row["value"], str) or row["value"] not in SCALES[aspect]:
             raise Conflict(f"row {number:,}: {aspect} is not {row['value']!r} but one of {', '.join(SCALES[aspect])}")
         labels.append((str(row["question"]).strip(), aspect, str(row["value"]), str(row["person"]).strip()))
     return labels

@@ -15,6 +15,8 @@ _MAX_BATCH_BYTES = 8 * MEGABYTE
 _MAX_COLUMN_MEGABYTES = 256
 """What the values of one column of a row group may take, which are unpacked page by page."""
 _BYTES_OF_VALUE = 50
+_BYTES_OF_NULL = 8
+"""A place in a list; the file itself takes nothing for millions of them."""
 _BYTES_OF_OBJECT = 200
 
 
@@ -60,10 +62,13 @@ def _expanded_bytes(data: Any) -> Any:
     """The memory that the values take as Python objects, about."""
     if isinstance(data, pa.RecordBatch):
         return sum(map(_expanded_bytes, data.columns)) + _BYTES_OF_OBJECT * data.num_rows
+    return _BYTES_OF_NULL * data.null_count + _filled_bytes(data, len(data) - data.null_count)
+
+
+def _filled_bytes(data: Any, filled: int) -> Any:
     # Compiled functions for every type, which take long to load and are needed only once a file is read.
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    filled = len(data) - data.null_count
     if pa.types.is_dictionary(data.type):
         lengths = pc.binary_length(data.dictionary)
         return _BYTES_OF_VALUE * filled + (pc.sum(pc.cast(lengths.take(data.indices), pa.int64())).as_py() or 0)

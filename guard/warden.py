@@ -20,13 +20,13 @@ from typing import Any, NoReturn
 # Run by its path and without the project's packages, so the room's folder is named here.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from guard import linux_sandbox as sandbox
-from guard.tree_usage import descendants, disk_bytes, memory_bytes
+from guard.tree_usage import descendants, disk_bytes, kernel_bytes, memory_bytes
 
 _LOOK_SECONDS = 0.1
 """Seconds between two looks at memory and processes."""
 _DISK_LOOK_SECONDS = 0.5
-_DISK_LOOK_SHARE = 20
-"""The pause after measuring a large folder, as a multiple of the time that it took."""
+_LOOK_SHARE = 20
+"""The pause after measuring a large folder or many sockets, as a multiple of the time that it took."""
 _GRACE_SECONDS = 1.0
 """Seconds that the program has to end by itself after SIGTERM."""
 _SHARED_MEGABYTES = 64
@@ -55,6 +55,8 @@ class Warden:
         self._program = 0
         self._deadline: float | None = None
         self._next_disk_look = 0.0
+        self._next_kernel_look = 0.0
+        self._kernel_bytes = 0
 
     def run(self) -> NoReturn:
         """Start the program and stay until everything has ended."""
@@ -178,12 +180,17 @@ class Warden:
         processes = descendants(os.getpid())
         if len(processes) > self._plan["processes"]:
             return f"{self._plan['processes']:,} processes"
-        if memory_bytes(processes, self._megabytes << 20) > self._megabytes << 20:
+        if time.monotonic() > self._next_kernel_look:
+            started = time.monotonic()
+            self._kernel_bytes = kernel_bytes(processes)
+            self._next_kernel_look = time.monotonic() + _LOOK_SHARE * (time.monotonic() - started)
+        left = (self._megabytes << 20) - self._kernel_bytes
+        if memory_bytes(processes, left) > left:
             return f"{self._megabytes:,} MB of memory"
         if time.monotonic() > self._next_disk_look:
             started = time.monotonic()
             used = disk_bytes(self._plan["home"], processes)
-            pause = max(_DISK_LOOK_SECONDS, _DISK_LOOK_SHARE * (time.monotonic() - started))
+            pause = max(_DISK_LOOK_SECONDS, _LOOK_SHARE * (time.monotonic() - started))
             self._next_disk_look = time.monotonic() + pause
             if used > self._plan["disk_megabytes"] << 20:
                 return f"{self._plan['disk_megabytes']:,} MB of files"

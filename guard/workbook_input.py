@@ -3,21 +3,19 @@
 import os
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from typing import Any, BinaryIO
 
-from guard.input_bounds import ExpansionBudget
+from guard.input_bounds import MEGABYTE, ExpansionBudget, InputBoundExceeded
 
 MAGIC = b"PK\x03\x04"
 _BYTES_OF_CELL = 50
-
-_DAMAGES = (
-    *(LookupError, TypeError, AttributeError, SyntaxError, RuntimeError),
-    *(OSError, EOFError, zlib.error, OverflowError),
-)
-"""What the library raises for parts that are missing, malformed or encrypted; its XML errors are SyntaxErrors."""
+_BYTES_OF_ELEMENT = 100
+_BYTES_OF_SHEET = 64 << 10
+"""What opening a sheet costs, since any number of sheets may be the same part."""
+_MAX_REASON = 200
 
 
 class UnreadableWorkbook(ValueError):
@@ -31,26 +29,50 @@ def iterate_sheets(stream: BinaryIO) -> Iterator[tuple[str, Iterator[list[str]]]
     """
     # Few files are workbooks, and the library takes 0.2 s to load.
     import openpyxl  # noqa: PLC0415
-    from openpyxl.utils.exceptions import InvalidFileException  # noqa: PLC0415
 
     warnings.filterwarnings("ignore", module="openpyxl")
     budget = ExpansionBudget(os.fstat(stream.fileno()).st_size)
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            budget.spend(sum(entry.file_size for entry in archive.infolist()))
+    with _describing_damage():
+        _check_parts(stream)
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+        budget.spend(_BYTES_OF_SHEET * len(book.worksheets))
         for sheet in book.worksheets:
             # What the sheet says about its size would be believed, and rows be filled up to it.
             sheet.reset_dimensions()
             yield sheet.title, _iterate_rows(sheet.iter_rows(values_only=True), budget)
-    except (zipfile.BadZipFile, InvalidFileException, *_DAMAGES) as error:
-        raise UnreadableWorkbook(f"it cannot be read as an Excel workbook ({error})") from error
+
+
+def _check_parts(stream: BinaryIO) -> None:
+    """InputBoundExceeded for parts that expand too far, or have more elements than the library may build objects of."""
+    budget = ExpansionBudget(os.fstat(stream.fileno()).st_size)
+    with zipfile.ZipFile(stream) as archive:
+        budget.spend(sum(entry.file_size for entry in archive.infolist()))
+        for entry in archive.infolist():
+            with archive.open(entry) as part:
+                while block := part.read(MEGABYTE):
+                    budget.spend(_BYTES_OF_ELEMENT * block.count(b"<"))
 
 
 def _iterate_rows(rows: Iterator[Any], budget: ExpansionBudget) -> Iterator[list[str]]:
-    for row in rows:
-        budget.spend(_BYTES_OF_CELL * len(row))
-        yield list(map(_format_cell, row))
+    with _describing_damage():
+        for row in rows:
+            cells = list(map(_format_cell, row))
+            # The rows between two numbers are made up, and many cells may share one long text.
+            budget.spend(_BYTES_OF_CELL * (1 + len(cells)) + sum(map(len, cells)))
+            yield cells
+
+
+@contextmanager
+def _describing_damage() -> Iterator[None]:
+    """UnreadableWorkbook for what the library raises for parts that are missing, malformed or encrypted: anything."""
+    try:
+        yield
+    except (InputBoundExceeded, MemoryError):
+        raise
+    except Exception as error:
+        text = str(error)
+        reason = text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}…"
+        raise UnreadableWorkbook(f"it cannot be read as an Excel workbook ({reason})") from error
 
 
 def _format_cell(value: Any) -> str:

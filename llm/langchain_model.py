@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.runnables import Runnable
 from pydantic import SecretStr
 
+from guard.proxy import choose_proxy
 from guard.redaction import redactor_of
 from llm.errors import ChatBadRequest, ChatError, ChatInterrupted, ChatReplyFiltered, ChatUnavailable
 from llm.openai_compatible import (
@@ -190,9 +191,12 @@ def load_model(profile: ModelProfile) -> LangChainModel:
         failure = ChatUnavailable(f"The model {name!r} of the profile {profile.name} cannot be set up: {first_line}")
     else:
         _freeze_loaded_objects()
+        proxy = choose_proxy(profile.proxy, address)
         server = httpx2.URL(address).netloc.decode() if profile.base_url else name
         key_variable = variable or "the variable that the profile names"
-        return LangChainModel(model, ModelEndpoint(name, server, redactor_of(_model_secrets(model)), key_variable))
+        return LangChainModel(
+            model, ModelEndpoint(name, server, redactor_of(_model_secrets(model)), key_variable, proxy)
+        )
     raise failure
 
 

@@ -27,6 +27,7 @@ import openai
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
+from guard.proxy import HttpProxy, choose_proxy
 from llm.errors import ChatInvalidReply, ChatTimeout
 from llm.providers import make_request_guard
 from llm.types import ModelProfile, TokenLogprob
@@ -154,20 +155,23 @@ def align_logprobs(metadata: Any, text: str) -> tuple[TokenLogprob, ...] | None:
 def make_http_client(profile: ModelProfile, address: str) -> httpx2.Client:
     """The HTTP client of a profile, which sends its key to `address` only; all clients share their connections.
 
-    It takes no proxy and no .netrc from the environment, and follows no redirect.
+    It takes no proxy and no .netrc from the environment, and follows no redirect; the settings may state a proxy.
     """
     hooks: dict[str, list[Callable[..., Any]]] = {
         "request": [make_request_guard(profile, address)],
         "response": [_check_response],
     }
-    return httpx2.Client(transport=_transport(), trust_env=False, follow_redirects=False, event_hooks=hooks)
+    transport = _transport(choose_proxy(profile.proxy, address))
+    return httpx2.Client(transport=transport, trust_env=False, follow_redirects=False, event_hooks=hooks)
 
 
 @cache
-def _transport() -> httpx2.HTTPTransport:
-    """The connection pool of this process for all models."""
+def _transport(proxy: HttpProxy | None) -> httpx2.HTTPTransport:
+    """The connection pool of this process for all models that are reached in this way."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-    transport = httpx2.HTTPTransport(verify=ssl_context(), limits=limits, trust_env=False)
+    transport = httpx2.HTTPTransport(
+        verify=ssl_context(), limits=limits, proxy=proxy.url if proxy else None, trust_env=False
+    )
     atexit.register(transport.close)
     return transport
 

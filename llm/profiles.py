@@ -46,7 +46,7 @@ _RESERVED_FIELDS = {
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _VARIABLE_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 """Names of keys of models. Where each may go is a matter of guard/destinations.py."""
-_NOT_STORED = {"name", "api_key", "key_refusal"}
+_NOT_STORED = {"name", "api_key", "key_refusal", "proxy"}
 
 
 class ProfileError(ChatUnavailable):

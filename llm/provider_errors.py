@@ -10,6 +10,7 @@ from typing import Any
 
 from langchain_core import exceptions as langchain
 
+from guard.proxy import HttpProxy
 from guard.redaction import NOTHING_SECRET, REMOVED, Redactor
 from llm.errors import (
     MAX_EQUAL_FAILURES,
@@ -87,6 +88,7 @@ class ModelEndpoint:
     redactor: Redactor = NOTHING_SECRET
     key_variable: str = ""
     """The environment variable of the key; "" for the provider's usual one."""
+    proxy: HttpProxy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,11 @@ def _error_for_connection(causes: Sequence[BaseException], endpoint: ModelEndpoi
     if {"ModelTimeoutError", "ReadTimeout", "WriteTimeout"} & names and "ConnectTimeout" not in names:
         return ChatTimeout(f"{address} did not reply in time; ask for less, or try again in a minute.")
     if {"ModelConnectionError", "ModelTimeoutError", "TransportError", "OSError"} & names:
+        if endpoint.proxy is not None:
+            return ChatUnreachable(
+                f"{address} cannot be reached through the proxy {endpoint.proxy}; check SHOWHOW_PROXY, its name and "
+                "password, and the base URL of the profile, or try again in a minute."
+            )
         return ChatUnreachable(
             f"{address} does not answer; check that it runs, and the base URL of its profile, or try again in a minute."
         )

@@ -12,6 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from pydantic import SecretStr
 
+from guard.proxy import choose_proxy
 from llm.openai_compatible import CompatibleChatOpenAI, PassthroughCompletions, make_http_client, ssl_context
 from llm.providers import NO_KEY, make_request_guard
 from llm.types import ModelProfile
@@ -40,10 +41,11 @@ def _model_options(profile: ModelProfile) -> dict[str, Any]:
 
 
 def _client_options(profile: ModelProfile, address: str) -> dict[str, Any]:
-    """What the HTTP clients of all packages get: no proxy and no .netrc of the environment, no redirect, our guard."""
+    """What the HTTP clients of all packages get: our proxy and guard, nothing of the environment, no redirect."""
     guard = make_request_guard(profile, address)
     return {
         "trust_env": False,
+        "proxy": proxy.url if (proxy := choose_proxy(profile.proxy, address)) else None,
         "follow_redirects": False,
         "verify": ssl_context(),
         "event_hooks": {"request": [guard]},

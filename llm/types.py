@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from guard.proxy import HttpProxy
 from llm.usage import TokenPrice, Usage
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
@@ -51,6 +52,8 @@ class ModelProfile:
     """The most requests under way at the same time; None for no limit."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the body of each request to an OpenAI-compatible server."""
+    proxy: HttpProxy | None = field(default=None, repr=False)
+    """The proxy of this installation, through which the server is reached unless it is on this machine."""
     key_refusal: str | None = None
     """Why the key may not be sent to the server, in one sentence; nothing is asked then."""
 

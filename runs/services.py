@@ -130,7 +130,7 @@ class Services:
 
     def complete_profile(self, profile: ModelProfile) -> ModelProfile:
         """The profile with its limits, and its key or why the key may not be sent to its server, as it is used."""
-        profile = with_known_limits(profile)
+        profile = replace(with_known_limits(profile), proxy=self.settings.proxy)
         variable, address = profile.key_variable or self._find_own_variable(profile), find_address(profile)
         if variable is None or address is None:
             return replace(profile, api_key=None)
@@ -295,7 +295,7 @@ class Services:
                 self._registries.clear()
                 config = load_external_tools_config(stamp[0]) if stamp[1] or self.settings.tools_file else None
                 private = tuple(self.settings.list_private_paths())
-                places = ToolPlaces(self.settings.tool_homes_folder, private)
+                places = ToolPlaces(self.settings.tool_homes_folder, private, proxy=self.settings.proxy)
                 self._registries[stamp] = ToolRegistry(config, self.environ, places=places)
             registry = self._registries[stamp]
         for old in replaced:
@@ -405,7 +405,9 @@ class Services:
             self.database.close()
 
     def _access(self) -> Access:
-        return Access(self.settings.contact, offline=self.settings.offline, as_of=self.settings.as_of)
+        return Access(
+            self.settings.contact, offline=self.settings.offline, as_of=self.settings.as_of, proxy=self.settings.proxy
+        )
 
 
 def _file_stamp(file: Path) -> tuple[Path, int]:

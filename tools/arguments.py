@@ -164,7 +164,7 @@ def _parse_json(text: str) -> Any:
 def _parse_json_or_text(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

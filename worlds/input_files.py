@@ -31,6 +31,7 @@ DECOMPRESSION_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 """Errors of decompressing a file: not gzip, truncated, corrupt."""
 READ_ERRORS = (OSError, *DECOMPRESSION_ERRORS)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_BYTES_OF_LINE = 50
 
 
 class MalformedFile(WorldError):
@@ -74,7 +75,8 @@ class _Decompressed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with what follows."""
         data = self._stream.read(len(buffer))
-        self._budget.spend(len(data))
+        # Blank lines take a byte, and work and memory all the same.
+        self._budget.spend(len(data) + _BYTES_OF_LINE * data.count(b"\n"))
         buffer[: len(data)] = data
         return len(data)
 

@@ -122,7 +122,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
             status = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
                 yield from _walk(Path(entry.path))
-            elif entry.name != CONSENT_FILE and not entry.name.endswith(_SIDE_SUFFIXES):
+            elif entry.name.casefold() != CONSENT_FILE and not entry.name.endswith(_SIDE_SUFFIXES):
                 yield Path(entry.path), status
 
 

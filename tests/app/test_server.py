@@ -71,6 +71,16 @@ def test_a_request_that_fails_gets_one_sentence_with_the_headers_of_security():
     assert reply.headers["X-Frame-Options"] == "DENY"
 
 
+def test_runs_of_pages_soon_give_the_interpreter_to_the_event_loop(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(app.server, "load_for_first_visit", lambda: None)
+    former = sys.getswitchinterval()
+    try:
+        with TestClient(Starlette(lifespan=app.server.load_while_serving)):
+            assert sys.getswitchinterval() < 0.001
+    finally:
+        sys.setswitchinterval(former)
+
+
 def test_streamlit_shows_no_details_of_errors_and_draws_no_bare_strings():
     config = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
     assert config["client"]["showErrorDetails"] == "none"

@@ -124,6 +124,11 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: table(pa.array([[ANSWER] * 1_500_000])),
         "expands to more than 64 MB",
     ),
+    "one row of nothing": (
+        "a.parquet",
+        lambda: table(pa.array([[ANSWER, *[None] * 9_000_000]])),
+        "expands to more than 64 MB",
+    ),
 }
 
 

@@ -134,3 +134,10 @@ def test_lists_are_parsed_by_the_kind_of_their_items() -> None:
     assert Parameter("numbers", "list", item_kind="number").parse("1\n2.5") == [1, 2.5]
     assert Parameter("x", "json", item_kind="text").parse("no JSON, but words") == "no JSON, but words"
     assert Parameter("x", "number").parse(5) == 5
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a": ' + "9" * 5_000 + "}", '{"a":' * 100_000])
+def test_json_that_cannot_be_read_is_a_text_where_a_text_may_stand_and_refused_elsewhere(text: str) -> None:
+    assert Parameter("value", "json").parse(text) == text
+    with pytest.raises(ValueError, match=r"JSON|digits"):
+        Parameter("value", "json", item_kind="json").parse(text)

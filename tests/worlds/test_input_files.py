@@ -17,7 +17,7 @@ from guard.files import open_regular
 from worlds.article_files import read_articles
 from worlds.build import WorldContents, build_world
 from worlds.folder import WorldError
-from worlds.input_files import MalformedFile, read_text_file
+from worlds.input_files import MalformedFile, iter_lines, read_text_file
 
 KINDS = ("a folder", "a named pipe", "a socket", "a device")
 
@@ -137,3 +137,10 @@ def test_a_file_that_has_to_be_read_as_a_whole_is_bounded_also_when_it_is_packed
     file.write_bytes(gzip.compress(b" " * 2**21))
     with pytest.raises(MalformedFile, match=r"bomb\.json\.gz: it is longer than 1 MB, and has to be read as a whole"):
         read_text_file(file)
+
+
+def test_a_packed_file_of_blank_lines_ends_at_its_bound(tmp_path: Path):
+    file = tmp_path / "blank.jsonl.gz"
+    file.write_bytes(gzip.compress(b"\n" * 2**21))
+    with pytest.raises(MalformedFile, match="it expands to more than 64 MB"):
+        sum(1 for _ in iter_lines(file))

@@ -15,6 +15,7 @@ from guard.confinement import (
     describe_gaps,
     missing_protections,
 )
+from guard.proxy import HttpProxy
 from tools.external.config import DEFAULT_DISK_MEGABYTES, McpServerConfig
 
 _MAX_FUNCTION_PROCESSES = 300
@@ -31,6 +32,8 @@ class ToolPlaces:
     private: tuple[Path, ...] = ()
     without: frozenset[Protection] | None = None
     """Protections that are not used; by default those that the system does not allow."""
+    proxy: HttpProxy | None = None
+    """The proxy through which servers elsewhere are reached; programs here get none."""
     _temporary: list[Path] = field(default_factory=list, compare=False)
 
     def confine_server(

@@ -27,6 +27,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import AudioContent, CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 
 from guard.destinations import SecretTable
+from guard.proxy import HttpProxy, choose_proxy
 from guard.redaction import Redactor
 from tools.arguments import ToolError
 from tools.external.config import McpServerConfig
@@ -84,8 +85,8 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 
 class _BoundedTransport(httpx.AsyncHTTPTransport):
-    def __init__(self, notify: OversizeCallback) -> None:
-        super().__init__()
+    def __init__(self, notify: OversizeCallback, proxy: HttpProxy | None) -> None:
+        super().__init__(proxy=proxy.url if proxy else None)
         self._notify = notify
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -100,6 +101,7 @@ class BoundedClientFactory:
     """Makes HTTP clients that reject responses over the size limit and report them."""
 
     on_oversize: OversizeCallback
+    proxy: HttpProxy | None = None
 
     def __call__(
         self,
@@ -111,7 +113,7 @@ class BoundedClientFactory:
             headers=headers,
             timeout=timeout or httpx.Timeout(CONNECT_TIMEOUT_SECONDS, read=None),
             auth=auth,
-            transport=_BoundedTransport(self.on_oversize),
+            transport=_BoundedTransport(self.on_oversize, self.proxy),
             trust_env=False,
         )
 
@@ -234,7 +236,8 @@ class McpSession:
                 yield incoming, outgoing
             return
         async with AsyncExitStack() as stack:
-            url, clients = str(config.url), BoundedClientFactory(self._end_after_oversize)
+            url = str(config.url)
+            clients = BoundedClientFactory(self._end_after_oversize, choose_proxy(self._places.proxy, url))
             if config.transport == "sse":
                 # MCP's client leaks its streams if the connection fails, so the connection is tried here first.
                 async with clients(self._headers()) as http, http.stream("GET", url) as response:

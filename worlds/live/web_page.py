@@ -14,15 +14,14 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from guard.worker import WorkFailed, WorkLimits, run_bounded
+from guard.worker import WorkFailed, run_bounded
 from worlds.live.http.request import HttpResponse, InvalidResponse, get_host
-from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PageTextReader
+from worlds.live.wiki.page import HIDDEN_STYLE_PATTERN, PARSE_LIMITS, PageTextReader
 from worlds.sentences import split_sentences
 from worlds.source import SourceTimeout, WebPage
 from worlds.text_normalization import replace_unstorable, truncate_text
 
 HTML_TYPE, TEXT_TYPE = "text/html", "text/plain"
-PARSE_LIMITS = WorkLimits(seconds=10.0, megabytes=1024)
 MAX_TITLE_LENGTH = 300
 MAX_UNDECODED_SHARE = 0.001
 """The share of a page's characters that may be invalid in its character set; they become U+FFFD."""

@@ -38,6 +38,7 @@ ITEM = "value"
 """The one column of a list of texts or numbers."""
 MEANING = "meaning"
 """The column with what the request says of a row's id."""
+_MAX_DIGITS = 300
 REQUEST_ROWS, REQUEST_HEIGHT = 8, 320
 """Longer tables of a request scroll in so many pixels."""
 
@@ -222,11 +223,12 @@ def _from_cell(field: ReplyField, value: Any) -> Any:
     if field.kind == LIST and field.is_whole:
         # A word that is no number stays a text, so that the check of the reply names it.
         words = [word.strip() for word in str(value).split(",") if word.strip()]
-        return [int(word) if word.lstrip("-").isdecimal() else word for word in words]
+        is_number = [word.removeprefix("-").isdecimal() and len(word) <= _MAX_DIGITS for word in words]
+        return [int(word) if number else word for word, number in zip(words, is_number, strict=True)]
     if field.kind in (LIST, TABLE, OBJECT, JSON_TEXT):
         try:
             return json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             return value
     return value
 

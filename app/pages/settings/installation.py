@@ -82,7 +82,7 @@ def _local_time(zone: str) -> str:
 
 
 def show_installation(services: Services, person: User) -> None:
-    """Draw the database and the worlds with their sizes, the encoder, the contact of live worlds, and the tools."""
+    """Draw the database and the worlds with sizes, the encoder, the contact of live worlds, the proxy, the tools."""
     settings = services.settings
     st.header("Storage", anchor=False)
     database = services.database
@@ -110,7 +110,8 @@ def show_installation(services: Services, person: User) -> None:
     )
     st.markdown(
         f"**Encoder:** {escape_markdown(encoder.name)}, {'loaded' if encoder.is_loaded else 'loading'}.  \n"
-        f"**Live worlds:** {escape_markdown(contact)}"
+        f"**Live worlds:** {escape_markdown(contact)}  \n"
+        f"**Proxy:** {escape_markdown(str(settings.proxy)) if settings.proxy else 'none; SHOWHOW_PROXY names one'}."
     )
     _show_live_worlds(services)
     st.header("Tools of others", anchor=False)

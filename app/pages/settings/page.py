@@ -15,6 +15,7 @@ from db.database import Conflict
 from db.models import User
 from db.users import ADMIN, register_user, require_role
 from guard.destinations import DestinationError, Grant
+from guard.json_input import load_json
 from llm.connection_check import ConnectionReport
 from llm.profiles import (
     DEFAULT_CONTEXT_WINDOW,
@@ -269,7 +270,7 @@ def read_form() -> tuple[ModelProfile, dict[str, str]]:
         problems["price"] = "Write the prices of both input and output, or no price."
     body = st.session_state[_PREFIX + "extra_body"].strip()
     try:
-        values["extra_body"] = json.loads(body) if body else {}
+        values["extra_body"] = load_json(body) if body else {}
     except ValueError as error:
         problems["extra_body"] = f"The extra body is not JSON ({error}); correct it, or empty the field."
     else:

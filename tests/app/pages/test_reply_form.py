@@ -98,6 +98,8 @@ def test_rows_of_an_inner_table_belong_to_the_row_that_they_name():
     assert str(changed).splitlines()[2].endswith("<- Relate([7], father)")
     tables["nodes"][0]["children"] = "7, three"
     assert from_rows(nodes, tables)[0]["children"] == [7, "three"]
+    tables["nodes"][0]["children"] = f"--7, {'7' * 5_000}"
+    assert from_rows(nodes, tables)[0]["children"] == ["--7", "7" * 5_000]
 
 
 def test_objects_that_hold_only_a_list_are_made_from_the_rows_of_the_list():

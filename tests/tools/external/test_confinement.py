@@ -258,6 +258,26 @@ for number in range(40):
             file.write(os.urandom(1 << 20))
         KEEP
 """
+MANY_ACCEPTED = "socket.create_connection(server.getsockname()), server.accept()[0]"
+MANY_SOCKETS = """
+import os, socket, time
+server = socket.create_server(("127.0.0.1", 0), backlog=4096)
+kept = []
+for _ in range(12):
+    if os.fork() == 0:
+        for _ in range(400):
+            one, other = FILLED
+            one.setblocking(False)
+            try:
+                while True:
+                    one.send(bytes(1 << 20))
+            except OSError:
+                pass
+            kept.append((other, one))
+        time.sleep(600)
+        os._exit(0)
+time.sleep(600)
+"""
 
 
 @pytest.mark.parametrize(
@@ -265,6 +285,12 @@ for number in range(40):
     [
         (MANY_CHILDREN.replace("DETACH", ""), ["MB of memory together"]),
         (MANY_CHILDREN.replace("DETACH", "os.setsid()"), ["MB of memory together"]),
+        (MANY_SOCKETS.replace("FILLED", "socket.socketpair()"), ["MB of memory together"]),
+        (
+            MANY_SOCKETS.replace("FILLED", "socket.create_connection(server.getsockname()), None"),
+            ["MB of memory together"],
+        ),
+        (MANY_SOCKETS.replace("FILLED", MANY_ACCEPTED), ["MB of memory together"]),
         (MANY_FILES.replace("KEEP", ""), ["MB of files together"]),
         (MANY_FILES.replace("KEEP", "os.unlink(file.name); os.dup(file.fileno())"), ["MB of files together"]),
         ("import os; open(os.environ['HOME'] + '/sparse', 'wb').truncate(1 << 40)", ["File too large"]),
@@ -276,7 +302,20 @@ for number in range(40):
         ),
         ("import os; kept = [open('/dev/null') for _ in range(5000)]", ["Too many open files"]),
     ],
-    ids=["children", "detached children", "files", "deleted files", "sparse", "one file", "shm", "forks", "open files"],
+    ids=[
+        "children",
+        "detached children",
+        "socket pairs",
+        "waiting connections",
+        "connections",
+        "files",
+        "deleted files",
+        "sparse",
+        "one file",
+        "shm",
+        "forks",
+        "open files",
+    ],
 )
 def test_a_limit_holds_for_all_processes_of_a_tool_together(tools: Tools, code: str, messages: list[str]) -> None:
     # Other files' fixtures may have left servers and a browser.

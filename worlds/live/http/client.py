@@ -199,7 +199,9 @@ class RecordingHttpClient:
             host = self._require_allowed_host(request.url)
             with get_rate_limiter(host).acquire(host, self._policy, call.deadline) as waited:
                 call.queued_seconds += waited
-                response = self._redact_response(send_once(request, headers, call.deadline, self._policy))
+                response = self._redact_response(
+                    send_once(request, headers, call.deadline, self._policy, self._access.proxy)
+                )
             location = response.headers.get("location")
             if response.status not in {301, 302, 303, 307, 308} or location is None:
                 return response

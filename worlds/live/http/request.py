@@ -16,6 +16,7 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from guard.proxy import HttpProxy
 from worlds.source import SourceUnavailable
 
 RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
@@ -53,6 +54,8 @@ class Access:
     """An e-mail address or web page where the operator can be reached; required for every request."""
     offline: bool = False
     """Send no requests: use the latest recorded responses, however old."""
+    proxy: HttpProxy | None = field(default=None, repr=False)
+    """The proxy through which hosts beyond this machine are reached."""
     as_of: datetime | None = None
     """A time with its zone: send no requests and use the responses recorded by then."""
 

@@ -13,12 +13,15 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import certifi
 import httpcore
 
+from guard.destinations import InvalidOrigin, parse_origin
+from guard.proxy import HttpProxy, choose_proxy
 from worlds.live.http.request import HttpRequest, HttpResponse, InvalidResponse, PrivateAddress, RequestPolicy, get_host
 
 _CONNECT_TIMEOUT = 5.0
@@ -121,11 +124,7 @@ class _DeadlineBackend(httpcore.SyncBackend):
         if self._public_only and addresses:
             addresses = [address for address in addresses if is_public_address(address)]
             if not addresses:
-                # The message has no IP address, so that it reveals nothing about the internal network.
-                raise PrivateAddress(
-                    f"{host} is not on the public internet, so nothing there is read; if it should be, set "
-                    "allow_private_pages = true under [web] in world.toml."
-                )
+                raise _refuse_private(host)
         for address in addresses:
             seconds = _DEADLINE.remaining(timeout, httpcore.ConnectTimeout)
             try:
@@ -133,6 +132,14 @@ class _DeadlineBackend(httpcore.SyncBackend):
             except httpcore.ConnectError as error:
                 last_error = error
         raise last_error
+
+
+def _refuse_private(host: str) -> PrivateAddress:
+    # The message has no IP address, so that it reveals nothing about the internal network.
+    return PrivateAddress(
+        f"{host} is not on the public internet, so nothing there is read; if it should be, set "
+        "allow_private_pages = true under [web] in world.toml."
+    )
 
 
 def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
@@ -156,32 +163,59 @@ def _resolve_addresses(host: str, port: int, seconds: float) -> list[str]:
 
 
 @functools.cache
-def _connection_pool(*, public_only: bool) -> httpcore.ConnectionPool:
-    """The open connections; those to public addresses apart, since a pooled connection is not checked again."""
+def _connection_pool(proxy: HttpProxy | None, *, public_only: bool) -> httpcore.ConnectionPool:
+    """The open connections; those to public addresses apart, since a pooled connection is not checked again.
+
+    Those through a proxy apart too: only the proxy looks up the names of hosts, and its own address may be private.
+    """
     # Certificates of the system (SSL_CERT_FILE may name a company's own authority) and those of browsers.
     ssl_context = ssl.create_default_context()
     ssl_context.load_verify_locations(certifi.where())
-    pool = httpcore.ConnectionPool(
-        ssl_context=ssl_context,
-        max_connections=None,
-        max_keepalive_connections=20,
-        keepalive_expiry=60.0,
-        network_backend=_DeadlineBackend(public_only=public_only),
-    )
+    options: dict[str, Any] = {
+        "ssl_context": ssl_context,
+        "max_connections": None,
+        "max_keepalive_connections": 20,
+        "keepalive_expiry": 60.0,
+        "network_backend": _DeadlineBackend(public_only=public_only and proxy is None),
+    }
+    pool = httpcore.ConnectionPool(**options)
+    if proxy is not None:
+        pool = httpcore.HTTPProxy(proxy.address, proxy.credentials, **options)
     atexit.register(pool.close)
     return pool
 
 
-def send_once(request: HttpRequest, headers: dict[str, str], deadline: float, policy: RequestPolicy) -> HttpResponse:
+def _choose_proxy(url: str, policy: RequestPolicy, proxy: HttpProxy | None) -> HttpProxy | None:
+    """The proxy for this URL; PrivateAddress for an address that is written as one where only public ones are read."""
+    try:
+        chosen = choose_proxy(proxy, url)
+        if chosen is not None and policy.public_only:
+            host = parse_origin(url).host
+            with suppress(ValueError):
+                if not is_public_address(host.strip("[]")):
+                    raise _refuse_private(host)
+    except InvalidOrigin as error:
+        raise TransportError(f"the address {error}") from error
+    return chosen
+
+
+def send_once(
+    request: HttpRequest,
+    headers: dict[str, str],
+    deadline: float,
+    policy: RequestPolicy,
+    proxy: HttpProxy | None = None,
+) -> HttpResponse:
     """Send the request once and return the complete response, whatever its status.
 
     DeadlineExceeded after `deadline` (of time.monotonic), TransportError if the connection fails, InvalidResponse if
     the decompressed body has more than `max_bytes` of the policy, PrivateAddress if its `public_only` forbids the host.
     """
     _DEADLINE.ends = deadline
+    proxy = _choose_proxy(request.url, policy, proxy)
     request_headers = [("Host", get_host(request.url)), *headers.items()]
     try:
-        with _connection_pool(public_only=policy.public_only).stream(
+        with _connection_pool(proxy, public_only=policy.public_only).stream(
             request.method,
             request.url,
             headers=request_headers,
@@ -195,11 +229,15 @@ def send_once(request: HttpRequest, headers: dict[str, str], deadline: float, po
             body = _read_body(chunks, request, policy.max_bytes)
     except httpcore.TimeoutException as error:
         if time.monotonic() < deadline:
-            raise TransportError("no connection could be made") from error
+            raise TransportError(f"no connection could be made{_name(proxy)}") from error
         raise DeadlineExceeded from error
-    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-        raise TransportError(str(error) or "the connection was lost") from error
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
+        raise TransportError(f"{str(error) or 'the connection was lost'}{_name(proxy)}") from error
     return HttpResponse(request.url, response.status, response_headers, body, datetime.now(UTC))
+
+
+def _name(proxy: HttpProxy | None) -> str:
+    return "" if proxy is None else f"; SHOWHOW_PROXY is {proxy}"
 
 
 def _read_body(chunks: Iterator[bytes], request: HttpRequest, max_bytes: int) -> bytes:

@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from guard.worker import WorkFailed
 from worlds.live.http.client import RecordingHttpClient
 from worlds.live.wiki.api import (
     MAX_TITLE_BYTES,
@@ -16,9 +17,9 @@ from worlds.live.wiki.api import (
     WikiPageProperties,
     WikiSearchHit,
 )
-from worlds.live.wiki.page import DisambiguationChoice, WikiPage, parse_page
+from worlds.live.wiki.page import DisambiguationChoice, WikiPage, read_page
 from worlds.sentences import split_sentences
-from worlds.source import AmbiguousTitle, Article, NotFound, SearchHit
+from worlds.source import AmbiguousTitle, Article, NotFound, SearchHit, SourceTimeout
 from worlds.text_normalization import STOP_WORDS, replace_surrogates, truncate_text
 
 MAX_QUERIES = 5
@@ -188,7 +189,12 @@ class MediaWikiText:
             advice = f"; the nearest are {nearest}" if nearest else ""
             raise NotFound(f"There is no article titled {truncate_text(title, MAX_TITLE_BYTES)!r}{advice}.")
         resolved_title, properties = parsed.title, parsed.properties
-        page = parse_page(parsed.text, self._language)
+        try:
+            page = read_page(parsed.text, self._language)
+        except WorkFailed as error:
+            raise SourceTimeout(
+                f"The article {resolved_title!r} could not be parsed: {error}; read another one."
+            ) from None
         # Properties that are not computed while the page is rendered are in the wiki's table of properties only.
         page_properties = (
             self._api.load_properties([resolved_title]).get(resolved_title)

@@ -7,15 +7,18 @@ each value after its header.
 import functools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from guard.worker import WorkLimits, run_bounded
 from worlds.sentences import split_sentences
 
 CellReader = Callable[[LexborNode, str], str]
 """Returns a cell's text in one line, its parts separated by the second argument."""
 _SEPARATOR = "; "
+PARSE_LIMITS = WorkLimits(seconds=10.0, megabytes=1024)
 _MAX_COLUMNS = 100
 _BULLETS = "•·–—-"
 
@@ -69,7 +72,8 @@ def _build_grid(table: LexborNode, read: CellReader) -> list[list[_TableCell]]:
     for tr in _iter_own_rows(table):
         row: list[_TableCell] = []
         nodes = [cell for cell in tr.iter() if cell.tag in {"td", "th"}]
-        while nodes or any(column >= len(row) for column in spanning):
+        last = max(spanning, default=-1)
+        while nodes or len(row) <= last:
             column = len(row)
             if column in spanning:
                 cell, remaining_rows = spanning.pop(column)
@@ -180,8 +184,23 @@ class WikiPage:
 
 
 @functools.lru_cache(maxsize=64)
+def read_page(html: str, language: str) -> WikiPage:
+    """Parse a page in a bounded worker, since anybody may have written it: WorkFailed if it cannot be parsed in time.
+
+    Cached, because a page is often read several times in a row.
+    """
+    page = run_bounded(parse_page_to_json, html, language, limits=PARSE_LIMITS)
+    choices = tuple(DisambiguationChoice(**choice) for choice in page["choices"])
+    return WikiPage(tuple(page["sentences"]), tuple(map(tuple, page["sections"])), choices, page["is_disambiguation"])
+
+
+def parse_page_to_json(html: str, language: str) -> dict[str, Any]:
+    """The page as JSON values; called in the worker."""
+    return asdict(parse_page(html, language))
+
+
 def parse_page(html: str, language: str) -> WikiPage:
-    """Parse a page rendered by MediaWiki; cached, because a page is often read several times in a row."""
+    """Parse a page rendered by MediaWiki."""
     tree = LexborHTMLParser(html)
     root = tree.css_first(".mw-parser-output") or tree.body
     if root is None:

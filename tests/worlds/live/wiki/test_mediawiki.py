@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from guard.worker import WorkLimits
 from tests.servers.faulty_server import FaultyServer, Handler, run_faulty_server, says, sends, status
 from tests.servers.mediawiki import MediaWiki
 from worlds.live.http.client import RecordingHttpClient
@@ -15,7 +16,7 @@ from worlds.live.http.request import Access, RequestPolicy, get_host
 from worlds.live.http.response_cache import RESPONSE_CACHE_FILE, ResponseCache
 from worlds.live.wiki.api import WikiApi
 from worlds.live.wiki.mediawiki import MediaWikiText
-from worlds.source import AmbiguousTitle, NotFound, SourceError, SourceUnavailable
+from worlds.source import AmbiguousTitle, NotFound, SourceError, SourceTimeout, SourceUnavailable
 
 WHO = Access("ada@example.org")
 
@@ -278,6 +279,20 @@ def test_a_failing_wiki_is_an_error_and_never_an_empty_result(
         text.search("Ada Reed", 5) if asks == "search" else text.article("Ada Reed")
     assert not isinstance(failed.value, NotFound)
     assert broken_wiki.host in str(failed.value)
+    response_cache.close()
+
+
+def test_an_article_that_anybody_made_slow_to_parse_is_refused_in_time(
+    broken_wiki: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("worlds.live.wiki.page.PARSE_LIMITS", WorkLimits(seconds=1.0, megabytes=256))
+    table = f"<table>{'<tr><td rowspan=9999 colspan=9999>x</td></tr>' * 3_000}</table>"
+    broken_wiki.respond_with(says({"parse": {"title": "Ada Reed", "text": table, "properties": {}, "redirects": []}}))
+    response_cache = ResponseCache(tmp_path / RESPONSE_CACHE_FILE)
+    api = f"{broken_wiki.url}/w/api.php"
+    text = MediaWikiText(api, "en", http_client_for(api, response_cache, seconds=10.0))
+    with pytest.raises(SourceTimeout, match=r"The article 'Ada Reed' could not be parsed: it was stopped at its limit"):
+        text.article("Ada Reed")
     response_cache.close()
 
 
