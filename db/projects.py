@@ -104,9 +104,7 @@ class ProjectSettings:
     def of(cls, project: Project) -> "ProjectSettings":
         """The settings that the project has."""
         answer_format = AnswerFormat.from_json(project.answer_format)
-        return cls(
-            project.instruction, answer_format, project.guidelines, project.overlap, project.allows_questions
-        )
+        return cls(project.instruction, answer_format, project.guidelines, project.overlap, project.allows_questions)
 
 
 def save_settings(session: Session, name: str, written: ProjectSettings, *, seen: ProjectSettings) -> Project:

@@ -210,7 +210,7 @@ def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: st
         raise Conflict("say in a few words why the question is skipped; the reason helps its author")
     require_role(session, user_id)
     if find_answered_questions(session, [question_id], user_id):
-        raise Conflict("you have answered this question, so that it cannot be skipped; discard this draft under My work")
+        raise Conflict("you have answered this question, so it cannot be skipped; discard this draft under My work")
     assignment = reserve_question(session, question_id, user_id)
     assignment.state, assignment.reason, assignment.until = "skipped", reason.strip(), None
     empty_traces = [

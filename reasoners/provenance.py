@@ -333,9 +333,9 @@ def _resolve_pointer(value: Any, pointer: str) -> str:
         elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
             value = value[int(name)]
         else:
-            raise BrokenOrigin(f"the observation has no value at {pointer}")
+            raise BrokenOrigin("the result of the step has nothing at the place that the value was taken from")
     if not isinstance(value, str):
-        raise BrokenOrigin(f"the value at {pointer} is not a text")
+        raise BrokenOrigin("the result of the step has no text at the place that the value was taken from")
     return value
 
 

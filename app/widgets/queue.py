@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -18,17 +18,13 @@ from uuid import UUID
 import streamlit as st
 
 from app.widgets.page_layout import (
-    disarm_images,
-    escape_html,
     escape_markdown,
-    format_sentence,
-    format_when,
     show_shortcuts_button,
 )
 from app.widgets.person import show_user_menu
 from app.widgets.url_state import clear_url_parameters
 from db import projects, queue, recording, traces, users
-from db.database import Conflict, Database, RowNotFound, StoreError
+from db.database import Conflict, Database, RowNotFound
 from db.models import Project, Question, Trace, User
 from db.trace_record import TraceRecord
 from db.types import utc_now

@@ -25,7 +25,7 @@ GRAPH_STEPS = ["getRelationsAsHead", "getRelationsAsTail", "getTailEntities", "g
 def test_the_built_in_tools_have_their_published_names_and_labels_in_order() -> None:
     assert list(BUILT_IN_TOOLS) == [*SIX, "websearch", *GRAPH_STEPS]
     titles = ["Search", "Read", "Find id", "Write query", "Run query", "Label", "Web"]
-    titles += ["Relations as head", "Relations as tail", "Tails", "Heads"]
+    titles += ["Relations from", "Relations to", "Follow", "Follow back"]
     assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
 
 

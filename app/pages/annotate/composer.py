@@ -25,6 +25,8 @@ from tools.tool import SourceKind, Tool
 MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4
 """Up to this many choices are radio buttons; more are a select box."""
+MAX_SUMMARY_CHARACTERS = 400
+"""Characters of an external tool's description under its button."""
 BOOLEAN_OPTIONS = ("yes", "no")
 OMITTED = ""
 FIELD_HEIGHTS = {"list": 100, "json": 120}
@@ -240,6 +242,11 @@ class StepComposer:
             fields["final_answer"] = ("Answer as JSON", f"A value of {dump_json(self.answer_format.schema)}"[:200])
         return fields
 
+    @property
+    def takes_answer(self) -> bool:
+        """Whether a value can be the answer, or a part of it."""
+        return bool(self.answer_parameters) or "final_answer" in self.answer_fields
+
     def answer(self) -> str:
         """The final answer as typed, or the JSON object of its fields; raises ValueError, which names a wrong field."""
         if not self.answer_parameters:
@@ -331,14 +338,20 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
                 args=(tool.name,),
                 help=escape_markdown(_tool_help(tool)),
             )
+    st.caption(escape_markdown(_summarize_tool(composer.tool)))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
         show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
 
 
+def _summarize_tool(tool: Tool) -> str:
+    """What the tool does: the first line of its description."""
+    return name_tools_by_title(tool.description.strip().split("\n", maxsplit=1)[0])[:MAX_SUMMARY_CHARACTERS]
+
+
 def _tool_help(tool: Tool) -> str:
-    """The first line of the tool's description, with its identifier and, for an external tool, its origin."""
-    summary = name_tools_by_title(tool.description.split("\n", maxsplit=1)[0])
+    """What the tool does, with its identifier and, for an external tool, its origin."""
+    summary = _summarize_tool(tool)
     return f"{summary} ({tool.name}, from {tool.origin})" if tool.origin else f"{summary} ({tool.name})"
 
 
