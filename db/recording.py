@@ -8,7 +8,7 @@ a draft has a number, so that a newer page wins over an older one whatever the c
 database has the highest number of a page that stored a draft; looking stores nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
@@ -251,19 +251,17 @@ def _result_values(step: Step, result: StepResult) -> dict[str, Any]:
     }
 
 
-def restart_step(
-    session: Session, step_id: UUID, *, seen: int, by: UUID, typed: Mapping[str, Any] | None = None
-) -> Step:
+def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID, typed: dict[str, Any] | None = None) -> Step:
     """Reset the last step so that its tool runs again, with these arguments changed; an Edit has what was replaced."""
     step = _lock_last_step(session, step_id, seen, by)
     changes: dict[str, Any] = dict.fromkeys(("observation", "data", "error", "error_kind", "rating", "latency"))
     changes["usage"] = {name: part for name, part in step.usage.items() if name != "tool"}
     if typed:
         changes["arguments"] = {**step.arguments, **typed}
-        changes["origins"] = {**step.origins, **dict.fromkeys(typed, {"from": "typed"})}
-    before = {name: getattr(step, name) for name in changes}
-    record_edit(session, step, "run again", {**before, "started_at": step.started_at.isoformat()}, by)
-    for name, value in {**changes, "started_at": utc_now(), "finished_at": None}.items():
+        changes["origins"] = {**step.origins, **{name: {"from": "typed"} for name in typed}}
+    before = {name: getattr(step, name) for name in changes} | {"started_at": step.started_at.isoformat()}
+    record_edit(session, step, "run again", before, by)
+    for name, value in (changes | {"started_at": utc_now(), "finished_at": None}).items():
         setattr(step, name, value)
     session.flush()
     return step

@@ -18,7 +18,7 @@ from app.widgets.person import (
     is_confirmed,
     show_invitation,
 )
-from app.widgets.queue import show_product_header
+from app.widgets.queue import current_project, show_product_header
 from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
 from db.models import User
@@ -222,7 +222,7 @@ def show_navigation() -> None:
         show_invitation(person)
         page.run()
     else:
-        ask_for_confirmation(person.name)
+        ask_for_confirmation(database, person, current_project(database))
     cookies = {TOUR_COOKIE: "ended"} if is_tour_ended() else {}
     listen_for_keys(cookies | confirmation_cookies(services.settings.home, person.name))
 

@@ -24,7 +24,7 @@ from app.widgets.choices import show_missing_tools
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import acting_services
-from app.widgets.queue import OpenedTrace, current_trace, postpone_trace, show_task
+from app.widgets.queue import OpenedTrace, current_project, current_trace, postpone_trace, show_task
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from app.widgets.url_state import clear_url_parameters
 from db import recording, review, verifications
@@ -255,6 +255,12 @@ def _show_composer(workbench: _Workbench) -> None:
         )
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
+    chosen = current_project(services.database)
+    if chosen is not None and chosen.id != record.project.id:
+        st.info(
+            f"This question belongs to the project **{escape_markdown(record.project.name)}**, which keeps your draft. "
+            f"The next one is of **{escape_markdown(chosen.name)}** again."
+        )
     if workbench.returned is not None:
         _show_return_notice(workbench.returned)
     show_repair_context(services.database, record)

@@ -51,6 +51,8 @@ def show_queue_header(services: Services, person: User, opened: OpenedTrace | No
 def _show_question(record: TraceRecord | None, project: Project, progress: queue.ProjectProgress) -> None:
     shown_project = record.project if record else project
     position = f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
+    if shown_project.id != project.id:
+        position = f"A question of {escape_markdown(shown_project.name)}, beside {escape_markdown(project.name)}"
     world = f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else ""
     with st.container(key="question", width="stretch", gap=None):
         st.caption(f"{position} · {progress.done} done, {progress.completed_by_user} by you{world}")

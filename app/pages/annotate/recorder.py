@@ -94,7 +94,7 @@ def insert_value(composer: StepComposer, picked: PickedValue, source_tool: str |
             st.session_state[composer.key("tool")] = accepting_tools[0].name
     accepting_parameters = [p for p in composer.tool.parameters if accepts_kind(p, kind)]
     if not accepting_parameters:
-        return f"{composer.tool.title} has no field for this value; use it as the answer, or choose another tool and click the value again."
+        return f"{composer.tool.title} has no field for this value; choose another tool, or use it as the answer."
     empty_parameters = [
         p for p in accepting_parameters if not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))
     ]
