@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import count
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -40,6 +41,16 @@ def signing_key() -> bytes:
     return secrets.token_bytes(32)
 
 
+@cache
+def discarded_traces() -> set[UUID]:
+    """The ids of traces that were discarded since this process began; nothing that pages remember of one is used again."""
+    return set()
+
+
+def _derive_id(text: str) -> UUID:
+    return UUID(bytes=hmac.digest(signing_key(), text.encode(), "sha256")[:16], version=4)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedTrace:
     """A trace that a person opened; `question_id` and `opened_at` are those of a trace that was new when it opened."""
@@ -56,8 +67,9 @@ class OpenedTrace:
         cls, question_id: UUID, person: str, opened_at: datetime, *, is_chosen: bool = False
     ) -> "OpenedTrace":
         """The trace that the person will begin; its id is the same in all tabs, so that they notice each other."""
-        digest = hmac.digest(signing_key(), f"{question_id} {person}".encode(), "sha256")
-        return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at, is_chosen)
+        ids = (_derive_id(f"{question_id} {person} {number}") for number in count())
+        trace_id = next(id_ for id_ in ids if id_ not in discarded_traces())
+        return cls(trace_id, person, question_id, opened_at, is_chosen)
 
     def load(self, database: Database) -> tuple[TraceRecord, User]:
         """Load the trace, or make the record of one that is not begun, and the person as stored at that moment."""

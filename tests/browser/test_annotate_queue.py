@@ -116,6 +116,28 @@ def test_a_person_answers_from_a_fork_and_goes_on_without_the_draft_that_was_lef
     expect(page.get_by_role("dialog").get_by_text("Drafts 0", exact=True)).to_be_visible()
 
 
+def test_the_question_of_a_discarded_draft_begins_anew(page: Page, home: Showhow):
+    ida = Annotator(page, home.url, "ida", PROJECT)
+    first = question_of(page)
+    ida.thought.fill("A slip.")
+    ida.fill("Search for", "slip")
+    ida.run()
+    ida.wait_for_save(lambda: ida.thought.fill("Another slip."))
+    dialog = open_work(page, "Drafts")
+    dialog.get_by_role("button", name="Discard").click()
+    settle(page)
+    dialog.get_by_role("button", name="Discard the draft").click()
+    expect(dialog).to_have_count(0)
+    expect(ida.steps).to_have_count(0)
+    ida.settle()
+    assert question_of(page) == first
+    expect(ida.thought).to_have_value("")
+    expect(page.get_by_text("changed in another tab")).to_have_count(0)
+    page.reload()
+    ida.settle()
+    assert "trace=" not in page.url
+
+
 def test_repairs_are_a_list_beside_the_queue_and_next_moves_on_from_one(page: Page, home: Showhow):
     ada = Annotator(page, home.url, "ada", "Hard")
     # The first screen is the question itself.

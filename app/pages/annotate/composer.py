@@ -341,7 +341,13 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
     st.caption(escape_markdown(_summarize_tool(composer.tool)))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
-        show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
+        if not _is_on_demand(composer.tool, parameter):
+            show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
+
+
+def _is_on_demand(tool: Tool, parameter: Parameter) -> bool:
+    """Whether a button of the result sets the argument, such as More results, so that the form need not ask for it."""
+    return tool.origin is None and not parameter.required and parameter.default is None
 
 
 def _summarize_tool(tool: Tool) -> str:

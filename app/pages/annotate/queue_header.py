@@ -10,7 +10,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, format_when
-from app.widgets.queue import OpenedTrace, current_project, postpone_trace
+from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
 from db.database import Database, StoreError
@@ -291,6 +291,7 @@ def _show_entry(  # noqa: PLR0913, PLR0917 - what a row shows, and its acts
 def _discard_draft(database: Database, trace: Trace, person_id: UUID) -> None:
     with database.begin() as session:
         queue.discard_draft(session, trace.id, seen=trace.version, by=person_id)
+    discarded_traces().add(trace.id)
     if st.query_params.get("trace") == str(trace.id):
         clear_url_parameters("trace")
 
