@@ -205,12 +205,12 @@ def ask_for_confirmation(database: Database, person: User, project: Project | No
         st.markdown(f"You are invited as {' and '.join(person.roles)}. {task}")
     st.markdown(f"### Are you {name}?")
     st.write(
-        "Then begin: what you do is stored under this name, and the link brings you back to it."
+        "What you do is stored under this name, and the link brings you back to it."
         if is_invited
         else "The link opens the pages as this person, whose work is stored here. What you do is stored as theirs."
     )
     st.button(
-        f"Begin as {name}" if is_invited else f"Yes, continue as {name}",
+        f"Yes, continue as {name}",
         key="confirm_person",
         type="primary",
         on_click=_confirmed_names().add,

@@ -43,7 +43,7 @@ def signing_key() -> bytes:
 
 @cache
 def discarded_traces() -> set[UUID]:
-    """The ids of traces that were discarded since this process began; nothing that pages remember of one is used again."""
+    """The ids of traces that were discarded since this process began: what pages remember of one is not used again."""
     return set()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.widgets.observation import NUMBER
 from app.widgets.page_layout import escape_markdown
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Draft, Step
@@ -142,7 +143,7 @@ ANSWER_FIELDS = {
     "final_answer": ("Final answer", "Short: a name, a date, a number, yes or no"),
     "final_thought": ("Final thought", "How the steps lead to the answer"),
 }
-DEFAULT_ACCEPTED_KINDS = ("title", "entity")
+DEFAULT_ACCEPTED_KINDS = ("title", "entity", NUMBER)
 """The kinds of value that a text argument accepts if its tool does not declare any."""
 
 
@@ -341,13 +342,9 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
     st.caption(escape_markdown(_summarize_tool(composer.tool)))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
-        if not _is_on_demand(composer.tool, parameter):
+        # A button of the result, such as More results, sets what is optional in a built-in tool.
+        if composer.tool.origin or parameter.required or parameter.default is not None:
             show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
-
-
-def _is_on_demand(tool: Tool, parameter: Parameter) -> bool:
-    """Whether a button of the result sets the argument, such as More results, so that the form need not ask for it."""
-    return tool.origin is None and not parameter.required and parameter.default is None
 
 
 def _summarize_tool(tool: Tool) -> str:
@@ -433,6 +430,8 @@ def accepts_kind(parameter: Parameter, kind: str) -> bool:
         return (
             kind in (parameter.accepts or ("entity",)) if parameter.item_kind == "id" else parameter.item_kind == "text"
         )
+    if parameter.kind in ("number", "whole number"):
+        return kind == NUMBER
     if parameter.kind != "text":
         return False
     return kind in (DEFAULT_ACCEPTED_KINDS if parameter.accepts is None else parameter.accepts)
