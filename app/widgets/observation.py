@@ -163,7 +163,8 @@ def build_observation_view(step: Step, is_known_name: NameLookup | None = None, 
     text = step.observation or ""
     if "result" in data:
         return build_result_view(data["result"], text, data.get("attachments") or (), limit)
-    if value_kind(line := data.get("text")) and "\n" not in line:
+    line = data.get("text")
+    if isinstance(line, str) and value_kind(line) and "\n" not in line:
         return {"kind": "lines", "lines": list(_iterate_lines(line, "", "/text", 0)), "note": None}
     truncation_note = (
         f"\n… {len(text) - MAX_TEXT_CHARACTERS:,} more characters; they are stored and exported"

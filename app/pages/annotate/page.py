@@ -25,6 +25,7 @@ from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import acting_services
 from app.widgets.queue import OpenedTrace, current_project, current_trace, postpone_trace, show_task
+from app.widgets.repeatability import show_repeatability
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from app.widgets.url_state import clear_url_parameters
 from db import recording, review, verifications
@@ -266,6 +267,7 @@ def _show_composer(workbench: _Workbench) -> None:
     show_repair_context(services.database, record)
     if composer.mode == "answer":
         show_answer_form(composer)
+        show_repeatability(record)
     else:
         show_missing_tools(services.tool_registry(), record.project.tools)
         show_step_form(composer, partial(choose_tool, composer))
