@@ -273,7 +273,7 @@ def test_people_add_questions_of_their_own_where_the_project_allows_it(scene, sa
     acting = scene.database.acting_as(users.ActingPerson(scene.ben.name, is_local=True))
     with scene.database.begin() as session:
         users.set_roles(session, scene.ben.name, ["annotator"])
-    with pytest.raises(Conflict, match="takes no questions"), acting.begin() as session:
+    with pytest.raises(Conflict, match="ben is not an admin"), acting.begin() as session:
         own_questions.add_own_question(session, scene.project.id, sample_question("Who is new?"))
     with scene.database.begin() as session:
         projects.edit_project(session, scene.project.name, allows_questions=True)

@@ -68,7 +68,7 @@ def _show_buttons(
     with database.read() as session:
         returned = len(queue.list_returned_traces(session, project.id, person.id))
         is_verified = bool(verifications.list_verifications(session, project.id))
-        may_add = own_questions.may_add_questions(session, project)
+        may_add = own_questions.has_right_to_add_questions(session, project)
         is_answered = record is not None and bool(
             queue.find_answered_questions(session, [record.question.id], person.id)
         )
