@@ -66,6 +66,8 @@ class Project(Base):
     """What people and agents are told to do, in a sentence or two; empty for DEFAULT_INSTRUCTION of db/projects.py."""
     answer_format: Mapped[dict[str, Any]] = mapped_column(default_factory=dict, server_default="{}")
     """What its answers are, as AnswerFormat of db/projects.py writes it."""
+    allows_questions: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether people who annotate may add questions of their own; administrators always may."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 

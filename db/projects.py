@@ -75,6 +75,7 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     answer_format: AnswerFormat | None = None,
     guidelines: str | None = None,
     overlap: int | None = None,
+    allows_questions: bool | None = None,
 ) -> Project:
     """Change the fields of a project that are given, as an administrator; its traces stay as they are."""
     require_acting_role(session, ADMIN)
@@ -85,6 +86,7 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     project.answer_format = project.answer_format if answer_format is None else answer_format.to_json()
     project.guidelines = project.guidelines if guidelines is None else guidelines
     project.overlap = project.overlap if overlap is None else overlap
+    project.allows_questions = project.allows_questions if allows_questions is None else allows_questions
     return project
 
 
@@ -96,12 +98,13 @@ class ProjectSettings:
     answer_format: AnswerFormat
     guidelines: str
     overlap: int
+    allows_questions: bool = False
 
     @classmethod
     def of(cls, project: Project) -> "ProjectSettings":
         """The settings that the project has."""
         answer_format = AnswerFormat.from_json(project.answer_format)
-        return cls(project.instruction, answer_format, project.guidelines, project.overlap)
+        return cls(project.instruction, answer_format, project.guidelines, project.overlap, project.allows_questions)
 
 
 def save_settings(session: Session, name: str, written: ProjectSettings, *, seen: ProjectSettings) -> Project:

@@ -11,9 +11,10 @@ from sqlalchemy import Case, ColumnElement, case, delete, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
-from db.models import Assignment, Draft, Judgement, ModelCall, Project, Question, Step, Trace, User
+from db.models import Assignment, Draft, Edit, Judgement, ModelCall, Project, Question, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
+from db.traces import lock_draft
 from db.types import utc_now
 from db.users import require_role
 
@@ -52,6 +53,22 @@ def list_drafts(session: Session, project_id: UUID, user_id: UUID) -> list[OpenT
         .limit(50)
     )
     return [OpenTrace(trace, question) for trace, question in rows]
+
+
+def list_work_to_resume(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
+    """List the returned traces, then the drafts, that the queue comes back to by itself.
+
+    Those of questions that the person has answered in another trace wait in the person's lists.
+    """
+    work = [*list_returned_traces(session, project_id, user_id), *list_drafts(session, project_id, user_id)]
+    answered = find_answered_questions(session, {item.question.id for item in work}, user_id)
+    return [item for item in work if item.question.id not in answered]
+
+
+def find_answered_questions(session: Session, question_ids: Collection[UUID], user_id: UUID) -> set[UUID]:
+    """Find those of the questions to which the person has an answer in review or approved."""
+    answers = select_completed_traces().where(Trace.author_id == user_id, Trace.question_id.in_(question_ids))
+    return set(session.scalars(answers.with_only_columns(Trace.question_id)))
 
 
 def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
@@ -192,6 +209,8 @@ def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: st
     if not reason.strip():
         raise Conflict("say in a few words why the question is skipped; the reason helps its author")
     require_role(session, user_id)
+    if find_answered_questions(session, [question_id], user_id):
+        raise Conflict("you have answered this question, so it cannot be skipped; discard this draft under My work")
     assignment = reserve_question(session, question_id, user_id)
     assignment.state, assignment.reason, assignment.until = "skipped", reason.strip(), None
     empty_traces = [
@@ -201,9 +220,28 @@ def skip_question(session: Session, question_id: UUID, user_id: UUID, reason: st
         )
         if session.scalar(select(func.count(Step.id)).where(Step.trace_id == trace.id)) == 0
     ]
-    session.execute(delete(Draft).where(Draft.trace_id.in_(empty_traces)))
-    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(empty_traces)).values(trace_id=None))
-    session.execute(delete(Trace).where(Trace.id.in_(empty_traces)))
+    _delete_traces(session, empty_traces)
+
+
+def discard_draft(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> None:
+    """Delete the person's draft with its steps; without another trace of theirs, its question is open again."""
+    question_id = lock_draft(session, trace_id, seen, by).question_id
+    _delete_traces(session, [trace_id])
+    assignment = find_assignment(session, question_id, by)
+    if assignment is not None and assignment.state == "open" and find_own_trace(session, question_id, by) is None:
+        session.delete(assignment)
+    session.flush()
+
+
+def _delete_traces(session: Session, ids: Collection[UUID]) -> None:
+    """Delete the traces with all that belongs to them; calls of models stay, for what they cost."""
+    session.execute(update(ModelCall).where(ModelCall.trace_id.in_(ids)).values(trace_id=None, step_id=None))
+    for belonging in (Draft, Edit, Judgement):
+        session.execute(delete(belonging).where(belonging.trace_id.in_(ids)))
+    # Children before their parents, of whichever depth.
+    session.execute(update(Step).where(Step.trace_id.in_(ids)).values(parent_id=None))
+    session.execute(delete(Step).where(Step.trace_id.in_(ids)))
+    session.execute(delete(Trace).where(Trace.id.in_(ids)))
     session.flush()
 
 

@@ -251,18 +251,18 @@ def _result_values(step: Step, result: StepResult) -> dict[str, Any]:
     }
 
 
-def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID) -> Step:
-    """Reset the last step so that its tool can run again; the replaced observation is stored as an Edit."""
+def restart_step(session: Session, step_id: UUID, *, seen: int, by: UUID, typed: dict[str, Any] | None = None) -> Step:
+    """Reset the last step so that its tool runs again, with these arguments changed; an Edit has what was replaced."""
     step = _lock_last_step(session, step_id, seen, by)
-    before: dict[str, Any] = {
-        name: getattr(step, name)
-        for name in ("observation", "data", "error", "error_kind", "rating", "latency", "usage")
-    }
-    before["started_at"] = step.started_at.isoformat()
+    changes: dict[str, Any] = dict.fromkeys(("observation", "data", "error", "error_kind", "rating", "latency"))
+    changes["usage"] = {name: part for name, part in step.usage.items() if name != "tool"}
+    if typed:
+        changes["arguments"] = {**step.arguments, **typed}
+        changes["origins"] = {**step.origins, **{name: {"from": "typed"} for name in typed}}
+    before = {name: getattr(step, name) for name in changes} | {"started_at": step.started_at.isoformat()}
     record_edit(session, step, "run again", before, by)
-    step.observation = step.data = step.error = step.error_kind = step.rating = step.latency = None
-    step.usage = {name: part for name, part in step.usage.items() if name != "tool"}
-    step.started_at, step.finished_at = utc_now(), None
+    for name, value in (changes | {"started_at": utc_now(), "finished_at": None}).items():
+        setattr(step, name, value)
     session.flush()
     return step
 

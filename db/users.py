@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.database import Conflict, Database, RowNotFound
-from db.models import User
+from db.models import Judgement, Trace, User
 
 ROLES = ANNOTATOR, REVIEWER, ADMIN = ("annotator", "reviewer", "admin")
 MAX_NAME_LENGTH = 80
@@ -135,6 +135,13 @@ def _first_roles(session: Session) -> list[str]:
 def _list_members(session: Session) -> list[UUID]:
     """List the ids of the people with a role."""
     return [user_id for user_id, roles in session.execute(select(User.id, User.roles)) if roles]
+
+
+def has_acted(session: Session, name: str) -> bool:
+    """Whether the person has begun a trace or judged one; people who were only invited have not."""
+    person = select(User.id).where(User.name == name).scalar_subquery()
+    acts = exists().where(Trace.author_id == person), exists().where(Judgement.judge_id == person)
+    return bool(session.scalar(select(or_(*acts))))
 
 
 def list_users(session: Session) -> list[User]:

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from db.attempts import CORRECT_SCORE
 from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
+from db.projects import COMPLETED_STATUSES
 from db.types import utc_now
 
 VERIFICATION_NAME = "verify"
@@ -151,7 +152,7 @@ def load_question(session: Session, question_id: UUID) -> tuple[Question, Projec
 
 
 def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> dict[UUID, Repair]:
-    """Find by failed trace its latest repair, an approved trace of its question, or a reservation of the question."""
+    """Find by failed trace its latest repair, a person's answer to its question, or a reservation of the question."""
     outcomes_by_trace = {outcome.trace_id: outcome for outcome in failures if outcome.trace_id is not None}
     repairs: dict[UUID, Repair] = {}
     for start in range(0, len(outcomes_by_trace), _QUERY_BATCH_SIZE):
@@ -165,15 +166,16 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
         for question_id, name, person_id in reservations:
             trace = by_question[question_id]
             repairs[trace] = Repair(trace, None, "held", name, person_id)
-        # A question with an approved trace needs no other repair.
-        approved = session.execute(
-            select(Trace.question_id, Trace.id, User.name, User.id)
+        # A question with a person's answer, in review or approved, needs no other repair; "approved" comes last.
+        answers = session.execute(
+            select(Trace.question_id, Trace.id, Trace.status, User.name, User.id)
             .join(User, User.id == Trace.author_id)
-            .where(Trace.question_id.in_(by_question), Trace.status == "approved")
+            .where(Trace.question_id.in_(by_question), Trace.status.in_(COMPLETED_STATUSES))
+            .order_by(Trace.status.desc(), Trace.id)
         )
-        for question_id, approved_id, name, person_id in approved:
+        for question_id, answer_id, status, name, person_id in answers:
             trace = by_question[question_id]
-            repairs[trace] = Repair(trace, approved_id, "approved", name, person_id)
+            repairs[trace] = Repair(trace, answer_id, status, name, person_id)
         forks = session.execute(
             select(Trace.parent_id, Trace.id, Trace.status, User.name, User.id)
             .outerjoin(User, User.id == Trace.author_id)

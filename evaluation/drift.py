@@ -110,8 +110,8 @@ def _observed_text(step: Step) -> str:
 def _is_unchanged(step: Step, outcome: ToolResult) -> bool:
     if outcome.observation is None or step.error is not None:
         return step.error == outcome.error
-    # Imported traces may have texts without data.
-    same_data = step.data is None or strip_ignored_fields(step.data) == strip_ignored_fields(outcome.observation.data)
+    # Imported traces, and older ones of external tools, may have texts without data.
+    same_data = not step.data or strip_ignored_fields(step.data) == strip_ignored_fields(outcome.observation.data)
     return step.observation == outcome.observation.text and same_data
 
 

@@ -96,23 +96,23 @@ def count_demonstrations_by_kind(services: Services, run: Run) -> Counter[str | 
         return verifications.count_kinds(session, trace_ids)
 
 
-def next_failure(services: Services, project: Project, person_id: UUID) -> VerificationFailure | None:
-    """Find the next failure of the latest verification for this person to repair; None if there is none.
+def list_open_failures(services: Services, project: Project, person_id: UUID) -> list[VerificationFailure]:
+    """List the failures of the latest verification that the person can repair, those that they have reserved first.
 
-    Its fork, or the person's reservation of its question, holds it.
+    A fork of a failure, or a reservation of its question, holds it; questions that the person skipped are left out.
     """
     with services.database.read() as session:
         runs = verifications.list_verifications(session, project.id)
         skipped = verifications.skipped_question_ids(session, person_id)
     if not runs:
-        return None
+        return []
     failures = [failure for failure in list_failures(services, runs[0]) if failure.outcome.question_id not in skipped]
     reserved = [
         failure
         for failure in failures
         if failure.repair and (failure.repair.status, failure.repair.person_id) == ("held", person_id)
     ]
-    return next(iter([*reserved, *(failure for failure in failures if failure.is_open)]), None)
+    return [*reserved, *(failure for failure in failures if failure.is_open)]
 
 
 def list_approved_repairs(services: Services, run: Run) -> list[UUID]:

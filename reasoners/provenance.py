@@ -26,6 +26,8 @@ IGNORED_FIELDS = frozenset({"score", "usage", "seconds"})
 """Fields of a tool's data that vary between identical calls and are not compared."""
 # Fields of observations that hold values to use as arguments; scores, flags and offsets are not among them.
 VALUE_FIELDS = frozenset({"title", "entity", "id", "label", "value", "literal", "sparql", "address"})
+EXTERNAL_FIELDS = frozenset({"result", "text"})
+"""The fields of an external tool's data with its values, of which each can be used: JSON, or a text alone."""
 MIN_PART_CHARS = 2
 MONTHS = tuple("January February March April May June July August September October November December".split())
 _MONTH = f"(?:{'|'.join(MONTHS)})"
@@ -49,6 +51,10 @@ def compile_name_pattern(joining_words: str, *, numbers: bool) -> re.Pattern[str
 _NAME_PATTERN = compile_name_pattern("of|the|and|de|von|van", numbers=True)
 
 
+_QUOTED_PATTERN = re.compile(r"(?<!\w)(['\"])[^'\"\n]*\1")
+"""A text in quotation marks, as in a query."""
+
+
 class BrokenOrigin(ValueError):
     """An origin points at a place that the question or the observation does not have."""
 
@@ -65,15 +71,42 @@ def collect_known_values(data_by_step: Mapping[int, Mapping[str, Any] | None]) -
     """Return the values in the observations, the latest step first, each text once."""
     values_by_text: dict[str, KnownValue] = {}
     for step in sorted(data_by_step, reverse=True):
-        for text, pointer in _iterate_values(data_by_step[step] or {}, ""):
+        for text, pointer in _iterate_known(data_by_step[step] or {}):
             values_by_text.setdefault(text, KnownValue(text, {"from": "step", "step": step, "pointer": pointer}))
     return list(values_by_text.values())
+
+
+def _iterate_known(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the values of an observation with their pointers; every value of an external tool's counts."""
+    external = {name: value for name, value in data.items() if name in EXTERNAL_FIELDS}
+    yield from _iterate_values({name: value for name, value in data.items() if name not in external}, "")
+    yield from _iterate_scalars(external, "")
+
+
+def _iterate_scalars(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts and numbers in a JSON value."""
+    if isinstance(value, Mapping):
+        for key, inner_value in value.items():
+            yield from _iterate_scalars(inner_value, f"{pointer}/{_escape_pointer(key)}")
+    elif isinstance(value, list):
+        for index, inner_value in enumerate(value):
+            yield from _iterate_scalars(inner_value, f"{pointer}/{index}")
+    elif _is_number(value) or (isinstance(value, str) and value.strip()):
+        yield str(value), pointer
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _escape_pointer(key: object) -> str:
+    return str(key).replace("~", "~0").replace("/", "~1")
 
 
 def _iterate_values(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, inner_value in value.items():
-            inner_pointer = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
+            inner_pointer = f"{pointer}/{_escape_pointer(key)}"
             if isinstance(inner_value, str):
                 if key in VALUE_FIELDS and inner_value.strip():
                     yield inner_value, inner_pointer
@@ -94,7 +127,10 @@ def collect_known_sentences(data_by_step: Mapping[int, Mapping[str, Any] | None]
 
 
 def _iterate_sentences(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the sentences of an article; of one that was cut, also the best ones, which may come later."""
+    """Yield the texts of an external tool, and the sentences of an article; of one that was cut, also the best ones."""
+    for text, pointer in _iterate_scalars({name: data.get(name) for name in EXTERNAL_FIELDS}, ""):
+        if len(text.split()) > 1:
+            yield pointer, text
     sentences = data.get("sentences", ())
     for index, text in enumerate(sentences):
         yield f"/sentences/{index}", text
@@ -169,20 +205,19 @@ def find_origin(
     """Find the origin of an argument, whether it was clicked or typed; the simplest origin that explains it wins.
 
     Order: a whole value of an observation, a span of the question, a span of a sentence, parts with origins of their
-    own, typed. Numbers and objects always count as typed.
+    own, typed. A number is a whole value or typed; objects count as typed.
     """
     return _find_origin(value, question, [_KnownTexts(known_values, sentences)])
 
 
 def _find_origin(value: Any, question: str, latest_first: Sequence[_KnownTexts]) -> Origin:
-    if not isinstance(value, str):
-        elements = value if isinstance(value, (list, tuple)) else ()
-        origins = [_find_origin(element, question, latest_first) for element in elements]
+    if isinstance(value, (list, tuple)):
+        origins = [_find_origin(element, question, latest_first) for element in value]
         parts = [{"item": index, "origin": origin} for index, origin in enumerate(origins)]
         return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
+    if not isinstance(value, str) or not value.strip():
+        return _find_number(value, latest_first) if _is_number(value) else TYPED_ORIGIN
     text = value.strip()
-    if not text:
-        return TYPED_ORIGIN
     folded_text = text.casefold()
     for known in latest_first:
         if (origin := known.origins_by_folded_text.get(folded_text)) is not None:
@@ -196,6 +231,14 @@ def _find_origin(value: Any, question: str, latest_first: Sequence[_KnownTexts])
                 return {**sentence.origin, "start": match.start(), "end": match.end()}
     parts = _find_parts(value, question, latest_first)
     return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
+
+
+def _find_number(value: float, latest_first: Sequence[_KnownTexts]) -> Origin:
+    """The origin of a number that an observation has; single digits are too often equal by chance."""
+    text = str(value)
+    if len(text) < MIN_PART_CHARS:
+        return TYPED_ORIGIN
+    return next((known.values[text].origin for known in latest_first if text in known.values), TYPED_ORIGIN)
 
 
 def _find_parts(value: str, question: str, latest_first: Sequence[_KnownTexts]) -> list[dict[str, Any]]:
@@ -213,13 +256,19 @@ def _find_parts(value: str, question: str, latest_first: Sequence[_KnownTexts]) 
     ]
     for candidate in sorted(contained, key=lambda candidate: -len(candidate.text)):
         for match in re.finditer(rf"(?<!\w){re.escape(candidate.text)}(?!\w)", value):
-            _add_part(parts, match, candidate.origin)
+            _add_part(parts, match.span(), candidate.origin)
     question_source = KnownValue(question, {"from": "question"})
     for match in _iterate_dates_and_names(value):
         sources = chain([question_source], *(known.sentences.values() for known in latest_first))
         origin = next(filter(None, (_find_exact_name(match.group(), text) for text in sources)), None)
         if origin is not None:
-            _add_part(parts, match, origin)
+            _add_part(parts, match.span(), origin)
+    for quoted in _QUOTED_PATTERN.finditer(value):
+        start, end = _trim_to_words(value, *quoted.span())
+        sources = chain([question_source], *(known.sentences.values() for known in latest_first))
+        origins = (_find_words(value[start:end], text) for text in sources)
+        if start < end and (origin := next(filter(None, origins), None)) is not None:
+            _add_part(parts, (start, end), origin)
     return sorted(parts, key=lambda part: int(part["start"]))
 
 
@@ -255,9 +304,25 @@ def _find_exact_name(name: str, source: KnownValue) -> Origin | None:
     return {**source.origin, "start": match.start(), "end": match.end()} if match else None
 
 
-def _add_part(parts: list[dict[str, Any]], match: re.Match[str], origin: Origin) -> None:
-    if all(match.end() <= part["start"] or match.start() >= part["end"] for part in parts):
-        parts.append({"start": match.start(), "end": match.end(), "origin": origin})
+def _trim_to_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without what is no letter and no digit at its ends."""
+    while start < end and not text[start].isalnum():
+        start += 1
+    while start < end and not text[end - 1].isalnum():
+        end -= 1
+    return start, end
+
+
+def _find_words(words: str, source: KnownValue) -> Origin | None:
+    """The origin of quoted words, in whichever case they are written."""
+    match = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", source.text, re.IGNORECASE)
+    return {**source.origin, "start": match.start(), "end": match.end()} if match else None
+
+
+def _add_part(parts: list[dict[str, Any]], span: tuple[int, int], origin: Origin) -> None:
+    start, end = span
+    if all(end <= part["start"] or start >= part["end"] for part in parts):
+        parts.append({"start": start, "end": end, "origin": origin})
 
 
 def strip_ignored_fields(data: Any) -> Any:
@@ -303,7 +368,7 @@ def resolve_origin(origin: Origin, question: str, data_by_step: Mapping[int, Map
     if origin["from"] == "question":
         text = question
     elif origin["from"] == "step":
-        text = _resolve_pointer(data_by_step.get(origin["step"]), origin["pointer"])
+        text = _resolve_text(data_by_step.get(origin["step"]), origin["pointer"])
     else:
         raise BrokenOrigin(f"an origin of the form {origin['from']!r} points at no single text")
     if "start" in origin:
@@ -318,6 +383,9 @@ def rebuild_argument(value: Any, origin: Origin, question: str, data_by_step: Ma
     if isinstance(value, list) and origin["from"] == "parts":
         items = zip(value, origin["parts"], strict=True)
         return [rebuild_argument(item, part["origin"], question, data_by_step) for item, part in items]
+    if _is_number(value) and origin["from"] == "step":
+        number = _resolve_pointer(data_by_step.get(origin["step"]), origin["pointer"])
+        return number if _is_number(number) else value
     if not isinstance(value, str):
         return value
     parts = split_argument(value, origin)
@@ -325,7 +393,16 @@ def rebuild_argument(value: Any, origin: Origin, question: str, data_by_step: Ma
     return value if text.casefold() == value.strip().casefold() else text
 
 
-def _resolve_pointer(value: Any, pointer: str) -> str:
+def _resolve_text(data: Any, pointer: str) -> str:
+    value = _resolve_pointer(data, pointer)
+    if _is_number(value):
+        return str(value)
+    if not isinstance(value, str):
+        raise BrokenOrigin("the result of the step has no text at the place that the value was taken from")
+    return value
+
+
+def _resolve_pointer(value: Any, pointer: str) -> Any:
     for key in pointer.split("/")[1:]:
         name = key.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping) and name in value:
@@ -333,9 +410,7 @@ def _resolve_pointer(value: Any, pointer: str) -> str:
         elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
             value = value[int(name)]
         else:
-            raise BrokenOrigin(f"the observation has no value at {pointer}")
-    if not isinstance(value, str):
-        raise BrokenOrigin(f"the value at {pointer} is not a text")
+            raise BrokenOrigin("the result of the step has nothing at the place that the value was taken from")
     return value
 
 

@@ -212,10 +212,12 @@ class PersonRecorder:
             self.begun = recording.begin_step(session, self._trace_id, new, seen=self._seen_version, by=self._person_id)
         return self.begun
 
-    def restart(self, step: Step) -> Step:
-        """Reset the last step so that its tool can run again; its former result is stored as an Edit."""
+    def restart(self, step: Step, typed: dict[str, Any] | None = None) -> Step:
+        """Reset the last step so that its tool runs again, with these arguments changed."""
         with self._database.begin() as session:
-            self.begun = recording.restart_step(session, step.id, seen=self._seen_version, by=self._person_id)
+            self.begun = recording.restart_step(
+                session, step.id, seen=self._seen_version, by=self._person_id, typed=typed
+            )
         return self.begun
 
     def complete(self, step: Step, observed: StepResult) -> Step:

@@ -123,19 +123,19 @@ def get_label(
 
 
 def get_relations_as_head(context: ToolContext, entity: EntityId) -> Observation:
-    """List the relations whose head is the entity: (Ada, mother, Cora) gives mother for Ada."""
+    """List the relations that lead from an entity: (Ada, mother, Cora) gives mother for Ada."""
     return _list_relations(require_graph(context.world, "getRelationsAsHead"), entity, HEAD)
 
 
 def get_relations_as_tail(context: ToolContext, entity: EntityId) -> Observation:
-    """List the relations whose tail is the entity: (Ada, mother, Cora) gives mother for Cora."""
+    """List the relations that lead to an entity: (Ada, mother, Cora) gives mother for Cora."""
     return _list_relations(require_graph(context.world, "getRelationsAsTail"), entity, TAIL)
 
 
 def get_tail_entities(
     context: ToolContext, entity: EntityId, relation: RelationId, limit: ValueLimit = DEFAULT_LIMIT
 ) -> Observation:
-    """Find the tails of (entity, relation, ?): Ada and mother give Cora."""
+    """Follow a relation from an entity to its values: Ada and mother give Cora."""
     graph = require_graph(context.world, "getTailEntities")
     return _list_values(graph, _find_fact_end(graph, entity, relation), HEAD, limit)
 
@@ -143,7 +143,7 @@ def get_tail_entities(
 def get_head_entities(
     context: ToolContext, relation: RelationId, entity: EntityId, limit: ValueLimit = DEFAULT_LIMIT
 ) -> Observation:
-    """Find the heads of (?, relation, entity): mother and Cora give Ada."""
+    """Follow a relation back, to whatever it leads from: mother and Cora give Ada."""
     graph = require_graph(context.world, "getHeadEntities")
     return _list_values(graph, _find_fact_end(graph, entity, relation), TAIL, limit)
 

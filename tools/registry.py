@@ -49,20 +49,20 @@ BUILT_IN_TOOLS: dict[str, Tool] = {
                 Tool.from_function("websearch", "Web", websearch, SourceKind.WEB),
                 Tool.from_function(
                     "getRelationsAsHead",
-                    "Relations as head",
+                    "Relations from",
                     get_relations_as_head,
                     SourceKind.GRAPH,
                     next_tool="getTailEntities",
                 ),
                 Tool.from_function(
                     "getRelationsAsTail",
-                    "Relations as tail",
+                    "Relations to",
                     get_relations_as_tail,
                     SourceKind.GRAPH,
                     next_tool="getHeadEntities",
                 ),
-                Tool.from_function("getTailEntities", "Tails", get_tail_entities, SourceKind.GRAPH),
-                Tool.from_function("getHeadEntities", "Heads", get_head_entities, SourceKind.GRAPH),
+                Tool.from_function("getTailEntities", "Follow", get_tail_entities, SourceKind.GRAPH),
+                Tool.from_function("getHeadEntities", "Follow back", get_head_entities, SourceKind.GRAPH),
             )
         ),
     )

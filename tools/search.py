@@ -2,17 +2,30 @@
 
 from typing import Annotated
 
+from pydantic import AfterValidator
+
 from tools.arguments import Accepts, Label, require_text, require_web
 from tools.tool import Observation, ToolContext
 from worlds.source import SearchHit, WebHit
 
-MAX_HITS, MAX_PAGES = 5, 5
+DEFAULT_RESULTS, MAX_RESULTS = 5, 50
 SearchText = Annotated[str, "words or a question to search for", Accepts("title"), Label("Search for")]
 
 
-def wikisearch(context: ToolContext, query: SearchText) -> Observation:
+def _check_limit(limit: int | None) -> int | None:
+    if limit is not None and not 1 <= limit <= MAX_RESULTS:
+        raise ValueError(f"it is a number from 1 to {MAX_RESULTS}")
+    return limit
+
+
+ResultLimit = Annotated[
+    int | None, f"{DEFAULT_RESULTS} if left out", AfterValidator(_check_limit), Label("Most results")
+]
+
+
+def wikisearch(context: ToolContext, query: SearchText, limit: ResultLimit = None) -> Observation:
     """Search the articles; returns titles with a snippet each, best first. Works with a name or a whole question."""
-    hits = require_text(context.world, "wikisearch").search(query, MAX_HITS)
+    hits = require_text(context.world, "wikisearch").search(query, limit or DEFAULT_RESULTS)
     data = [_hit_to_json(hit) for hit in hits]
     if not hits:
         return Observation("No article matches. Try fewer or other words, or only a name.", {"hits": data})
@@ -31,12 +44,12 @@ def _format_description(hit: SearchHit) -> str:
     return f" ({hit.description})" if hit.description else ""
 
 
-def websearch(context: ToolContext, query: SearchText) -> Observation:
+def websearch(context: ToolContext, query: SearchText, limit: ResultLimit = None) -> Observation:
     """Search the web pages; returns titles with date, address and a snippet, best first. `read` takes the address.
 
     What a page says may be out of date or about somebody else of the same name.
     """
-    hits = require_web(context.world, "websearch").search(query, MAX_PAGES)
+    hits = require_web(context.world, "websearch").search(query, limit or DEFAULT_RESULTS)
     pages = [
         {"title": h.title, "address": h.address, "date": h.date, "snippet": h.snippet, "relaxed": h.relaxed}
         for h in hits

@@ -18,7 +18,7 @@ from app.widgets.person import (
     is_confirmed,
     show_invitation,
 )
-from app.widgets.queue import show_product_header
+from app.widgets.queue import current_project, show_product_header
 from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
 from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
 from db.models import User
@@ -53,13 +53,17 @@ PAGES = (
             "Ctrl+Enter": "Run the step, or submit the answer",
             "Ctrl+Shift+Enter": "Go to the answer form, and back to the steps",
             "Alt+1, Alt+2 …": "Choose the tool, in the order of the buttons; Alt+0 for the tenth",
-            "1 … 5": "Rate the last observation (outside of text fields), then go to the thought",
+            "1 … 5": "Rate the last observation: right after Run, and outside of text fields",
+            "Alt+Shift+1 … 5": "Rate the last observation while you write",
             "Alt+T": "Go to the thought",
             "Alt+Z": "Undo the last step",
             "Alt+Y": "Redo the undone step",
             "Alt+B": "Start over the repair of an agent's answer",
             "Alt+X": "Fix your returned work in a new draft",
+            "Alt+L": "Leave the draft for later, and open the next question",
             "Alt+K": "Skip the question",
+            "Alt+N": "Add a question of your own, where the project allows it",
+            "Alt+E": "Repairs: wrong answers of a verification, to take one",
             "Alt+G": "Guidelines",
             "Alt+Q": "My work",
             "Alt+H": "History of the trace",
@@ -218,7 +222,7 @@ def show_navigation() -> None:
         show_invitation(person)
         page.run()
     else:
-        ask_for_confirmation(person.name)
+        ask_for_confirmation(database, person, current_project(database))
     cookies = {TOUR_COOKIE: "ended"} if is_tour_ended() else {}
     listen_for_keys(cookies | confirmation_cookies(services.settings.home, person.name))
 

@@ -290,6 +290,12 @@ def show_settings(services: Services, project: Project, person: User) -> None:
             value=max(seen.overlap, 1),
             key=f"overlap_{identity}",
         )
+        allows_questions = st.toggle(
+            "Annotators may add questions",
+            seen.allows_questions,
+            key=f"allows_questions_{identity}",
+            help="The Annotate page then has New question for everybody; administrators always have it.",
+        )
         answer_format = _choose_answer_format(seen.answer_format, identity)
     with right:
         guidelines = st.text_area("Guidelines (Markdown)", seen.guidelines, key=f"guidelines_{identity}", height=220)
@@ -299,7 +305,7 @@ def show_settings(services: Services, project: Project, person: User) -> None:
         try:
             require_administrator(services, person)
             parsed_format = AnswerFormat.from_json(answer_format())
-            written = ProjectSettings(instruction.strip(), parsed_format, guidelines, int(overlap))
+            written = ProjectSettings(instruction.strip(), parsed_format, guidelines, int(overlap), allows_questions)
             with services.database.begin() as session:
                 projects.save_settings(session, project.name, written, seen=seen)
         except (StoreError, ValueError) as error:

@@ -12,6 +12,7 @@ from app.widgets.notebook import list_shown_arguments, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when, show_head
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project, show_task
+from app.widgets.repeatability import show_repeatability
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from app.widgets.table import TableCell, show_table
 from db import attempts, review, traces, users
@@ -140,6 +141,7 @@ def show_review(services: Services, record: TraceRecord, person: User, items: li
         st.caption(_describe_judgement(judgement, record))
     if parent_record is not None:
         show_difference(parent_record, record)
+    show_repeatability(record)
     show_trace(
         record,
         editable=False,

@@ -25,7 +25,8 @@ from db.trace_record import TraceRecord
 from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
 from reasoners.mentions import NameLookup
 from reasoners.provenance import describe_origin
-from tools.registry import argument_label, tool_title
+from tools.registry import argument_label, name_tools_by_title, tool_title
+from tools.search import DEFAULT_RESULTS, MAX_RESULTS, websearch, wikisearch
 
 USAGE_LABELS = {"thought": "to write the step", "tool": "inside the tool"}
 UsageData = Mapping[str, Any]
@@ -103,8 +104,8 @@ ACTION_FORMS: Mapping[str, ValueForm] = {
     "search": {"trace": str, "text": str},
     "copy": {"trace": str, "format": str, "nonce": float},
     "rate": {**_STEP, "rating": range(6)},
-    "pick": {**_STEP, "value": str, "value_kind": str, "label?": str, "tool?": str},
-    **dict.fromkeys(("show", "complete", "note", "edit", "again", "fix", "change", "rerun", "fork"), _STEP),
+    "pick": {**_STEP, "value": str, "value_kind": str, "label?": str, "tool?": str, "is_answer?": bool},
+    **dict.fromkeys(("show", "complete", "note", "edit", "again", "more", "fix", "change", "rerun", "fork"), _STEP),
 }
 """The actions that notebook.js sends."""
 COPY_FORMATS = {"JSON": format_trace_json, "Markdown": format_trace_markdown}
@@ -344,8 +345,9 @@ def _step_data(step: Step, edits: int, is_known_name: NameLookup | None, limit: 
         ],
         "state": state,
         "result": _result_line(step),
-        "error": step.error,
+        "error": name_tools_by_title(step.error) if step.error else None,
         "view": build_observation_view(step, is_known_name, limit) if state == "done" and not step.error else None,
+        "more_results": larger_limit(step),
         "rating": step.rating,
         "spent": " · ".join(format_step_cost(step)),
         "spent_details": "; ".join([*_format_times(step), *format_usage_details(step.usage)]),
@@ -364,7 +366,8 @@ def _working_time(step: Step, begun: datetime) -> tuple[float, float] | None:
 
 def _result_line(step: Step) -> str:
     """The beginning of the observation, or of the error, on one line."""
-    return " ".join((step.error or step.observation or "")[:MAX_RESULT_LENGTH].split())
+    text = name_tools_by_title(step.error) if step.error else step.observation or ""
+    return " ".join(text[:MAX_RESULT_LENGTH].split())
 
 
 def _span_question(step: Step) -> str | None:
@@ -394,6 +397,15 @@ def list_step_marks(step: Step) -> list[str]:
 def list_shown_arguments(step: Step) -> list[tuple[str, str, str]]:
     """The name, the label and the formatted value of each argument of the step."""
     return [(name, argument_label(step.tool, name), _format_value(value)) for name, value in step.arguments.items()]
+
+
+def larger_limit(step: Step) -> int | None:
+    """The limit for more results of a search; None if it has found all, or finds as many as it may."""
+    data = step.data or {}
+    count = len(data.get("hits") or data.get("pages") or ())
+    limit = step.arguments.get("limit") or DEFAULT_RESULTS
+    is_search = step.tool in (wikisearch.__name__, websearch.__name__)
+    return min(4 * limit, MAX_RESULTS) if is_search and limit <= count < MAX_RESULTS else None
 
 
 def _step_state(step: Step) -> str:

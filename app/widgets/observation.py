@@ -12,7 +12,6 @@ from typing import Any
 
 from db.models import Step
 from reasoners.mentions import NameLookup, find_values
-from reasoners.provenance import VALUE_FIELDS
 from tools.limits import cut_total
 
 View = dict[str, Any]
@@ -25,6 +24,8 @@ MAX_NOTE_CHARACTERS = 2_000
 _MAX_VALUE_LENGTH = 1_000
 """Longer values are shown in part and cannot be clicked."""
 MAX_SENTENCE_CHARACTERS = 5_000
+NUMBER = "number"
+"""The kind of a number in the result of an external tool."""
 _FIELD_KINDS = {"entity": "entity", "id": "entity", "sparql": "query", "address": "address"}
 
 
@@ -88,8 +89,8 @@ def _result_table_view(rows: Sequence[Mapping[str, Any]], pointer: str, notes: l
 def _result_cell_view(value: Any, name: str, pointer: str) -> View | None:
     if value is None:
         return None
-    kind = _value_kind(value, name)
-    text = value if kind else _shorten(_format_value(value))
+    kind = value_kind(value, name)
+    text = str(value) if kind else _shorten(_format_value(value))
     return {"value": text, "shown": text, "label": None, "kind": kind, "pointer": f"{pointer}/{_escape_pointer(name)}"}
 
 
@@ -107,8 +108,8 @@ def _iterate_lines(value: Any, name: str, pointer: str, depth: int) -> Iterator[
     elif isinstance(value, list) and any(isinstance(entry_value, list | dict) for entry_value in value):
         entries = [(str(index), entry_value) for index, entry_value in enumerate(value)]
     if not entries:
-        kind = _value_kind(value, name)
-        text = value if kind else _shorten(_format_value(value))
+        kind = value_kind(value, name)
+        text = str(value) if kind else _shorten(_format_value(value))
         yield {"depth": depth, "name": name, "value": text, "kind": kind, "pointer": pointer}
         return
     if name:
@@ -117,9 +118,11 @@ def _iterate_lines(value: Any, name: str, pointer: str, depth: int) -> Iterator[
         yield from _iterate_lines(entry_value, key, f"{pointer}/{_escape_pointer(key)}", depth + bool(name))
 
 
-def _value_kind(value: Any, name: str) -> str | None:
-    """The kind of a value that can be clicked; None for a value whose origin could not be traced."""
-    if not isinstance(value, str) or name not in VALUE_FIELDS or not value.strip() or len(value) > _MAX_VALUE_LENGTH:
+def value_kind(value: Any, name: str = "") -> str | None:
+    """The kind of a text or a number that can be clicked; None for other values, and for long texts."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return NUMBER
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_VALUE_LENGTH:
         return None
     return _FIELD_KINDS.get(name, "title")
 
@@ -160,6 +163,9 @@ def build_observation_view(step: Step, is_known_name: NameLookup | None = None, 
     text = step.observation or ""
     if "result" in data:
         return build_result_view(data["result"], text, data.get("attachments") or (), limit)
+    line = data.get("text")
+    if isinstance(line, str) and value_kind(line) and "\n" not in line:
+        return {"kind": "lines", "lines": list(_iterate_lines(line, "", "/text", 0)), "note": None}
     truncation_note = (
         f"\n… {len(text) - MAX_TEXT_CHARACTERS:,} more characters; they are stored and exported"
         if len(text) > MAX_TEXT_CHARACTERS

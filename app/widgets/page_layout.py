@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.widgets.url_state import get_url_parameter, go_to_view
+from tools.registry import name_tools_by_title
 
 _TECHNICAL_NAME = re.compile(r"\S+[._/\\]\w")
 _CODE = re.compile(r"(`(?:showhow |\?you=)[^`]{1,200}`)")
@@ -134,9 +135,10 @@ def disarm_images(markdown: str) -> str:
 def format_sentence(message: str) -> str:
     """Format an error message as a sentence for Markdown: escaped, with a capital letter and a full stop.
 
+    Tools have their titles, since models read these messages too, with their names.
     A name of a file or of code at its start stays as it is; a verb or a part of an address in `backticks` becomes code.
     """
-    text = message.strip()
+    text = name_tools_by_title(message.strip())
     if not text:
         return ""
     first_letter = text[0] if _TECHNICAL_NAME.match(text) else text[0].upper()

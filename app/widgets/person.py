@@ -26,7 +26,8 @@ from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import users
 from db.database import Database, StoreError
-from db.models import User
+from db.models import Project, User
+from db.projects import DEFAULT_INSTRUCTION
 from runs.services import Services
 
 COOKIE_PREFIX = "showhow_you_"
@@ -193,18 +194,36 @@ def is_confirmed(services: Services, name: str) -> bool:
     return True
 
 
-def ask_for_confirmation(name: str) -> None:
-    """Ask whether the user is the person that the link names."""
-    st.markdown(f"### Are you {escape_markdown(name)}?")
-    st.write("The link opens the pages as this person, whose work is stored here. What you do is stored as theirs.")
+def ask_for_confirmation(database: Database, person: User, project: Project | None) -> None:
+    """Greet a person who was invited and has not acted yet; ask others whether they are the person of the link."""
+    name = escape_markdown(person.name)
+    with database.read() as session:
+        is_invited = bool(person.roles) and not users.has_acted(session, person.name)
+    if is_invited and project is not None:
+        st.markdown(f"## Welcome to {escape_markdown(project.name)}")
+        task = escape_markdown(project.instruction or DEFAULT_INSTRUCTION)
+        st.markdown(f"You are invited as {' and '.join(person.roles)}. {task}")
+    st.markdown(f"### Are you {name}?")
+    st.write(
+        "What you do is stored under this name, and the link brings you back to it."
+        if is_invited
+        else "The link opens the pages as this person, whose work is stored here. What you do is stored as theirs."
+    )
     st.button(
-        f"Yes, continue as {escape_markdown(name)}",
+        f"Yes, continue as {name}",
         key="confirm_person",
         type="primary",
         on_click=_confirmed_names().add,
-        args=(name,),
+        args=(person.name,),
     )
-    st.caption("If you are not, put your own name into the link, after `you=`.")
+    st.text_input(
+        "You are somebody else? Write your own name",
+        key="other_name",
+        max_chars=users.MAX_NAME_LENGTH,
+        width=360,
+        on_change=_switch_user,
+        args=("other_name",),
+    )
 
 
 def _confirmed_names() -> set[str]:

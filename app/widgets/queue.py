@@ -1,4 +1,4 @@
-"""The person's queue: the chosen project, the trace on the page, and the header with progress, skip and guidelines.
+"""The person's queue: the chosen project, and the trace on the page.
 
 Opening a question stores nothing: its author's first act begins the trace.
 """
@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
+from itertools import count
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -18,21 +19,16 @@ from uuid import UUID
 import streamlit as st
 
 from app.widgets.page_layout import (
-    disarm_images,
-    escape_html,
     escape_markdown,
-    format_sentence,
-    format_when,
     show_shortcuts_button,
 )
 from app.widgets.person import show_user_menu
 from app.widgets.url_state import clear_url_parameters
 from db import projects, queue, recording, traces, users
-from db.database import Conflict, Database, RowNotFound, StoreError
+from db.database import Conflict, Database, RowNotFound
 from db.models import Project, Question, Trace, User
 from db.trace_record import TraceRecord
 from db.types import utc_now
-from evaluation.repairs import next_failure
 from runs.services import Services
 
 CHOSEN_PROJECT = "chosen_project"
@@ -43,6 +39,16 @@ CHOSEN_PROJECT = "chosen_project"
 def signing_key() -> bytes:
     """The secret of this process, from which tokens and the ids of new traces are derived."""
     return secrets.token_bytes(32)
+
+
+@cache
+def discarded_traces() -> set[UUID]:
+    """The ids of traces that were discarded since this process began: what pages remember of one is not used again."""
+    return set()
+
+
+def _derive_id(text: str) -> UUID:
+    return UUID(bytes=hmac.digest(signing_key(), text.encode(), "sha256")[:16], version=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +67,9 @@ class OpenedTrace:
         cls, question_id: UUID, person: str, opened_at: datetime, *, is_chosen: bool = False
     ) -> "OpenedTrace":
         """The trace that the person will begin; its id is the same in all tabs, so that they notice each other."""
-        digest = hmac.digest(signing_key(), f"{question_id} {person}".encode(), "sha256")
-        return cls(UUID(bytes=digest[:16], version=4), person, question_id, opened_at, is_chosen)
+        ids = (_derive_id(f"{question_id} {person} {number}") for number in count())
+        trace_id = next(id_ for id_ in ids if id_ not in discarded_traces())
+        return cls(trace_id, person, question_id, opened_at, is_chosen)
 
     def load(self, database: Database) -> tuple[TraceRecord, User]:
         """Load the trace, or make the record of one that is not begun, and the person as stored at that moment."""
@@ -239,17 +246,12 @@ def _opening_time(question_id: UUID) -> datetime:
 
 
 def _next_trace(services: Services, project: Project, person: User) -> OpenedTrace | None:
-    """The next trace: returned work, else the latest draft, else a failed run to repair, else a new trace."""
-    postponed: set[UUID] = st.session_state.get("postponed", set())
+    """The next trace: returned work, else the latest draft, else a new one; what was postponed is left out."""
     with services.database.read() as session:
-        returned = queue.list_returned_traces(session, project.id, person.id)
-        drafts = queue.list_drafts(session, project.id, person.id)
-    for item in (*returned, *drafts):
-        if item.trace.id not in postponed:
+        work = queue.list_work_to_resume(session, project.id, person.id)
+    for item in work:
+        if item.trace.id not in _postponed_traces():
             return OpenedTrace(item.trace.id, person.name)
-    failure = next_failure(services, project, person.id)
-    if failure is not None and failure.outcome.trace_id is not None:
-        return OpenedTrace(failure.outcome.trace_id, person.name)
     question = _next_question(services.database, project, person)
     if question is None:
         return None
@@ -269,52 +271,15 @@ def _next_question(database: Database, project: Project, person: User) -> Questi
             return question
 
 
-def open_next_question(postpone: UUID | None = None) -> None:
-    """Open the next trace of the queue; a postponed trace stays under My work until the next visit."""
-    if postpone is not None:
-        st.session_state.setdefault("postponed", set()).add(postpone)
+def postpone_trace(trace_id: UUID) -> None:
+    """Go on to the next trace of the queue; this one stays under My work until the next visit."""
+    _postponed_traces().add(trace_id)
     clear_url_parameters("trace", "question")
-    st.rerun()
 
 
-def show_queue_header(database: Database, person: User, opened: OpenedTrace | None) -> None:
-    """Draw the header of the Annotate page: project, progress, the buttons of the queue, and the question."""
-    project = current_project(database)
-    if project is None:
-        st.info(
-            "There is no project yet. `showhow setup` makes one with a small world; `showhow world import` and "
-            "`showhow questions import` import your own."
-        )
-        return
-    record, person = opened.load(database) if opened else (None, person)
-    with database.read() as session:
-        progress = queue.measure_progress(session, project.id, person.id)
-        returned = len(queue.list_returned_traces(session, project.id, person.id))
-    shown_project = record.project if record else project
-    with st.container(key="masthead"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            position_text = (
-                f"Question {record.question.position} of {progress.total}" if record else f"{progress.total} questions"
-            )
-            with st.container(key="question", width="stretch", gap=None):
-                st.caption(
-                    f"{position_text} · {progress.done} done, {progress.completed_by_user} by you"
-                    + (f" · world: {escape_markdown(shown_project.world)}" if shown_project.world else "")
-                )
-                if record:
-                    # A long question is cut by page.css, and expands with the focus.
-                    st.html(f'<div class="head" tabindex="0"><h1>{escape_html(record.question.text)}</h1></div>')
-            label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
-            if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
-                _show_queue(database, project, person)
-            is_own_draft = record is not None and record.trace.status == "draft" and record.trace.author_id == person.id
-            if record and person.roles and is_own_draft and st.button("Skip", key="skip", shortcut="Alt+K"):
-                st.session_state.pop("is_skipped", None)
-                _show_skip_dialog(database, record.question.id, person)
-            if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
-                _show_guidelines(shown_project)
-        if record is None:
-            _show_queue_empty(progress)
+def _postponed_traces() -> set[UUID]:
+    postponed: set[UUID] = st.session_state.setdefault("postponed", set())
+    return postponed
 
 
 def show_task(record: TraceRecord) -> None:
@@ -327,124 +292,3 @@ def show_task(record: TraceRecord) -> None:
                 st.text(value)
             else:
                 st.json(value)
-
-
-def _show_queue_empty(progress: queue.ProjectProgress) -> None:
-    if progress.total == 0:
-        st.info("This project has no questions yet. Import a file of questions, or take those of a generated world.")
-        if st.button("Import questions", key="empty_import", type="primary", icon=":material/upload:"):
-            kept = {name: st.query_params[name] for name in ("you", "project") if name in st.query_params}
-            st.switch_page("project.py", query_params=kept)
-    else:
-        st.success(
-            f"Your queue is empty: {progress.done} of {progress.total} questions are done, you skipped "
-            f"{progress.skipped}, and others hold {progress.held}."
-        )
-
-
-@st.dialog("Skip this question")
-def _show_skip_dialog(database: Database, question_id: UUID, person: User) -> None:
-    if st.session_state.pop("is_skipped", False):
-        st.rerun()
-    st.text_input("Why?", key="skip_reason", placeholder="unclear, needs another source, ...")
-    st.caption("Your steps are saved. You can return to the question from My work.")
-    # A callback runs also where Streamlit joined the click with a run of the page, which draws no dialog.
-    st.button(
-        "Skip",
-        key="skip_now",
-        type="primary",
-        shortcut="Ctrl+Enter",
-        on_click=_skip_question,
-        args=(database, question_id, person),
-    )
-    if problem := st.session_state.pop("skip_problem", None):
-        st.error(format_sentence(problem))
-
-
-def _skip_question(database: Database, question_id: UUID, person: User) -> None:
-    try:
-        with database.begin() as session:
-            author = users.register_user(session, person.name)
-            queue.skip_question(session, question_id, author.id, st.session_state.get("skip_reason", ""))
-    except StoreError as error:
-        st.session_state["skip_problem"] = str(error)
-    else:
-        clear_url_parameters("trace", "question")
-        st.session_state["is_skipped"] = True
-
-
-@st.dialog("Guidelines", width="medium")
-def _show_guidelines(project: Project) -> None:
-    st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
-
-
-@st.dialog("My work", width="medium")
-def _show_queue(database: Database, project: Project, person: User) -> None:
-    with database.read() as session:
-        returned = queue.list_returned_traces(session, project.id, person.id)
-        drafts = queue.list_drafts(session, project.id, person.id)
-        completed = {
-            status: queue.list_completed_traces(session, project.id, person.id, status)
-            for status in projects.COMPLETED_STATUSES
-        }
-        skipped = queue.list_skipped_questions(session, project.id, person.id)
-    counts = {
-        "Returned": len(returned),
-        "Drafts": len(drafts),
-        **{status.capitalize(): len(listed) for status, listed in completed.items()},
-        "Skipped": len(skipped),
-    }
-    first = next((tab for tab, count in counts.items() if count), "Returned")
-    tab = st.segmented_control(
-        "My work",
-        list(counts),
-        default=first,
-        key="my_work",
-        format_func=lambda tab: f"{tab} {counts[tab]}",
-        label_visibility="collapsed",
-        required=True,
-    )
-    if not counts[str(tab)]:
-        st.caption("Nothing yet.")
-    elif tab == "Returned":
-        for item in returned:
-            fix = partial(fork_returned_trace, database, item.trace.id, person.id)
-            _show_queue_entry("Fix", item.trace.id, item.question.summary, f"Returned: {item.comment}", fix)
-    elif tab == "Skipped":
-        for question, reason in skipped:
-            unskip = partial(_unskip_question, database, question.id, person.id)
-            _show_queue_entry("Return to my queue", question.id, question.summary, f"Skipped: {reason}", unskip)
-    else:
-        label = "Continue" if tab == "Drafts" else "Open"
-        for item in drafts if tab == "Drafts" else completed[str(tab).lower()]:
-            _show_queue_entry(label, item.trace.id, item.question.summary, _describe_own_trace(item.trace))
-
-
-def _describe_own_trace(trace: Trace) -> str:
-    fork = f", forked at step {trace.parent_position}" if trace.parent_position else ""
-    answer = f": {trace.final_answer}" if trace.final_answer else ""
-    return f"{trace.status.capitalize()}, {format_when(trace.submitted_at or trace.started_at)}{fork}{answer}"
-
-
-def _show_queue_entry(
-    label: str, row_id: UUID, question: str, note: str, open_trace: Callable[[], UUID] | None = None
-) -> None:
-    """Draw one row of the dialog; `open_trace` returns the trace that it opens, which else has the id of the row."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"{escape_markdown(question)}  \n:gray[{escape_markdown(note)}]", width="stretch")
-        if st.button(label, key=f"queue_entry_{row_id.hex}"):
-            st.query_params["trace"] = str(open_trace() if open_trace else row_id)
-            st.rerun()
-
-
-def fork_returned_trace(database: Database, trace_id: UUID, person_id: UUID) -> UUID:
-    """Fork a returned trace with all its steps, so that its author can fix it; returns the id of the draft."""
-    with database.begin() as session:
-        steps = len(traces.load_trace(session, trace_id).steps)
-        return traces.fork_trace(session, trace_id, steps, person_id).id
-
-
-def _unskip_question(database: Database, question_id: UUID, person_id: UUID) -> UUID:
-    with database.begin() as session:
-        queue.unskip_question(session, question_id, person_id)
-        return recording.start_trace(session, question_id, person_id).id

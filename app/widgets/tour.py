@@ -6,7 +6,7 @@ import streamlit as st
 
 from db.database import Database
 from db.models import User
-from db.users import REVIEWER, find_user
+from db.users import REVIEWER, has_acted
 
 TOUR_COOKIE = "showhow_tour"
 """The cookie, and the value of the session, that say that this browser has ended or skipped the tour."""
@@ -87,7 +87,7 @@ def show_tour(database: Database, person: User) -> str | None:
     number = st.session_state.get(_STEP)
     if number is not None:
         _show_step(int(number), person)
-    elif not is_tour_ended() and _is_new(database, person):
+    elif not is_tour_ended() and not _has_acted(database, person):
         with st.container(key="tour", horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**New here?** Five short steps show how it works.", width="content")
             st.button("Start the tour", key="tour_start", on_click=start_tour)
@@ -96,9 +96,9 @@ def show_tour(database: Database, person: User) -> str | None:
     return str(page) if page is not None else None
 
 
-def _is_new(database: Database, person: User) -> bool:
+def _has_acted(database: Database, person: User) -> bool:
     with database.read() as session:
-        return find_user(session, person.name) is None
+        return has_acted(session, person.name)
 
 
 def _show_step(number: int, person: User) -> None:

@@ -59,11 +59,20 @@ def record_in_browser(page: Page, shop: Showhow) -> None:
     ann.show("Which customer spent most?")
     expect(page.get_by_text("Answer the question from the shop's database")).to_be_visible()
     ann.thought.fill("Who paid the highest price?")
+    expect(page.locator(".st-key-composer")).to_contain_text("Run one SELECT on customer(id, name, city)")
     ann.fill("Sql", "SELECT name FROM customer JOIN sale ON customer = id ORDER BY price DESC LIMIT 1")
     expect(ann.run()).to_contain_text("Ada Lund")
     ann.rate(5)
-    page.keyboard.press("Control+Shift+Enter")
-    ann.fill("Final answer", "Ada Lund")
+    ann.thought.fill("Where does she live?")
+    ann.fill("Sql", "SELECT city FROM customer WHERE name = 'Ada Lund'")
+    # What is typed and equals a value on screen is linked to it.
+    expect(ann.run()).to_contain_text("(from step 1)")
+    step = ann.steps.first
+    ann.value(step, "Ada Lund")
+    page.get_by_role("group", name="Use Ada Lund with").get_by_role("button", name="Use as answer").click()
+    expect(page.get_by_label("Final answer", exact=True)).to_have_value("Ada Lund")
+    expect(page.get_by_text("Runs again on its own question.")).to_be_visible()
+    ann.settle()
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Submitted for review.")).to_be_visible()
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 import db
-from db import attempts, leases, libraries, projects, recording, review, runs, traces, users
+from db import attempts, leases, libraries, own_questions, projects, recording, review, runs, traces, users
 from db.answer_formats import AnswerFormat
 from db.database import Conflict, Database, StoreError
 from db.merge import merge_trace
@@ -45,7 +45,7 @@ OF_ANYBODY_WITH_A_ROLE = {
         *("collect_asked_questions", "add_question", "reserve_question", "complete_assignment"),
         *("update_completed_count", "update_completed_counts"),
     },
-    "queue": {"begin_question", "skip_question", "unskip_question"},
+    "queue": {"begin_question", "skip_question", "unskip_question", "discard_draft"},
     # Drafts of one's own: `by` is their author (test_users.py).
     "recording": {
         *("start_trace", "begin_step", "complete_step", "complete_run_step", "restart_step", "edit_thought"),
@@ -80,6 +80,10 @@ OF_REVIEWERS: dict[str, dict[str, Act]] = {
 }
 OF_ADMINISTRATORS: dict[str, dict[str, Act]] = {
     "merge": {"merge_trace": lambda s, stage: merge_trace(s, traces.load_trace(s, stage.submitted))},
+    # Where the project allows it, everybody with a role (test_queue.py).
+    "own_questions": {
+        "add_own_question": lambda s, stage: own_questions.add_own_question(s, stage.project.id, stage.questions[0]),
+    },
     "projects": {
         "edit_project": lambda s, _: projects.edit_project(s, "harbours", overlap=2),
         "save_settings": lambda s, _: save_settings(s),

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from db import projects, queue, recording, review, traces, users
+from db import own_questions, projects, queue, recording, review, traces, users
 from db.database import Conflict
 from db.models import Assignment, Project, Question, Trace
 from db.projects import find_assignment, reserve_question
@@ -214,6 +214,75 @@ def test_a_returned_trace_leaves_the_list_when_it_is_forked(scene):
         traces.fork_trace(session, trace.id, 0, scene.ada.id)
         assert queue.list_returned_traces(session, scene.project.id, scene.ada.id) == []
         assert len(queue.list_drafts(session, scene.project.id, scene.ada.id)) == 1
+
+
+def fork_answer(scene, person):
+    """The person's abandoned draft of the first question, and their submitted fork of it."""
+    with scene.database.begin() as session:
+        draft = recording.start_trace(session, scene.questions[0].id, person.id)
+        recording.begin_step(session, draft.id, recording.NewStep("so"), seen=draft.version, by=person.id)
+        fork = traces.fork_trace(session, draft.id, 1, person.id)
+        recording.submit_trace(session, fork.id, TraceAnswers("yes"), seen=fork.version, by=person.id)
+    return draft, fork
+
+
+def test_the_queue_does_not_come_back_to_a_draft_of_a_question_that_its_author_has_answered(scene):
+    draft, fork = fork_answer(scene, scene.ada)
+    with scene.database.read() as session:
+        assert [item.trace.id for item in queue.list_drafts(session, scene.project.id, scene.ada.id)] == [draft.id]
+        assert queue.list_work_to_resume(session, scene.project.id, scene.ada.id) == []
+    assert look(scene, scene.ada).position == 2
+    with pytest.raises(Conflict, match="cannot be skipped"), scene.database.begin() as session:
+        queue.skip_question(session, draft.question_id, scene.ada.id, "done already")
+    # Once the answer is returned, the draft is work again.
+    with scene.database.begin() as session:
+        review.reject_trace(session, fork.id, seen=trace_version(session, fork.id), by=scene.ben.id, comment="no")
+    with scene.database.read() as session:
+        resumed = queue.list_work_to_resume(session, scene.project.id, scene.ada.id)
+        assert [item.trace.id for item in resumed] == [fork.id, draft.id]
+
+
+def test_a_discarded_draft_is_gone_with_its_steps_and_its_forks_stay(scene):
+    draft, fork = fork_answer(scene, scene.ada)
+    with scene.database.begin() as session:
+        with pytest.raises(Conflict, match="fork it"):
+            queue.discard_draft(session, draft.id, seen=trace_version(session, draft.id), by=scene.ben.id)
+        with pytest.raises(Conflict, match="cannot be changed"):
+            queue.discard_draft(session, fork.id, seen=trace_version(session, fork.id), by=scene.ada.id)
+    with scene.database.begin() as session:
+        seen = trace_version(session, draft.id)
+        queue.discard_draft(session, draft.id, seen=seen, by=scene.ada.id)
+    with scene.database.read() as session:
+        assert not traces.has_trace(session, draft.id)
+        assert len(traces.load_trace(session, fork.id).steps) == 1
+        assert queue.list_drafts(session, scene.project.id, scene.ada.id) == []
+
+
+def test_the_question_of_a_discarded_draft_is_open_to_everybody_again(scene):
+    with scene.database.begin() as session:
+        draft = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
+        recording.begin_step(session, draft.id, recording.NewStep("so"), seen=draft.version, by=scene.ada.id)
+        recording.save_draft(session, draft.id, {"step": 2, "fields": {}}, by=scene.ada.id)
+    assert look(scene, scene.ben).position == 2
+    with scene.database.begin() as session:
+        queue.discard_draft(session, draft.id, seen=trace_version(session, draft.id), by=scene.ada.id)
+    assert (look(scene, scene.ada).position, look(scene, scene.ben).position) == (1, 1)
+
+
+def test_people_add_questions_of_their_own_where_the_project_allows_it(scene, sample_question):
+    acting = scene.database.acting_as(users.ActingPerson(scene.ben.name, is_local=True))
+    with scene.database.begin() as session:
+        users.set_roles(session, scene.ben.name, ["annotator"])
+    with pytest.raises(Conflict, match="ben is not an admin"), acting.begin() as session:
+        own_questions.add_own_question(session, scene.project.id, sample_question("Who is new?"))
+    with scene.database.begin() as session:
+        projects.edit_project(session, scene.project.name, allows_questions=True)
+    with acting.begin() as session:
+        added = own_questions.add_own_question(session, scene.project.id, sample_question("Who is new?"))
+        assert own_questions.add_own_question(session, scene.project.id, sample_question("Who is new?")).id == added.id
+        with pytest.raises(Conflict, match="at least one word"):
+            own_questions.add_own_question(session, scene.project.id, sample_question(" "))
+    assert added.position == 4
 
 
 def test_completed_work_is_listed_by_its_status_and_open_questions_of_others_are_counted(scene):

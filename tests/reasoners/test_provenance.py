@@ -11,6 +11,7 @@ from reasoners.provenance import (
     describe_origin,
     find_origin,
     mask_names,
+    rebuild_argument,
     resolve_origin,
 )
 
@@ -178,3 +179,61 @@ def test_names_are_not_cut_at_their_marks(text: str, name: str):
     match = compile_name_pattern("of|the", numbers=False).search(text)
     assert match is not None
     assert match.group() == name
+
+
+SALES = {1: {"result": [{"customer": 1042, "item": "brass lamp", "paid": 9.5}], "attachments": [{"kind": "image"}]}}
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ("brass lamp", "/result/0/item"),
+        ("Brass Lamp", "/result/0/item"),
+        (1042, "/result/0/customer"),
+        ("1042", "/result/0/customer"),
+        (9.5, "/result/0/paid"),
+    ],
+)
+def test_every_value_of_an_external_tool_is_linked_by_itself(value, place):
+    origin = find_origin(value, QUESTION, collect_known_values(SALES))
+    assert origin == {"from": "step", "step": 1, "pointer": place}
+    rebuilt = rebuild_argument(value, origin, QUESTION, SALES)
+    assert (rebuilt, type(rebuilt)) == (value, type(value))
+
+
+def test_a_number_with_one_digit_is_no_link_and_a_new_number_takes_its_place():
+    known = collect_known_values({1: {"result": {"page": 5, "order": 77}}})
+    assert find_origin(5, QUESTION, known) == TYPED_ORIGIN
+    origin = find_origin(77, QUESTION, known)
+    assert rebuild_argument(77, origin, QUESTION, {1: {"result": {"page": 5, "order": 81}}}) == 81
+    flag = True
+    assert find_origin(flag, QUESTION, known) == TYPED_ORIGIN
+
+
+@pytest.mark.parametrize(
+    ("query", "there", "here"),
+    [
+        ("SELECT count(*) FROM customer WHERE city = 'Bern'", "How many live in Bern?", "How many live in Basel?"),
+        ('name == "bern"', "How many live in Bern?", "How many live in Basel?"),
+        ("city LIKE '%Bern%'", "Who lives in Bern?", "Who lives in Basel?"),
+        ("kind = 'oil lamp' AND price > 3", "Who sells an oil lamp?", "Who sells a rope?"),
+    ],
+)
+def test_quoted_words_of_a_query_come_from_the_question(query, there, here):
+    origin = find_origin(query, there, ())
+    assert rebuild_argument(query, origin, there, {}).casefold() == query.casefold()
+    (part,) = origin["parts"]
+    assert (
+        query[part["start"] : part["end"]].casefold()
+        == there[part["origin"]["start"] : part["origin"]["end"]].casefold()
+    )
+
+
+def test_a_text_alone_and_the_words_of_a_longer_one_are_linked():
+    data = {1: {"text": "business"}, 2: {"result": [{"text": "The shop of Ada Lund has been down since nine."}]}}
+    known, sentences = collect_known_values(data), collect_known_sentences(data)
+    assert find_origin("Business", QUESTION, known, sentences) == {"from": "step", "step": 1, "pointer": "/text"}
+    origin = find_origin("down since nine", QUESTION, known, sentences)
+    assert resolve_origin(origin, QUESTION, data) == "down since nine"
+    (part,) = find_origin("mail for Ada Lund", QUESTION, known, sentences)["parts"]
+    assert resolve_origin(part["origin"], QUESTION, data) == "Ada Lund"

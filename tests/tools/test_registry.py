@@ -25,7 +25,7 @@ GRAPH_STEPS = ["getRelationsAsHead", "getRelationsAsTail", "getTailEntities", "g
 def test_the_built_in_tools_have_their_published_names_and_labels_in_order() -> None:
     assert list(BUILT_IN_TOOLS) == [*SIX, "websearch", *GRAPH_STEPS]
     titles = ["Search", "Read", "Find id", "Write query", "Run query", "Label", "Web"]
-    titles += ["Relations as head", "Relations as tail", "Tails", "Heads"]
+    titles += ["Relations from", "Relations to", "Follow", "Follow back"]
     assert [one.title for one in BUILT_IN_TOOLS.values()] == titles
 
 
@@ -36,7 +36,7 @@ def test_pages_call_tools_and_their_arguments_by_the_words_of_their_forms() -> N
         "GetWeather",
     ]
     labels = {tool.name: [parameter.label for parameter in tool.parameters] for tool in BUILT_IN_TOOLS.values()}
-    assert labels["wikisearch"] == labels["websearch"] == ["Search for"]
+    assert labels["wikisearch"] == labels["websearch"] == ["Search for", "Most results"]
     assert labels["generateQuery"] == ["Question", "Entities"]
     assert [argument_label("runQuery", name) for name in ("sparql", "gone")] == ["SPARQL query", "Gone"]
     # A tool of others may mean something else by the same name.

@@ -32,3 +32,13 @@ def test_no_hits_are_an_observation_with_advice(without_encoder: ToolContext) ->
 def test_punctuation_and_emoji_in_a_query_are_only_words(without_encoder: ToolContext) -> None:
     for query in ('"Ada" AND (Reed', "title:[a TO", "\\", "🙂 Gullhaven", "a" * 5000):
         assert get_tool("wikisearch").call(without_encoder, {"query": query}).error is None
+
+
+def test_more_hits_are_returned_on_demand_within_the_limit(without_encoder: ToolContext) -> None:
+    search = get_tool("wikisearch")
+    (one,) = search.call(without_encoder, {"query": "ferry", "limit": 1}).observation.data["hits"]  # type: ignore[union-attr]
+    default = search.call(without_encoder, {"query": "ferry"}).observation
+    assert default is not None
+    assert default.data["hits"][0] == one
+    for limit in (0, 51):
+        assert "it is a number from 1 to 50" in str(search.call(without_encoder, {"query": "x", "limit": limit}).error)

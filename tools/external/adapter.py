@@ -1,7 +1,7 @@
 """Adapts an external tool: its JSON Schema becomes parameters, its output becomes observations.
 
-The data of an observation are {"result": any JSON value, "attachments": [{"kind", "type", "size" or "address"}],
-"cut": true}; a key without a value is omitted.
+The data of an observation are {"result": any JSON value, or else "text", "attachments": [{"kind", "type", "size" or
+"address"}], "cut": true}; a key without a value is omitted.
 """
 
 import json
@@ -51,6 +51,8 @@ def build_observation(output: ToolOutput, registration: ToolRegistration) -> Obs
         data["result"] = result
     elif result is not None or output.is_cut or len(text) + omitted > limits.characters:
         data["cut"] = True
+    elif text:
+        data["text"] = text
     return Observation(visible_text or "The result is empty.", data)
 
 

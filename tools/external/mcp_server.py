@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 import anyio
 import httpx
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED
 
@@ -131,7 +130,7 @@ class McpServer:
                 name = _sanitize_name(f"{self.name}_{tool.name}")
             try:
                 self._check_name(name, tool.name)
-                registration = self._build_registration(name, tool)
+                registration = self._build_registration(name)
                 description = describe_langchain_tool(tool, f"The tool {name} of {registration.origin}")
                 call = self._make_invoker(name, tool.name, description.arguments)
                 self.tools[name] = adapt_tool(description, registration, call)
@@ -152,10 +151,11 @@ class McpServer:
                 ErrorKind.UNAVAILABLE,
             )
 
-    def _build_registration(self, name: str, tool: BaseTool) -> ToolRegistration:
-        metadata = tool.metadata or {}
-        title = str(metadata.get("title") or label_of_name(tool.name))
-        return ToolRegistration(name, title, f"the server {self.name}", self._config.limits, self._redactor)
+    def _build_registration(self, name: str) -> ToolRegistration:
+        # Made of the name alone, which a stored step has: one name on all pages, also without the server.
+        return ToolRegistration(
+            name, label_of_name(name), f"the server {self.name}", self._config.limits, self._redactor
+        )
 
     @property
     def _redactor(self) -> Redactor:

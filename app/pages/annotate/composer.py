@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.widgets.observation import NUMBER
 from app.widgets.page_layout import escape_markdown
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.models import Draft, Step
@@ -25,6 +26,8 @@ from tools.tool import SourceKind, Tool
 MULTILINE_PARAMETERS = frozenset({"sparql"})
 MAX_RADIO_OPTIONS = 4
 """Up to this many choices are radio buttons; more are a select box."""
+MAX_SUMMARY_CHARACTERS = 400
+"""Characters of an external tool's description under its button."""
 BOOLEAN_OPTIONS = ("yes", "no")
 OMITTED = ""
 FIELD_HEIGHTS = {"list": 100, "json": 120}
@@ -140,7 +143,7 @@ ANSWER_FIELDS = {
     "final_answer": ("Final answer", "Short: a name, a date, a number, yes or no"),
     "final_thought": ("Final thought", "How the steps lead to the answer"),
 }
-DEFAULT_ACCEPTED_KINDS = ("title", "entity")
+DEFAULT_ACCEPTED_KINDS = ("title", "entity", NUMBER)
 """The kinds of value that a text argument accepts if its tool does not declare any."""
 
 
@@ -240,6 +243,11 @@ class StepComposer:
             fields["final_answer"] = ("Answer as JSON", f"A value of {dump_json(self.answer_format.schema)}"[:200])
         return fields
 
+    @property
+    def takes_answer(self) -> bool:
+        """Whether a value can be the answer, or a part of it."""
+        return bool(self.answer_parameters) or "final_answer" in self.answer_fields
+
     def answer(self) -> str:
         """The final answer as typed, or the JSON object of its fields; raises ValueError, which names a wrong field."""
         if not self.answer_parameters:
@@ -331,14 +339,22 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
                 args=(tool.name,),
                 help=escape_markdown(_tool_help(tool)),
             )
+    st.caption(escape_markdown(_summarize_tool(composer.tool)))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
-        show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
+        # A button of the result, such as More results, sets what is optional in a built-in tool.
+        if composer.tool.origin or parameter.required or parameter.default is not None:
+            show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
+
+
+def _summarize_tool(tool: Tool) -> str:
+    """What the tool does: the first line of its description."""
+    return name_tools_by_title(tool.description.strip().split("\n", maxsplit=1)[0])[:MAX_SUMMARY_CHARACTERS]
 
 
 def _tool_help(tool: Tool) -> str:
-    """The first line of the tool's description, with its identifier and, for an external tool, its origin."""
-    summary = name_tools_by_title(tool.description.split("\n", maxsplit=1)[0])
+    """What the tool does, with its identifier and, for an external tool, its origin."""
+    summary = _summarize_tool(tool)
     return f"{summary} ({tool.name}, from {tool.origin})" if tool.origin else f"{summary} ({tool.name})"
 
 
@@ -414,6 +430,8 @@ def accepts_kind(parameter: Parameter, kind: str) -> bool:
         return (
             kind in (parameter.accepts or ("entity",)) if parameter.item_kind == "id" else parameter.item_kind == "text"
         )
+    if parameter.kind in ("number", "whole number"):
+        return kind == NUMBER
     if parameter.kind != "text":
         return False
     return kind in (DEFAULT_ACCEPTED_KINDS if parameter.accepts is None else parameter.accepts)

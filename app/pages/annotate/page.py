@@ -17,24 +17,20 @@ from app.pages.annotate.composer import (
     show_step_form,
     typed_field_classes,
 )
+from app.pages.annotate.queue_header import fork_returned_trace, show_queue_header
 from app.pages.annotate.recorder import AnnotationRecorder, choose_tool
 from app.widgets.autosave import mount_autosave
 from app.widgets.choices import show_missing_tools
 from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import acting_services
-from app.widgets.queue import (
-    OpenedTrace,
-    current_trace,
-    fork_returned_trace,
-    open_next_question,
-    show_queue_header,
-    show_task,
-)
+from app.widgets.queue import OpenedTrace, current_project, current_trace, postpone_trace, show_task
+from app.widgets.repeatability import show_repeatability
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
-from db import queue, recording, review, users, verifications
-from db.database import Database, StoreError
-from db.models import Project, User
+from app.widgets.url_state import clear_url_parameters
+from db import recording, review, verifications
+from db.database import Database
+from db.models import Project
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.verifications import VerificationOutcome
@@ -56,14 +52,8 @@ def find_failure(database: Database, trace_id: UUID | None) -> VerificationOutco
     return outcome if outcome is not None and outcome.is_failed else None
 
 
-def show_repair_options(
-    database: Database,
-    record: TraceRecord,
-    failure: VerificationOutcome,
-    person: User,
-    fork: Callable[[int], UUID | None],
-) -> None:
-    """Show the agent's answer beside the gold answer, and the buttons that start or refuse the repair."""
+def show_repair_options(record: TraceRecord, failure: VerificationOutcome, fork: Callable[[int], UUID | None]) -> None:
+    """Show the agent's answer beside the gold answer, and the button that starts the repair."""
     st.markdown("**An answer to repair**")
     _show_gold_and_answer(reasoner_title(record.trace.reasoner), failure)
     advice = (
@@ -77,8 +67,6 @@ def show_repair_options(
         if st.button("Start over", key="start_over", type=kind, shortcut="Alt+B") and (fork_id := fork(0)) is not None:
             st.query_params["trace"] = str(fork_id)
             st.rerun()
-        if st.button("Leave to others", key="leave_it", type="tertiary"):
-            _leave_to_others(database, failure, person)
 
 
 def show_repair_context(database: Database, record: TraceRecord) -> None:
@@ -96,17 +84,6 @@ def _show_gold_and_answer(agent: str, failure: VerificationOutcome) -> None:
         else f"gave no answer. {format_sentence(failure.failure or '')}"
     )
     st.markdown(f"Gold answer: **{escape_markdown(gold)}**  \n{escape_markdown(agent)} {answer}")
-
-
-def _leave_to_others(database: Database, failure: VerificationOutcome, person: User) -> None:
-    try:
-        with database.begin() as session:
-            author = users.register_user(session, person.name)
-            queue.skip_question(session, failure.question_id, author.id, "the repair is left to others")
-    except StoreError as error:
-        st.error(format_sentence(str(error)))
-    else:
-        open_next_question()
 
 
 TRACE_NOUNS = {
@@ -183,6 +160,7 @@ def show_workbench(services: Services, opened: OpenedTrace) -> None:
                 overrides={
                     "notable": True,
                     "takers": list_takers(workbench.composer.tools) if workbench.is_editable else {},
+                    "answerable": workbench.composer.takes_answer,
                     "tool": workbench.composer.tool.name if workbench.is_editable else None,
                     "titles": {tool.name: tool.title for tool in workbench.composer.tools},
                 },
@@ -213,7 +191,7 @@ def _show_read_only(recorder: AnnotationRecorder) -> None:
     with database.read() as session:
         returned = review.find_return(session, record.trace.id)
     if failure is not None:
-        show_repair_options(database, record, failure, person, recorder.fork)
+        show_repair_options(record, failure, recorder.fork)
     elif returned is not None and record.trace.author_id == person.id:
         _show_return_notice(returned)
         st.caption("Fix opens a new draft with your steps and answers.")
@@ -230,7 +208,8 @@ def _show_read_only(recorder: AnnotationRecorder) -> None:
             st.rerun()
         kind: Literal["primary", "secondary"] = "secondary" if failure or is_returned_work else "primary"
         if st.button("Next question", key="next", type=kind, shortcut="Ctrl+Enter"):
-            open_next_question(postpone=record.trace.id)
+            postpone_trace(record.trace.id)
+            st.rerun()
 
 
 def _show_return_notice(returned: ReturnedWork) -> None:
@@ -277,11 +256,18 @@ def _show_composer(workbench: _Workbench) -> None:
         )
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
+    chosen = current_project(services.database)
+    if chosen is not None and chosen.id != record.project.id:
+        st.info(
+            f"This question belongs to the project **{escape_markdown(record.project.name)}**, which keeps your draft. "
+            f"The next one is of **{escape_markdown(chosen.name)}** again."
+        )
     if workbench.returned is not None:
         _show_return_notice(workbench.returned)
     show_repair_context(services.database, record)
     if composer.mode == "answer":
         show_answer_form(composer)
+        show_repeatability(record)
     else:
         show_missing_tools(services.tool_registry(), record.project.tools)
         show_step_form(composer, partial(choose_tool, composer))
@@ -330,7 +316,8 @@ def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
 def _submit_answer(composer: StepComposer, recorder: AnnotationRecorder) -> None:
     if recorder.submit(composer):
         st.toast("Submitted for review.", icon=":material/check:")
-        open_next_question()
+        clear_url_parameters("trace", "question")
+        st.rerun()
     # The whole page, where Streamlit joined the click with another request for it.
     context = get_script_run_ctx()
     st.rerun(scope="fragment" if context is not None and context.fragment_ids_this_run else "app")
@@ -361,6 +348,6 @@ def _show_thought_dialog(recorder: AnnotationRecorder, position: int) -> None:
 
 services, person = acting_services()
 opened = current_trace(services, person)
-show_queue_header(services.database, person, opened)
+show_queue_header(services, person, opened)
 if opened is not None:
     show_workbench(services, opened)

@@ -16,6 +16,7 @@ from app.pages.annotate.composer import (
     argument_field_name,
     value_field_name,
 )
+from app.widgets.notebook import larger_limit
 from app.widgets.queue import OpenedTrace
 from db import recording, traces, users
 from db.database import StoreError
@@ -93,7 +94,7 @@ def insert_value(composer: StepComposer, picked: PickedValue, source_tool: str |
             st.session_state[composer.key("tool")] = accepting_tools[0].name
     accepting_parameters = [p for p in composer.tool.parameters if accepts_kind(p, kind)]
     if not accepting_parameters:
-        return f"{composer.tool.title} has no field for this value; choose another tool, then click the value again."
+        return f"{composer.tool.title} has no field for this value; choose another tool, or use it as the answer."
     empty_parameters = [
         p for p in accepting_parameters if not st.session_state.get(composer.key(argument_field_name(composer.tool, p)))
     ]
@@ -307,6 +308,7 @@ class AnnotationRecorder:
             "pick": lambda: self._insert_picked_value(composer, step, action),
             "rate": lambda: self._rate_step(step, action["rating"] or None),
             "again": lambda: self._rerun_step(step),
+            "more": lambda: self._rerun_step(step, {"limit": larger_limit(step)}),
             "edit": lambda: st.session_state.update(edit_step=step.position),
             "fork": lambda: st.session_state.update(open_trace=self.fork(step.position)),
         }
@@ -316,6 +318,8 @@ class AnnotationRecorder:
     def _insert_picked_value(self, composer: StepComposer, step: Step, action: dict[str, Any]) -> None:
         if action.get("tool") in [tool.name for tool in composer.tools]:
             st.session_state[composer.key("tool")] = action["tool"]
+        if action.get("is_answer"):
+            st.session_state[composer.key("mode")] = "answer"
         picked = PickedValue(action["value"], action["value_kind"], action.get("label", ""))
         refusal = insert_value(composer, picked, step.tool)
         if refusal:
@@ -328,10 +332,12 @@ class AnnotationRecorder:
             )
         )
 
-    def _rerun_step(self, step: Step) -> None:
+    def _rerun_step(self, step: Step, typed: dict[str, Any] | None = None) -> None:
         tool = self.services.tool_registry().find(step.tool or "")
         if tool is None:
             problem = self.services.tool_registry().problem(step.tool or "")
             st.session_state["notice"] = f"The step cannot be run again: its tool is not available. {problem}"
             return
-        self._execute(lambda recorder, call_tool: complete_tool_call(recorder, recorder.restart(step), call_tool), tool)
+        self._execute(
+            lambda recorder, call_tool: complete_tool_call(recorder, recorder.restart(step, typed), call_tool), tool
+        )

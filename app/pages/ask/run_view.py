@@ -20,6 +20,7 @@ from app.widgets.notebook import (
     status_label,
 )
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
+from app.widgets.queue import current_project
 from db import projects, runs, traces, users
 from db.database import Database, StoreError
 from db.models import UNFINISHED_ENDINGS, Step, User
@@ -131,11 +132,9 @@ def show_run_actions(services: Services, record: TraceRecord, person: User) -> N
         with st.popover("Share", icon=":material/share:"):
             st.caption("Anyone who opens this link sees this trace.")
             st.code(_share_link(trace.id), language=None)
-    position = st.session_state.pop("fix_from", None)
-    if position is not None:
+    if (position := st.session_state.pop("fix_from", None)) is not None:
         _fork_for_repair(services.database, record, position, person)
-    changed_step = st.session_state.pop("change_reply_of", None)
-    if changed_step is not None:
+    if (changed_step := st.session_state.pop("change_reply_of", None)) is not None:
         _change_reply(services, record, int(changed_step), person)
 
 
@@ -254,8 +253,9 @@ def _fork_for_repair(database: Database, record: TraceRecord, position: int, per
     except StoreError as error:
         st.error(format_sentence(str(error)))
         return
-    query_params = {"you": person.name, "project": record.project.name, "trace": str(fork.id)}
-    st.switch_page("annotate/page.py", query_params=query_params)
+    project = current_project(database) or record.project
+    kept = {"you": person.name, "project": project.name}
+    st.switch_page("annotate/page.py", query_params={**kept, "trace": str(fork.id)})
 
 
 def _share_link(trace_id: UUID) -> str:

@@ -16,6 +16,7 @@ from app.widgets.choices import SelectedLibrary, pluralize
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.queue import show_task
+from app.widgets.repeatability import show_repeatability
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter, list_matching_ids
@@ -326,6 +327,7 @@ def show_demonstration(database: Database, trace_id: UUID) -> None:
         f"Gold answer: **{escape_markdown(gold)}** · by {escape_markdown(record.author or record.trace.reasoner)} · "
         f"{escape_markdown(record.project.name)} · {status_label(record.trace.status)}"
     )
+    show_repeatability(record)
     show_trace(record, editable=False, forkable=False)
 
 

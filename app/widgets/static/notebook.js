@@ -71,6 +71,10 @@ function drawer(data, act, folds, offer) {
         `Show ${m.on_request === m.total ? "all " : ""}${m.on_request.toLocaleString("en")} ${m.noun}`) : null);
   };
 
+  // The newest search has more results on request: it runs again, with a larger limit.
+  const moreResults = (step) => data.editable && step.more_results && step.position === data.last
+    ? el("button", { className: "act", type: "button", onclick: () => act({ kind: "more", step: step.position }) }, `More results, up to ${step.more_results}`) : null;
+
   const views = {
     hits: (step, v) => [
       v.note && el("p", { className: "note" }, v.note),
@@ -79,6 +83,7 @@ function drawer(data, act, folds, offer) {
         h.entity && el("span", { className: "id" }, " ", value(step, h.entity, "entity", { pointer: h.pointer + "/entity", label: h.title })),
         h.description && el("span", { className: "description" }, " – " + h.description),
         el("span", { className: "snippet" }, h.snippet)))),
+      moreResults(step),
     ],
     pages: (step, v) => [
       v.note && el("p", { className: "note" }, v.note),
@@ -87,6 +92,7 @@ function drawer(data, act, folds, offer) {
         p.date && el("span", { className: "description" }, p.date + " "),
         el("span", { className: "id" }, value(step, p.address, "address", { pointer: p.pointer + "/address" })),
         el("span", { className: "snippet" }, p.snippet)))),
+      moreResults(step),
     ],
     article: (step, v) => [
       el("div", {}, v.address ? [el("strong", {}, v.title), " ", v.date && el("span", { className: "description" }, v.date + " "), value(step, v.address, "address", { pointer: "/address" })] : value(step, v.title, "title", { pointer: "/title" }, true), v.redirected && el("span", { className: "description" }, ` redirected from ${v.redirected}`), v.entity && el("span", {}, " ", value(step, v.entity, "entity", { pointer: "/entity", label: v.title }))),
@@ -188,7 +194,7 @@ function drawer(data, act, folds, offer) {
         el("li", {}, el("strong", {}, note.label), note.text ? `: ${note.text}` : "", note.author ? el("span", { className: "author" }, ` – ${note.author}`) : null))) : null,
       el("div", { className: "meta" },
         s.state === "done" ? stars(s) : null,
-        s.state === "done" && data.editable && last ? el("span", {}, "rate: keys ", el("kbd", {}, "1"), "–", el("kbd", {}, "5")) : null,
+        s.state === "done" && data.editable && last ? el("span", {}, "rate: keys ", el("kbd", {}, "1"), "–", el("kbd", {}, "5"), ", while you write with ", el("kbd", {}, "Alt+Shift")) : null,
         s.spent && el("span", { className: "spent", title: s.spent_details }, s.spent),
         s.edits ? el("span", { title: "The former values are stored." }, s.edits) : null,
         data.notable ? el("button", { className: "act", type: "button", title: "Comment on this step, or say what its tool lacks", onclick: () => act({ kind: "note", step: s.position }) }, "Note") : null,
@@ -303,6 +309,7 @@ function openMenu(data, root, event, pick, act) {
   const button = (text, run) => el("button", { type: "button", onclick: () => { close(); run(); } }, text);
   const menu = el("div", { className: "takers", role: "group", ariaLabel: `Use ${pick.value} with`, style: `left:${Math.max(0, Math.min(box.left - frame.left, frame.width - 260))}px; top:${box.bottom - frame.top + 3}px` },
     takers.map((tool) => button(tool.title, () => act({ ...pick, tool: tool.name }))),
+    data.answerable ? button("Use as answer", () => act({ ...pick, is_answer: true })) : [],
     button("Copy", () => copyText(pick.value, () => {})));
   menu.onkeydown = (pressed) => { if (pressed.key === "Escape") { close(); event.target.focus?.(); } };
   root.querySelector(".live").before(menu);
@@ -337,6 +344,9 @@ function focusLater(choose, scroll = false) {
   };
   waiting = setTimeout(look, 40);
 }
+// The step whose result was drawn last, until a key or a click says that its author goes on: a digit in the empty thought,
+// where the focus was put, still rates it.
+let unrated = null;
 const toThought = () => document.querySelector(".st-key-form textarea");
 // The first empty field; without one the first that the tool has, whose suggestion is replaced by what is typed.
 const firstEmpty = () => {
@@ -398,6 +408,7 @@ export default function (component) {
     if (data.editable) {
       host.querySelector("li.step:last-child")?.scrollIntoView({ block: "nearest", behavior: "instant" });
       focusLater(toThought);
+      unrated = data.last;
     }
   }
   if (data.copied && host.dataset.copied !== data.copied.nonce) {
@@ -425,9 +436,14 @@ export default function (component) {
     if (data.editable && event.altKey && !event.shiftKey && /^Digit\d$/.test(event.code)) focusLater(firstEmpty, true);
     if (data.editable && event.ctrlKey && event.shiftKey && event.key === "Enter") focusLater(firstEmpty, true);
     const rates = event.altKey && event.shiftKey ? event.code.match(/^Digit([1-5])$/)?.[1] : !event.altKey && event.key.match(/^[1-5]$/)?.[0];
-    if (!data.editable || event.ctrlKey || event.metaKey || !rates) return;
+    if (!data.editable || event.ctrlKey || event.metaKey || !rates) {
+      if (!["Alt", "Shift", "Control", "Meta"].includes(event.key)) unrated = null;
+      return;
+    }
     const at = event.composedPath()[0];
-    if (document.querySelector("[role=dialog]") || (!event.altKey && at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]"))) return;
+    const isFresh = unrated === data.last && at === toThought() && !at.value && !document.documentElement.classList.contains("keys-off");
+    unrated = null;
+    if (document.querySelector("[role=dialog]") || (!event.altKey && !isFresh && at?.closest?.("input, textarea, select, [contenteditable=true], [role=dialog]"))) return;
     const last = data.steps.find((s) => s.position === data.last);
     if (last?.state !== "done") return;
     event.preventDefault();
@@ -436,7 +452,9 @@ export default function (component) {
   };
   // The function runs again with every new data, without a clean-up between.
   host.release?.();
+  const goOn = () => { unrated = null; };
   document.addEventListener("keydown", digit);
-  // A clean-up can come after the next run, whose listener it must not remove.
-  return host.release = () => document.removeEventListener("keydown", digit);
+  document.addEventListener("pointerdown", goOn);
+  // A clean-up can come after the next run, whose listeners it must not remove.
+  return host.release = () => { document.removeEventListener("keydown", digit); document.removeEventListener("pointerdown", goOn); };
 }

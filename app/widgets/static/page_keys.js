@@ -21,6 +21,7 @@ export default function ({ data }) {
   for (const [name, value] of Object.entries(data?.cookies ?? {})) {
     document.cookie = `${name}=${value}; path=/; max-age=31536000; SameSite=Lax`;
   }
+  document.documentElement.classList.toggle("keys-off", Boolean(data?.off));
   // Shortcuts that are switched off are heard by nothing; Ctrl+Enter and keys in text fields stay.
   const mute = (event) => {
     if (!data?.off || !event.isTrusted) return;

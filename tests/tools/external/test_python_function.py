@@ -122,7 +122,7 @@ def test_langchain_tools_keep_their_name_of_arguments_and_their_artifact(load: L
 def test_functions_coroutines_and_langchain_tools_are_called(load: Load, nowhere: ToolContext, code: str) -> None:
     seen = load(code).call(nowhere, {"text": "hé 😀 <b>"}).observation
     assert seen is not None
-    assert (seen.text, seen.data) == ("hé 😀 <b>", {})
+    assert (seen.text, seen.data) == ("hé 😀 <b>", {"text": "hé 😀 <b>"})
 
 
 @pytest.mark.parametrize(
