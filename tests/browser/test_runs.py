@@ -1,4 +1,4 @@
-"""Runs: told apart in lists, their answers paged and filtered, at work in a shell, and compared where all was refused."""
+"""Runs: told apart, their answers paged and filtered, at work in a shell, compared where all was refused."""
 
 import json
 import re
@@ -143,7 +143,7 @@ def test_the_chosen_demonstrations_are_copied_as_a_prompt(page: Page, home: Show
 
 
 def test_a_run_that_a_shell_works_on_is_shown_as_at_work(page: Page, home: Showhow):
-    words = ["verify", "--project", HELD, "--reasoner", "closed-book", "--at-once", "1"]
+    words = ["verify", "--project", HELD, "--reasoner", "direct", "--at-once", "1"]
     verb = subprocess.Popen([SHOWHOW, *words], env=home.environment, stderr=subprocess.DEVNULL)
     try:
         note = page.get_by_text("Another process works on it, now on 1 question.").first

@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -200,6 +201,8 @@ def parse_page(html: str, language: str) -> WikiPage:
 class PageTextReader:
     """Reads the visible text of parsed HTML as sentences, table rows and sections; `skipped` are ids of nodes."""
 
+    heading_tags: ClassVar[frozenset[str]] = frozenset(_HEADING_TAGS)
+
     def __init__(self, skipped: set[int], language: str) -> None:
         self._skipped = skipped
         self._language = language
@@ -207,6 +210,8 @@ class PageTextReader:
         self._boxes: list[str] = []
         self._sections: list[tuple[str, int]] = []
         self.sentences: list[str] = []
+        self.paragraphs: list[int] = []
+        """For each paragraph, table row aside, the index of its first sentence."""
         self.choices: list[DisambiguationChoice] = []
 
     def read_node(self, node: LexborNode, depth: int = 0) -> None:
@@ -226,7 +231,7 @@ class PageTextReader:
 
     def _read_block(self, node: LexborNode, tag: str, depth: int) -> None:
         self._flush_text()
-        if tag in _HEADING_TAGS:
+        if tag in self.heading_tags:
             self._add_heading(self.inline_text(node, depth))
         elif tag == "table":
             self.add_table(node, depth)
@@ -276,6 +281,7 @@ class PageTextReader:
         self._text.clear()
         if text.strip():
             lines = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+            self.paragraphs.append(len(self.sentences))
             self.sentences += split_sentences(lines, self._language)
 
     def _add_heading(self, text: str) -> None:
