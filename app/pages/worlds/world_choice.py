@@ -346,15 +346,11 @@ def _split_chart(spread: dict[str, dict[str, int]], columns: list[str]) -> dict[
 
 
 def _show_charts(world: SelectedWorld) -> None:
-    st.header("Questions", anchor=False)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:
-        st.caption(
-            "This world has no questions; only generated worlds have some. `showhow questions import` imports a file "
-            "of questions into a project."
-        )
         return
+    st.header("Questions", anchor=False)
     heads = questions.heads
     st.button(f"Show the {len(heads):,} questions", key="see_questions", on_click=go_to_view, args=("questions",))
     with st.container(horizontal=True, gap="medium"):

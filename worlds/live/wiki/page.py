@@ -211,7 +211,7 @@ class PageTextReader:
         self._sections: list[tuple[str, int]] = []
         self.sentences: list[str] = []
         self.paragraphs: list[int] = []
-        """For each paragraph, table row aside, the index of its first sentence."""
+        """For each paragraph and each row of a table, the index of its first sentence."""
         self.choices: list[DisambiguationChoice] = []
 
     def read_node(self, node: LexborNode, depth: int = 0) -> None:
@@ -305,6 +305,7 @@ class PageTextReader:
                 return
         else:
             rows = format_table_rows(node, self.cell_text)
+        self.paragraphs += range(len(self.sentences), len(self.sentences) + len(rows))
         self.sentences += rows
 
     def _add_choice(self, node: LexborNode, depth: int) -> None:
