@@ -8,7 +8,7 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -142,10 +142,12 @@ class QuestionImportPlan:
     """The ids of the questions that are added; empty for all."""
     guidelines: str | None = None
     """Text that replaces the project's guidelines."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What columns of the file mean, by their names."""
 
     def iter_records(self, file: Path) -> Iterator[QuestionRecord]:
         """The questions of the file that are added."""
-        records = open_question_file(file, self.form, self.language).iter_records(self.split)
+        records = open_question_file(file, self.form, self.language, self.columns).iter_records(self.split)
         return (record for record in records if not self.only or record.source_id in self.only)
 
 

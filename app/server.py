@@ -1,4 +1,4 @@
-"""The server: Streamlit's pages, a health check, and the endpoint that stores drafts as they are typed.
+"""The server: Streamlit's pages, the documentation, a health check, and the endpoint that stores drafts as typed.
 
 Every response has security headers: pages load nothing from other hosts and are not shown inside other sites.
 """
@@ -31,12 +31,13 @@ from streamlit import App
 import tools  # noqa: F401
 import worlds  # noqa: F401
 from app.capacity import CapacityMiddleware
+from app.documentation import HELP_PATH, help_endpoint
 from app.origin import OriginMiddleware
 from app.services import current_services
 from app.visitor_budget import BudgetMiddleware
 from app.visitors import Visitors
 from app.widgets.autosave import draft_endpoint
-from app.widgets.page_layout import format_sentence
+from app.widgets.page_layout import format_sentence, read_asset
 from db.database import StoreError
 from fewshot_library.encoder import EncoderUnavailable, SentenceEncoder
 from worlds.folder import WorldError
@@ -44,8 +45,7 @@ from worlds.source import SourceError
 
 _INDEX_PAGE = Path(streamlit.__file__).parent / "static" / "index.html"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-_BASE_SCRIPT = "<script>window.__streamlit = {BACKEND_BASE_URL: new URL('.', location.href).href}</script>"
-"""Says where the server is. Streamlit would try the path of the page first, and the browser would log the failures."""
+_FIRST_SCRIPT = f"<script>{read_asset('first.js')}</script>"
 UNEXPECTED_ERROR = "Something went wrong on this page. Reload it; the server's log has the details."
 FIRST_PAGE_MODULES = (
     "db.schema",
@@ -93,16 +93,16 @@ def security_headers() -> Mapping[str, str]:
 
 def _hash_inline_scripts() -> list[str]:
     """The sources that allow the inline scripts of Streamlit's page, and no other inline script."""
-    scripts = _INLINE_SCRIPT.findall(_add_base_script(_INDEX_PAGE.read_text(encoding="utf-8")))
+    scripts = _INLINE_SCRIPT.findall(_add_first_script(_INDEX_PAGE.read_text(encoding="utf-8")))
     return [f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]
 
 
-def _add_base_script(page: str) -> str:
-    return page.replace("<script", f"{_BASE_SCRIPT}<script", 1)
+def _add_first_script(page: str) -> str:
+    return page.replace("<script", f"{_FIRST_SCRIPT}<script", 1)
 
 
-class BaseScriptMiddleware:
-    """Adds the script with the server's address to Streamlit's page, and leaves all other responses as they are."""
+class FirstScriptMiddleware:
+    """Adds first.js to Streamlit's page, and leaves all other responses as they are."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -125,7 +125,7 @@ class BaseScriptMiddleware:
             if message.get("more_body"):
                 return
             if "text/html" in MutableHeaders(raw=start["headers"]).get("content-type", "") and body:
-                changed = _add_base_script(body.decode()).encode()
+                changed = _add_first_script(body.decode()).encode()
                 MutableHeaders(raw=start["headers"])["content-length"] = str(len(changed))
                 body[:] = changed
             await send(start)
@@ -210,13 +210,15 @@ app = App(
     middleware=[
         Middleware(SecurityHeadersMiddleware),
         Middleware(OriginMiddleware, local_addresses=current_services().settings.local_addresses),
-        Middleware(BaseScriptMiddleware),
+        Middleware(FirstScriptMiddleware),
         Middleware(CapacityMiddleware, visitors=_visitors),
         Middleware(BudgetMiddleware, visitors=_visitors),
     ],
     exception_handlers={Exception: report_failure},
     routes=[
         Route("/healthz", healthz),
+        Route(f"/{HELP_PATH}", help_endpoint),
+        Route(f"/{HELP_PATH}/{{path:path}}", help_endpoint),
         Route("/drafts/{trace_id:uuid}", draft_endpoint(current_services()), methods=["POST"]),
     ],
 )

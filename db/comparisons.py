@@ -181,6 +181,27 @@ def list_run_scores(session: Session, run_ids: Sequence[UUID]) -> list[RunScores
     return [RunScores(*row) for row in rows]
 
 
+class RunSize(NamedTuple):
+    """How many answers a run asks for, how many it has finished, and their mean score."""
+
+    attempts: int
+    ended: int
+    score: float | None
+
+
+def list_run_sizes(session: Session, run_ids: Sequence[UUID], metric: MetricVersion) -> dict[UUID, RunSize]:
+    """The size of each of these runs that has attempts, and its score by the metric."""
+    is_finished = Attempt.ending.not_in(UNFINISHED_ENDINGS)
+    score = func.avg(case((is_finished, _attempt_score())))
+    rows = (
+        select(Attempt.run_id, func.count(), func.count(case((is_finished, 1))), score)
+        .outerjoin(Score, _is_score_by(metric))
+        .where(Attempt.run_id.in_(run_ids))
+        .group_by(Attempt.run_id)
+    )
+    return {run_id: RunSize(*figures) for run_id, *figures in session.execute(rows)}
+
+
 def list_datasets(session: Session, run_id: UUID) -> list[str | None]:
     """List the data sets that the run's questions are of; None for questions that name none."""
     rows = select(Question.dataset).join(Attempt, Attempt.question_id == Question.id)

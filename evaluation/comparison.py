@@ -8,8 +8,9 @@ times is one value. Questions that share a universe, an instance, an article or 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 import numpy as np
@@ -34,6 +35,7 @@ from evaluation.statistics import (
     mcnemar_exact,
     wilson_interval,
 )
+from evaluation.value_format import format_count
 from llm.usage import Usage
 
 MAX_COMPARED_RUNS = 8
@@ -41,15 +43,18 @@ OWN_CLUSTER = "question"
 """Each question is a cluster of its own."""
 QUESTIONS_DIFFER, METRIC_DIFFERS, WORLD_DIFFERS = "questions", "metric version", "world"
 MODEL_DIFFERS, UNFINISHED, NO_SHARED_QUESTIONS = "model", "unfinished", "no shared questions"
+NOTHING_ANSWERED = "nothing answered"
 WARNING_SENTENCES = {
     QUESTIONS_DIFFER: "{run} was asked other questions than {baseline}, or questions with other gold answers.",
     METRIC_DIFFERS: "{run} has no complete scores by {metric}; score it again, or choose another metric.",
     WORLD_DIFFERS: "{run} worked in another content of its world than {baseline}.",
     MODEL_DIFFERS: "{run} used another model than {baseline}.",
     UNFINISHED: "{run} is not finished; its figures are over the questions that are.",
+    NOTHING_ANSWERED: "{run} answered no question: {refused:,} were refused and {failed:,} failed, so its score is 0.",
     NO_SHARED_QUESTIONS: "{run} and {baseline} share no scored question, so there is no difference to show.",
 }
-NOTES = frozenset({MODEL_DIFFERS})
+_FIRST_METRIC = next(iter(METRICS.values()))
+NOTES = frozenset({MODEL_DIFFERS, NOTHING_ANSWERED})
 """Warnings about runs that compare nevertheless."""
 
 
@@ -148,12 +153,36 @@ def metric_label(name: str) -> str:
     return METRICS[name].label if name in METRICS else name
 
 
+def describe_runs(database: Database, runs: Sequence[Run], when: Callable[[datetime], str]) -> dict[UUID, str]:
+    """Tell runs apart in a list: each one's name, size, date (`when` formats it) and score."""
+    metric = MetricVersion(_FIRST_METRIC.name, _FIRST_METRIC.version)
+    with database.read() as session:
+        sizes = comparisons.list_run_sizes(session, [run.id for run in runs], metric)
+    titles: dict[UUID, str] = {}
+    for run in runs:
+        parts = [label_runs([run])[run.id]]
+        if (size := sizes.get(run.id)) is not None:
+            left = f" ({size.attempts - size.ended:,} left)" if size.ended < size.attempts else ""
+            parts.append(f"{format_count(size.attempts, 'question')}{left}")
+        parts.append(when(run.started_at))
+        if size is not None and size.score is not None:
+            parts.append(f"{_FIRST_METRIC.label} {size.score:.2f}")
+        titles[run.id] = " · ".join(parts)
+    return titles
+
+
 def list_metrics(database: Database, run_ids: Sequence[UUID]) -> list[MetricVersion]:
-    """The metrics by which answers of these runs are scored; those that most runs have first, newer versions first."""
+    """The metrics by which answers of these runs are scored; those that most runs have first, newer versions first.
+
+    Runs that have ended without an answer have no score: by the first metric, each of their questions has 0.
+    """
     with database.read() as session:
         scores = comparisons.list_run_scores(session, run_ids)
+        ended = comparisons.count_ended_attempts(session, run_ids)
     counts = Counter(MetricVersion(row.metric, row.version) for row in scores)
     order = list(METRICS)
+    if not counts and len(ended) == len(set(run_ids)) > 0:
+        counts = Counter([MetricVersion(_FIRST_METRIC.name, _FIRST_METRIC.version)])
     places = {name: place for place, name in enumerate(order)}
     return sorted(counts, key=lambda metric: (-counts[metric], places.get(metric.name, len(order)), -metric.version))
 
@@ -310,6 +339,7 @@ def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> lis
         kinds = {
             METRIC_DIFFERS: figures.scored < figures.questions,
             UNFINISHED: figures.left > 0,
+            NOTHING_ANSWERED: not figures.answered and figures.scored > 0,
         }
         if run.id != baseline.id:
             kinds |= {
@@ -319,7 +349,8 @@ def _find_warnings(comparison: RunComparison, stored: Mapping[UUID, Run]) -> lis
                 NO_SHARED_QUESTIONS: run.id not in comparison.differences,
             }
         metric = f"{metric_label(comparison.metric.name)}, version {comparison.metric.version}"
-        words = {"run": labels[run.id], "baseline": labels[baseline.id], "metric": metric}
+        counts = {"refused": figures.refused, "failed": figures.failed}
+        words = {"run": labels[run.id], "baseline": labels[baseline.id], "metric": metric, **counts}
         warnings += [
             ComparisonWarning(kind, run.id, WARNING_SENTENCES[kind].format(**words))
             for kind, applies in kinds.items()

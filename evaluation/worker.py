@@ -32,6 +32,7 @@ from db.models import Run
 from db.trace_configuration import TraceConfiguration
 from evaluation.scoring import list_usages
 from evaluation.shared_model import SharedModel, ignore_note
+from evaluation.value_format import format_count
 from evaluation.verify import (
     RETRYABLE_ENDINGS,
     AttemptWorker,
@@ -143,15 +144,20 @@ def stop_sharing(services: Services, run_id: UUID) -> None:
 
 
 def describe_workers(database: Database, run: Run) -> str | None:
-    """Who works on a shared run, in one line; None if workers do not share it, or no longer."""
+    """Which processes work on the run, in one line: workers that share it, or a verb in a shell; None if none does."""
     with database.read() as session:
         shared = leases.find_worker_run(session, run.id)
         at_work = leases.count_leased_by_worker(session, run.id)
-    if shared is None or run.finished_at is not None or not (shared.is_active or at_work):
+    if run.finished_at is not None:
         return None
-    if not at_work:
-        return "Shared with workers, and none has a question now; `showhow worker` starts one on any machine."
-    return f"Questions at work by worker: {', '.join(f'{worker} ({count:,})' for worker, count in at_work.items())}"
+    if shared is None:
+        count = sum(count for worker, count in at_work.items() if not is_worker_gone(worker))
+        return f"Another process works on it, now on {format_count(count, 'question')}." if count else None
+    if at_work:
+        return f"Questions at work by worker: {', '.join(f'{worker} ({count:,})' for worker, count in at_work.items())}"
+    if not shared.is_active:
+        return None
+    return "Shared with workers, and none has a question now; `showhow worker` starts one on any machine."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,25 @@
-"""Read files of articles, by format: JSON Lines, and question files.
+"""Read files of articles, by format: JSON Lines, question files, and documents.
 
 A line of JSON has `title`, `text` or `sentences`, and optionally an entity's id in one of ENTITY_FIELDS. The questions
 of HotpotQA and 2WikiMultihopQA come with paragraphs.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from guard.json_input import load_json
 from worlds import terms
+from worlds.documents import (
+    ARCHIVE_SUFFIX,
+    DOCUMENT_SUFFIXES,
+    UnreadableDocument,
+    is_document,
+    read_document,
+    unpack_archive,
+)
 from worlds.folder import WorldError
 from worlds.input_files import (
     MalformedFile,
@@ -21,7 +30,7 @@ from worlds.input_files import (
     require_text_field,
     restore_rows,
 )
-from worlds.sentences import split_sentences
+from worlds.sentences import split_paragraphs
 from worlds.source import Article
 
 
@@ -124,7 +133,8 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
     text = record["text"]
     if not isinstance(text, str):
         raise MalformedFile(file, line, "the field 'text' is not a text")
-    return Article(title, split_sentences(require_storable_text(text, file, line)), _parse_entity(record, file, line))
+    sentences, paragraphs = split_paragraphs(require_storable_text(text, file, line))
+    return Article(title, sentences, _parse_entity(record, file, line), paragraphs=paragraphs)
 
 
 def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:
@@ -151,25 +161,62 @@ def _field_text(value: Any) -> str:
 
 ArticleReader = Callable[[Path, Mapping[str, str]], Iterator[Article]]
 
+
+def read_one_document(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
+    """The document as one article; it has no fields to be chosen by."""
+    if where:
+        raise MalformedFile(file, None, "a document has no fields to choose articles by")
+    yield read_document(file)
+
+
 ARTICLE_FORMATS: dict[str, ArticleReader] = {
     "jsonl": read_jsonl,
     "hotpotqa": read_contexts,
     "2wiki": read_contexts,
+    "document": read_one_document,
 }
-ARTICLE_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
+RECORD_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
+ARTICLE_SUFFIXES = (*RECORD_SUFFIXES, *DOCUMENT_SUFFIXES, ARCHIVE_SUFFIX)
 
 
 class UnknownArticleFormat(WorldError):
     """There is no article format with this name."""
 
 
-def read_articles(source: Path, format_name: str = "auto", where: Mapping[str, str] | None = None) -> Iterator[Article]:
-    """The articles of a file, or of every article file in a folder in the order of their names.
+def read_articles(
+    source: Path,
+    format_name: str = "auto",
+    where: Mapping[str, str] | None = None,
+    left_out: list[str] | None = None,
+) -> Iterator[Article]:
+    """The articles of a file, of a zip archive, or of every article file in a folder in the order of their names.
 
-    `where` selects records whose fields have these values.
+    `where` selects records whose fields have these values. Of several documents, those that cannot be read are left
+    out, and `left_out` gets a sentence about each; UnreadableDocument if none can be read.
     """
-    for file in _list_files(source):
-        yield from _select_reader(file, format_name)(file, where or {})
+    if source.is_file() and source.suffix.lower() == ARCHIVE_SUFFIX:
+        with TemporaryDirectory(prefix="showhow-archive-") as folder:
+            unpack_archive(source, Path(folder))
+            files = _select_files(sorted(Path(folder).glob("*/*")), source, "archive")
+            yield from _read_files(files, format_name, where or {}, left_out)
+        return
+    yield from _read_files(_list_files(source), format_name, where or {}, left_out)
+
+
+def _read_files(
+    files: Sequence[Path], format_name: str, where: Mapping[str, str], left_out: list[str] | None
+) -> Iterator[Article]:
+    problems: list[str] = []
+    for file in files:
+        try:
+            yield from _select_reader(file, format_name)(file, where)
+        except UnreadableDocument as error:
+            problems.append(str(error))
+            if len(problems) == len(files):
+                more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
+                raise UnreadableDocument(f"No document could be read: {problems[0]}{more}.") from error
+    if left_out is not None:
+        left_out += problems
 
 
 def _list_files(source: Path) -> list[Path]:
@@ -177,9 +224,20 @@ def _list_files(source: Path) -> list[Path]:
         raise MalformedFile(source, None, "there is no such file or folder")
     if not source.is_dir():
         return [source]
-    files = sorted(path for path in source.iterdir() if path.name.endswith(ARTICLE_SUFFIXES))
+    paths = (path for path in source.rglob("*") if path.is_file())
+    hidden = (".", "__MACOSX")
+    visible = (path for path in paths if not any(part.startswith(hidden) for part in path.relative_to(source).parts))
+    # Documents are often in folders of folders; a file of JSON in one of them may be anything.
+    files = [path for path in visible if path.parent == source or is_document(path.name)]
+    return _select_files(sorted(files), source, "folder")
+
+
+def _select_files(paths: Sequence[Path], source: Path, kind: str) -> list[Path]:
+    """The files of records, or the documents where there are none: a text beside records describes them."""
+    records = [path for path in paths if path.name.lower().endswith(RECORD_SUFFIXES)]
+    files = records or [path for path in paths if is_document(path.name)]
     if not files:
-        raise MalformedFile(source, None, f"the folder has no file that ends in {', '.join(ARTICLE_SUFFIXES)}")
+        raise MalformedFile(source, None, f"the {kind} has no file that ends in {', '.join(ARTICLE_SUFFIXES)}")
     return files
 
 
@@ -193,6 +251,8 @@ def _has_context(line: str) -> bool:
 
 
 def _select_reader(file: Path, format_name: str) -> ArticleReader:
+    if format_name == "auto" and is_document(file.name):
+        format_name = "document"
     if format_name == "auto":
         _, first_line = next(iter_nonblank_lines(file), (0, ""))
         format_name = "2wiki" if first_line.lstrip().startswith("[") or _has_context(first_line) else "jsonl"

@@ -95,7 +95,7 @@ def write_world(folder: Path, name: str, contents: WorldContents) -> dict[str, A
     metadata: dict[str, Any] = {
         "name": name,
         "kind": "imported",
-        **contents.metadata,
+        **{key: value for key, value in contents.metadata.items() if value != []},
         "articles": count,
         "triples": 0,
         "entities": 0,

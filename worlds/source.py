@@ -98,6 +98,8 @@ class Article:
     """The date of writing, as 2024-10-20; None if unknown."""
     redirected: str | None = None
     """The requested title if it redirects to this article, else None."""
+    paragraphs: tuple[int, ...] = ()
+    """The index of the first sentence of each of several paragraphs; empty if it is not known where they begin."""
 
     @property
     def text(self) -> str:

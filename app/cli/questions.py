@@ -18,6 +18,7 @@ from app.services import current_services
 from db import projects
 from evaluation.datasets import QUESTION_FORMATS, list_format_names, open_question_file
 from evaluation.datasets.reader import AUTO, QuestionSurvey
+from evaluation.datasets.record import COLUMN_MEANINGS
 from evaluation.value_format import format_count
 from guard.files import open_regular
 from guard.input_bounds import bounded_work
@@ -28,6 +29,7 @@ app = typer.Typer(no_args_is_help=True, help="Import and list a project's questi
 
 ProjectOption = Annotated[str, typer.Option(help="The project's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+COLUMN_HELP = f"What a column means, as in question=Frage: {', '.join(COLUMN_MEANINGS)}; may be repeated."
 _WITH_LANGUAGES = ", ".join(form.name for form in QUESTION_FORMATS.values() if form.has_languages)
 
 
@@ -45,6 +47,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     only: Annotated[
         list[str] | None, typer.Option(help="Import only the question with this id; may be repeated.")
     ] = None,
+    column: Annotated[list[str] | None, typer.Option(help=COLUMN_HELP)] = None,
     *,
     without_gold: Annotated[
         bool, typer.Option("--without-gold", help="Import a file although none of its questions has a gold answer.")
@@ -67,6 +70,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
         split,
         list(map(strip_marks, only or ())),
         _read_guidelines(guidelines) if guidelines else None,
+        dict(map(parse_column, column or ())),
     )
     with fail_on_interrupt("The import was stopped; nothing was imported."):
         with bounded_work(file, unbounded=unbounded):
@@ -84,9 +88,19 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     emit({"project": project, **report.value(), **_survey_to_json(survey)}, "\n".join(lines), as_json=as_json)
 
 
+def parse_column(text: str) -> tuple[str, str]:
+    """A column and its meaning from MEANING=COLUMN."""
+    meaning, equals, name = text.partition("=")
+    if not equals or meaning not in COLUMN_MEANINGS:
+        raise CommandError(
+            f"--column takes MEANING=COLUMN with a meaning of {', '.join(COLUMN_MEANINGS)}, not {text!r}"
+        )
+    return name, meaning
+
+
 def _survey(file: Path, plan: QuestionImportPlan, *, without_gold: bool) -> QuestionSurvey:
     """What the file holds; CommandError if nothing of it is to be imported."""
-    reader = open_question_file(file, plan.form, plan.language)
+    reader = open_question_file(file, plan.form, plan.language, plan.columns)
     survey = reader.survey()
     if survey.problem is not None and not without_gold:
         raise CommandError(

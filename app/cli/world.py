@@ -14,6 +14,7 @@ import typer
 from app.cli import world_questions
 from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.questions import COLUMN_HELP
 from app.progress import make_stage_printer, print_progress
 from app.services import authorize_verb, current_services
 from fiction.universe.options import GenerationOptions
@@ -34,7 +35,8 @@ AsOfOption = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 INSTANCE_FORMAT = "phantomwiki"
-_FORMAT_HELP = "auto, jsonl, hotpotqa, 2wiki or phantomwiki; auto recognizes each."
+_FORMAT_HELP = "auto, jsonl, hotpotqa, 2wiki, document or phantomwiki; auto recognizes each."
+_ARTICLES_HELP = "A file, a folder or a zip archive: JSON Lines, or documents (.txt, .md, .html, .pdf, .docx)."
 ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace an existing world of that name.")]
 
 app.command()(world_questions.around)
@@ -68,11 +70,14 @@ def info(name: str, *, as_json: AsJson = False) -> None:
 @app.command("import")
 def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one parameter
     name: str,
-    articles: Annotated[Path | None, typer.Option(help="A file or folder of articles.")] = None,
+    articles: Annotated[Path | None, typer.Option(help=_ARTICLES_HELP)] = None,
     graph: Annotated[Path | None, typer.Option(help="A Turtle or N-Triples file, plain or .gz.")] = None,
     form: Annotated[str, typer.Option("--format", help=_FORMAT_HELP)] = "auto",
     where: Annotated[list[str] | None, typer.Option(help="Only articles with FIELD=VALUE; may be repeated.")] = None,
     licence: Annotated[str | None, typer.Option(help="The licence of the texts.")] = None,
+    project: Annotated[str | None, typer.Option(help="Also make a project of this name over the world.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="A file with the questions of the project.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help=COLUMN_HELP)] = None,
     *,
     replace: ReplaceOption = False,
     as_json: AsJson = False,
@@ -80,6 +85,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
     authorize_verb("admin")
     folder = current_services().settings.worlds_folder
+    plan = world_questions.plan_project(name, project, questions, column or [])
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
     conditions = dict(_parse_condition(text) for text in where or [])
@@ -88,12 +94,21 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
         metadata = import_published_instance(folder, name, articles, graph, options, replace=replace)
         emit(metadata, format_instance_counts(metadata), as_json=as_json)
         return
-    description = {"licence": licence, "where": [f"{k}={v}" for k, v in conditions.items()] or None}
-    records = read_articles(articles, form, conditions) if articles is not None else None
+    left_out: list[str] = []
+    description = {
+        "licence": licence,
+        "where": [f"{k}={v}" for k, v in conditions.items()] or None,
+        # It is filled while the documents are read, and written after that.
+        "left_out": left_out,
+    }
+    records = read_articles(articles, form, conditions, left_out) if articles is not None else None
     print_progress(f"importing {name} ...")
     with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
         metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
-    emit(metadata, f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples", as_json=as_json)
+    added = world_questions.make_project(plan, questions) if plan is not None else ""
+    omitted = "".join(f"\nleft out: {sentence}" for sentence in left_out)
+    counts = f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples"
+    emit(metadata, f"{counts}{omitted}{added}", as_json=as_json)
 
 
 def _is_instance_folder(articles: Path | None) -> bool:

@@ -1,6 +1,7 @@
 """The navigation: the table of pages, their roles and their shortcuts.
 
-To add a page: write `<name>.py` here, or `page.py` in a folder of its parts, and add one entry to `PAGES`.
+To add a page: write `<name>.py` here, or `page.py` in a folder of its parts, its help in `docs/pages/<name>.md`, and
+add one entry to `PAGES`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,18 +10,29 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.documentation import HELP_PATH, read_help_page
 from app.streamlit_sessions import pop_notice
-from app.widgets.page_layout import STATIC_FOLDER, apply_style_sheet, listen_for_keys, release_removed_widgets
+from app.widgets.page_layout import (
+    STATIC_FOLDER,
+    PageHelp,
+    apply_style_sheet,
+    listen_for_keys,
+    release_removed_widgets,
+    show_help_button,
+)
 from app.widgets.person import (
     acting_services,
     ask_for_confirmation,
     confirmation_cookies,
     is_confirmed,
     show_invitation,
+    show_user_menu,
 )
-from app.widgets.queue import current_project, show_product_header
+from app.widgets.queue import current_project
 from app.widgets.tour import TOUR_COOKIE, is_tour_ended, show_tour
-from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS
+from app.widgets.url_state import LIBRARY_VIEWS, WORLD_VIEWS, clear_url_parameters
+from db import projects
+from db.database import Database
 from db.models import User
 from fewshot_library.encoder import SentenceEncoder
 
@@ -35,7 +47,7 @@ class PageEntry:
     roles: frozenset[str] = frozenset()
     """The roles that may see the page; empty for all users."""
     shortcuts: Mapping[str, str] = field(default_factory=dict)
-    """What each key does on the page; the page's sheet of shortcuts lists them."""
+    """What each key does on the page; the page's help lists them."""
 
     @property
     def script(self) -> str:
@@ -165,9 +177,11 @@ PAGES = (
 ENCODER_NOTICE = "The encoder is loading in the background. Steps that rank sentences wait for it, once."
 
 
-def shortcuts_of(name: str) -> Mapping[str, str]:
-    """Return the shortcuts of the page with that name, for its sheet."""
-    return next(entry.shortcuts for entry in PAGES if entry.name == name)
+def help_of(name: str) -> PageHelp:
+    """Return the help of the page with that name: docs/pages has a page of the documentation for each."""
+    page = read_help_page(f"pages/{name}.md")
+    shortcuts = next(entry.shortcuts for entry in PAGES if entry.name == name)
+    return PageHelp(shortcuts, page.html, f"{HELP_PATH}/{page.path}")
 
 
 def list_pages(roles: Iterable[str], entries: Sequence[PageEntry] = PAGES) -> list[PageEntry]:
@@ -188,6 +202,34 @@ def open_page(name: str, person: User) -> None:
     if entry is not None:
         kept = {key: st.query_params[key] for key in ("you", "project") if key in st.query_params}
         st.switch_page(entry.script, query_params=kept)
+
+
+def _show_product_header(database: Database, person: User, help_of_page: PageHelp) -> None:
+    """Draw the top of every page beside the navigation: the project, the help and the person."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="product_header"):
+        _choose_project(database)
+        show_help_button(help_of_page)
+        show_user_menu(person)
+
+
+def _choose_project(database: Database) -> None:
+    """Draw a select box of the projects."""
+    with database.read() as session:
+        names = [project.name for project in projects.list_projects(session)]
+    project = current_project(database)
+    if project is None:
+        return
+    # The link is the truth: a new choice is in it before the page is drawn again.
+    if st.session_state.get("project_name") != project.name:
+        st.session_state["project_name"] = project.name
+    st.selectbox(
+        "Current project", names, key="project_name", label_visibility="collapsed", width=210, on_change=_change_project
+    )
+
+
+def _change_project() -> None:
+    st.query_params["project"] = st.session_state["project_name"]
+    clear_url_parameters("trace", "question")
 
 
 def show_navigation() -> None:
@@ -216,7 +258,7 @@ def show_navigation() -> None:
     if confirmed:
         announce_encoder(services.encoder)
         # The first page has the root as its path.
-        show_product_header(database, person, shortcuts_of(page.url_path or PAGES[0].name))
+        _show_product_header(database, person, help_of(page.url_path or PAGES[0].name))
         if (name := show_tour(database, person)) is not None:
             open_page(name, person)
         show_invitation(person)
@@ -224,7 +266,7 @@ def show_navigation() -> None:
     else:
         ask_for_confirmation(database, person, current_project(database))
     cookies = {TOUR_COOKIE: "ended"} if is_tour_ended() else {}
-    listen_for_keys(cookies | confirmation_cookies(services.settings.home, person.name))
+    listen_for_keys(page.title, cookies | confirmation_cookies(services.settings.home, person.name))
 
 
 # Streamlit runs this file as a script; tests import it.

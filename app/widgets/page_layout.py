@@ -1,8 +1,9 @@
-"""Parts of every page: its head, style sheet, sheet of shortcuts, the buttons of its views, and text without markup."""
+"""Parts of every page: its head, style sheet, help, theme, the buttons of its views, and text without markup."""
 
 import html
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -83,10 +84,19 @@ def release_removed_widgets() -> None:
             del widgets.widget_metadata[widget_id]
 
 
-def show_shortcuts_button(shortcuts: Mapping[str, str]) -> None:
-    """Draw the button that opens the sheet of these shortcuts."""
-    if st.button("Shortcuts `?`", key="keys", icon=":material/keyboard:"):
-        _show_shortcuts_dialog(shortcuts)
+@dataclass(frozen=True, slots=True)
+class PageHelp:
+    """What `?` shows on a page: its shortcuts, its page of the documentation as HTML, and the link to that page."""
+
+    shortcuts: Mapping[str, str]
+    html: str
+    link: str
+
+
+def show_help_button(help_of_page: PageHelp) -> None:
+    """Draw the button that opens the help of the page."""
+    if st.button("Help `?`", key="keys", icon=":material/help:"):
+        _show_help_dialog(help_of_page)
 
 
 SHORTCUTS_COOKIE = "showhow_shortcuts"
@@ -98,20 +108,55 @@ def shortcuts_are_on() -> bool:
     return bool(st.session_state.get(SHORTCUTS_COOKIE, st.context.cookies.get(SHORTCUTS_COOKIE) != "off"))
 
 
-def listen_for_keys(cookies: Mapping[str, str]) -> None:
+THEME_COOKIE = "showhow_theme"
+"""The cookie, and the value of the session, with the theme of this browser; first.js reads it."""
+THEMES = {"system": "System", "light": "Light", "dark": "Dark"}
+
+
+def chosen_theme() -> str:
+    """The theme of THEMES that this browser has chosen."""
+    theme = st.session_state.get(THEME_COOKIE, st.context.cookies.get(THEME_COOKIE))
+    return theme if theme in THEMES else "system"
+
+
+def choose_theme(key: str) -> None:
+    """Draw the choice between the theme of the system, the light and the dark one."""
+    if st.session_state.get(key) != chosen_theme():
+        st.session_state[key] = chosen_theme()
+    st.segmented_control(
+        "Theme",
+        list(THEMES),
+        key=key,
+        format_func=THEMES.__getitem__,
+        on_change=_store_theme,
+        args=(key,),
+        required=True,
+    )
+
+
+def _store_theme(key: str) -> None:
+    st.session_state[THEME_COOKIE] = st.session_state[key]
+
+
+def listen_for_keys(page: str, cookies: Mapping[str, str]) -> None:
     """Handle the keys that Streamlit's button shortcuts cannot express, or that they miss inside text fields.
 
-    The browser stores the cookies for a year.
+    The browser stores the cookies for a year, and runs the page anew once it has reached a lost server again.
     """
     keys = st.components.v2.component("showhow_page_keys", js=read_asset("page_keys.js"))
-    stored = {**cookies, SHORTCUTS_COOKIE: "on" if shortcuts_are_on() else "off"}
-    keys(data={"cookies": stored, "off": not shortcuts_are_on()}, key="page_keys", height=1)
+    stored = {**cookies, SHORTCUTS_COOKIE: "on" if shortcuts_are_on() else "off", THEME_COOKIE: chosen_theme()}
+    data = {"page": page, "cookies": stored, "off": not shortcuts_are_on()}
+    keys(data=data, key="page_keys", height=1, on_rerun_change=lambda: None)
 
 
-@st.dialog("Shortcuts")
-def _show_shortcuts_dialog(shortcuts: Mapping[str, str]) -> None:
-    actions = {**shortcuts, "?": "This sheet"}
-    st.table({"Key": [f"`{key}`" for key in actions], "Action": list(actions.values())}, hide_index=True)
+@st.dialog("Help", width="large")
+def _show_help_dialog(help_of_page: PageHelp) -> None:
+    with st.container(key="help"):
+        st.html(help_of_page.html)
+        st.link_button("All of the documentation", help_of_page.link, icon=":material/menu_book:")
+        actions = {**help_of_page.shortcuts, "?": "This help"}
+        st.markdown("**Shortcuts**")
+        st.table({"Key": [f"`{key}`" for key in actions], "Action": list(actions.values())}, hide_index=True)
 
 
 MARKDOWN_CHARACTERS = frozenset(r"\`*_{}[]()#+-.!|<>:$~")

@@ -22,7 +22,7 @@ import streamlit.runtime
 
 from app.origin import LOCAL_MARK, LOCAL_TOKEN
 from app.services import current_services
-from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.page_layout import choose_theme, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import users
 from db.database import Database, StoreError
@@ -81,9 +81,10 @@ def show_invitation(person: User) -> None:
 
 
 def show_user_menu(person: User) -> None:
-    """Draw the menu that shows the person's name and switches to another person."""
+    """Draw the menu that shows the person's name, switches to another person, and chooses the theme."""
     with st.popover(f"You: {escape_markdown(person.name or VISITOR)}", icon=":material/person:"):
         show_name_field(person, "who_name")
+        choose_theme("who_theme")
 
 
 def show_name_field(person: User, key: str = "settings_name") -> None:

@@ -7,7 +7,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -20,9 +20,7 @@ import streamlit as st
 
 from app.widgets.page_layout import (
     escape_markdown,
-    show_shortcuts_button,
 )
-from app.widgets.person import show_user_menu
 from app.widgets.url_state import clear_url_parameters
 from db import projects, queue, recording, traces, users
 from db.database import Conflict, Database, RowNotFound
@@ -170,34 +168,6 @@ def current_project(database: Database) -> Project | None:
         if "project" not in st.query_params:
             st.query_params["project"] = name
     return project
-
-
-def show_product_header(database: Database, person: User, shortcuts: Mapping[str, str]) -> None:
-    """Draw what the top of every page shows beside the navigation: the project, the shortcuts and the person."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="product_header"):
-        _choose_project(database)
-        show_shortcuts_button(shortcuts)
-        show_user_menu(person)
-
-
-def _choose_project(database: Database) -> None:
-    """Draw a select box of the projects."""
-    with database.read() as session:
-        names = [project.name for project in projects.list_projects(session)]
-    project = current_project(database)
-    if project is None:
-        return
-    # The link is the truth: a new choice is in it before the page is drawn again.
-    if st.session_state.get("project_name") != project.name:
-        st.session_state["project_name"] = project.name
-    st.selectbox(
-        "Current project", names, key="project_name", label_visibility="collapsed", width=210, on_change=_change_project
-    )
-
-
-def _change_project() -> None:
-    st.query_params["project"] = st.session_state["project_name"]
-    clear_url_parameters("trace", "question")
 
 
 def current_trace(services: Services, person: User) -> OpenedTrace | None:

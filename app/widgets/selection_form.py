@@ -13,6 +13,15 @@ from fewshot_library.selection import DEFAULT_ALPHA, DEFAULT_GAMMA, SELECTION_MO
 from fewshot_library.sequence_similarity import DISTANCES
 from tools.registry import tool_title
 
+SELECTION_LABELS = {
+    "dpp": "Relevant + diverse (DPP)",
+    "relevance": "Relevance only",
+    "diversity": "Diversity only",
+    "random": "Random",
+    "one": "One example",
+    "none": "None",
+}
+"""Short labels of the selection modes of reasoners."""
 MODE_LABELS = {
     "dpp": "DPP: relevant and diverse",
     "relevance": "Relevance only",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from db.database import RowNotFound
 from evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
+from evaluation.datasets.layouts import ColumnNames
 from evaluation.datasets.open_domain_answers import KILT, POPQA, SQUAD, TRIVIAQA
 from evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
 from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord
@@ -33,9 +34,11 @@ def list_format_names() -> str:
     return ", ".join((AUTO, *QUESTION_FORMATS))
 
 
-def open_question_file(file: Path, format_name: str = AUTO, language: str = "en") -> QuestionReader:
+def open_question_file(
+    file: Path, format_name: str = AUTO, language: str = "en", columns: ColumnNames | None = None
+) -> QuestionReader:
     """Open a file for an import, which passes over records that cannot be read and counts them."""
-    return open_questions(file, QUESTION_FORMATS, format_name, language)
+    return open_questions(file, QUESTION_FORMATS, format_name, language, columns)
 
 
 def read_questions(file: Path, format_name: str = AUTO) -> list[QuestionRecord]:

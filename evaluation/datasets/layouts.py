@@ -9,15 +9,15 @@ import io
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets.record import TEXT_NAMES, describe_type, parse_cells
+from evaluation.datasets.record import ANSWER_NAMES, TEXT_NAMES, describe_type, parse_cells
 from guard.files import open_regular
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
 from guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
@@ -48,6 +48,10 @@ _OTHER_ENCODING = "it is not UTF-8; save the table as CSV in UTF-8"
 _TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 
 
+ColumnNames = Mapping[str, str]
+"""What columns of a file mean, such as {"Frage": "question"}: those whose names say it need no entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One record of a file as it was parsed, or the reason why it is none."""
@@ -64,8 +68,9 @@ class Layout(ABC):
     is_table = False
     """Whether a record has cells, which are texts."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, columns: ColumnNames | None = None) -> None:
         self.file = file
+        self.columns = columns or {}
 
     @abstractmethod
     def iter_entries(self) -> Iterator[Entry]:
@@ -138,7 +143,7 @@ class _Table(Layout):
     is_table = True
 
     def _parse_header(self, row: list[str], line: int | None) -> list[str]:
-        names = list_columns(row)
+        names = list_columns(row, self.columns)
         if not _has_questions(names):
             shown = ", ".join(map(repr, names[:MAX_SHOWN_FIELDS]))
             raise MalformedFile(self.file, line, f"no column is called {' or '.join(TEXT_NAMES)}; there are {shown}")
@@ -147,9 +152,58 @@ class _Table(Layout):
         return names
 
 
-def list_columns(cells: Sequence[str]) -> list[str]:
-    """The names of a header's columns in lower case; one without a name has its number."""
-    return [strip_marks(cell).lower() or f"column {number}" for number, cell in enumerate(cells, 1)]
+class _Renamed(Layout):
+    """Records whose fields have other names in the file."""
+
+    def __init__(self, layout: Layout, columns: ColumnNames) -> None:
+        super().__init__(layout.file, columns)
+        self._layout = layout
+        self.is_line_based = layout.is_line_based
+
+    def iter_entries(self) -> Iterator[Entry]:
+        for entry in self._layout.iter_entries():
+            value = entry.value
+            if isinstance(value, dict):
+                value = {_rename(name, self.columns): field for name, field in value.items()}
+            yield replace(entry, value=value)
+
+
+_FIELDS = {"answer": ANSWER_NAMES[0]}
+"""The field of a meaning that has several, the one that is read first."""
+
+
+def _rename(name: str, columns: ColumnNames) -> str:
+    """The meaning of a column; one that has the name of a chosen one is put aside."""
+    given = {column.lower(): _FIELDS.get(meaning, meaning) for column, meaning in columns.items()}
+    if meaning := given.get(name.lower()):
+        return meaning
+    return f"{name} (in the file)" if name in given.values() else name
+
+
+def list_columns(cells: Sequence[str], columns: ColumnNames | None = None) -> list[str]:
+    """The names of a header's columns in lower case, or what they mean; one without a name has its number."""
+    names = (strip_marks(cell).lower() or f"column {number}" for number, cell in enumerate(cells, 1))
+    return [_rename(name, columns or {}) for name in names]
+
+
+def list_file_columns(file: Path) -> list[str]:
+    """The names of the columns of a table, or of the fields of the first records, whatever they mean."""
+    start = _peek(file)
+    if start.startswith(MAGIC):
+        with open_regular(file) as stream:
+            for _, rows in iterate_sheets(stream):
+                if header := _strip_end(next((row for row in rows if any(map(str.strip, row))), [])):
+                    return list_columns(header)
+        return []
+    if start.startswith(b"PAR1"):
+        records = _Parquet(file).sample()
+    elif start[:1] in (b"[", b"{"):
+        records = _open_json(file).sample()
+    else:
+        delimiter, skipped = _choose_delimiter(file, {})
+        header_line = next((line for line in islice(_iter_text(file), skipped, None) if line.strip()), "")
+        return list_columns(next(csv.reader([header_line], delimiter=delimiter), []))
+    return list(dict.fromkeys(name for record in records for name in record))
 
 
 def _has_questions(names: Sequence[str]) -> bool:
@@ -170,7 +224,7 @@ class _TextTable(_Table):
 
     def iter_entries(self) -> Iterator[Entry]:
         csv.field_size_limit(MAX_CELL_CHARACTERS)
-        delimiter, skipped = _choose_delimiter(self.file)
+        delimiter, skipped = _choose_delimiter(self.file, self.columns)
         reader = csv.reader(islice(_iter_text(self.file), skipped, None), delimiter=delimiter, strict=True)
         header: list[str] | None = None
         while True:
@@ -198,7 +252,7 @@ def _is_utf8(text: str) -> bool:
     return text.isascii() or not _KEPT_BYTE.search(text)
 
 
-def _choose_delimiter(file: Path) -> tuple[str, int]:
+def _choose_delimiter(file: Path, names: ColumnNames) -> tuple[str, int]:
     """What separates the cells, and the number of lines before the header: one that says so, or none.
 
     It is what gives the first line a column for questions, and as many columns as possible.
@@ -207,7 +261,7 @@ def _choose_delimiter(file: Path) -> tuple[str, int]:
     if match := _STATED_DELIMITER.fullmatch(first):
         return match[1], 1
     header = next((line for line in islice(_iter_text(file), SAMPLE_SIZE) if line.strip()), "")
-    columns = {sign: list_columns(next(csv.reader([header], delimiter=sign))) for sign in _DELIMITERS}
+    columns = {sign: list_columns(next(csv.reader([header], delimiter=sign)), names) for sign in _DELIMITERS}
     return max(columns, key=lambda sign: (_has_questions(columns[sign]), len(columns[sign]))), 0
 
 
@@ -246,11 +300,12 @@ class _Workbook(_Table):
             with open_regular(self.file) as stream:
                 for _, rows in iterate_sheets(stream):
                     filled = (row for row in rows if any(cell.strip() for cell in row))
-                    header = list_columns(_strip_end(next(filled, [])))
+                    cells = _strip_end(next(filled, []))
+                    header = list_columns(cells, self.columns)
                     names += header
                     if not _has_questions(header):
                         continue
-                    self._parse_header(header, None)
+                    self._parse_header(cells, None)
                     for row in filled:
                         position += 1
                         yield _parse_row(header, row + [""] * (len(header) - len(row)), position)
@@ -309,12 +364,16 @@ def describe_fields(sample: Sequence[Any]) -> str:
     return ", ".join(names) + (" and more" if len(sample[0]) > MAX_SHOWN_FIELDS else "")
 
 
-def open_layout(file: Path, *, is_text_table: bool = False) -> Layout:
+def open_layout(file: Path, *, is_text_table: bool = False, columns: ColumnNames | None = None) -> Layout:
     """The layout of a file, by its content; `is_text_table` says that a text is a table whatever it begins with."""
-    return open_table(file, is_text_table=is_text_table) or _open_json(file)
+    layout = open_table(file, is_text_table=is_text_table, columns=columns)
+    if layout is not None and layout.is_table:
+        return layout
+    layout = layout or _open_json(file)
+    return _Renamed(layout, columns) if columns else layout
 
 
-def open_table(file: Path, *, is_text_table: bool = False) -> Layout | None:
+def open_table(file: Path, *, is_text_table: bool = False, columns: ColumnNames | None = None) -> Layout | None:
     """The layout of a file of rows and columns, Parquet included; None for JSON.
 
     A text is a table if its name says so, as that of q.csv does, or if its first line has a column for questions.
@@ -323,18 +382,20 @@ def open_table(file: Path, *, is_text_table: bool = False) -> Layout | None:
     if start.startswith(b"PAR1"):
         return _Parquet(file)
     if start.startswith(MAGIC):
-        return _Workbook(file)
+        return _Workbook(file, columns)
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         raise MalformedFile(file, None, "it is a workbook of an older Excel; save it as .xlsx or as CSV in UTF-8")
     is_named_so = file.name.removesuffix(".gz").lower().endswith(_TABLE_SUFFIXES)
-    is_table = is_text_table or is_named_so or (start[:1] not in (b"[", b"{") and _begins_with_header(file))
-    return _TextTable(file) if is_table else None
+    is_table = (
+        is_text_table or is_named_so or (start[:1] not in (b"[", b"{") and _begins_with_header(file, columns or {}))
+    )
+    return _TextTable(file, columns) if is_table else None
 
 
-def _begins_with_header(file: Path) -> bool:
-    delimiter, skipped = _choose_delimiter(file)
+def _begins_with_header(file: Path, names: ColumnNames) -> bool:
+    delimiter, skipped = _choose_delimiter(file, names)
     header = next(islice(_iter_text(file), skipped, None), "")
-    return len(header) > 1 and _has_questions(list_columns(next(csv.reader([header], delimiter=delimiter))))
+    return len(header) > 1 and _has_questions(list_columns(next(csv.reader([header], delimiter=delimiter)), names))
 
 
 def _open_json(file: Path) -> Layout:

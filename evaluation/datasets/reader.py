@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.datasets.gold_names import find_bare_id
-from evaluation.datasets.layouts import Layout, describe_fields, open_layout
+from evaluation.datasets.layouts import ColumnNames, Layout, describe_fields, open_layout
 from evaluation.datasets.record import (
     CSV,
     JSONL,
@@ -197,14 +197,18 @@ def _digest(record: QuestionRecord) -> bytes:
 
 
 def open_questions(
-    file: Path, formats: Mapping[str, QuestionFormat], format_name: str = AUTO, language: str = "en"
+    file: Path,
+    formats: Mapping[str, QuestionFormat],
+    format_name: str = AUTO,
+    language: str = "en",
+    columns: ColumnNames | None = None,
 ) -> QuestionReader:
     """Open a file of questions in one of these formats; UnknownQuestionFormat names what was seen and the formats."""
     if format_name not in (AUTO, *formats):
         raise UnknownQuestionFormat(
             f"There is no format {format_name!r} of questions; the formats are {', '.join((AUTO, *formats))}."
         )
-    layout = open_layout(file, is_text_table=format_name == CSV.name)
+    layout = open_layout(file, is_text_table=format_name == CSV.name, columns=columns)
     form = formats[format_name] if format_name != AUTO else _detect_format(file, layout, formats)
     if language != "en" and not form.has_languages:
         with_languages = ", ".join(name for name, other in formats.items() if other.has_languages)

@@ -186,6 +186,8 @@ _NUMBERED_ANSWER = re.compile(r"answer_?\d+")
 """The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
 METADATA_NAMES = ("dataset", "split", "kind")
+COLUMN_MEANINGS = ("question", "answer", "id", "kind")
+"""What a person may say that a column of a file means, whatever its name."""
 
 
 def parse_question(fields: Fields, file: Path, line: int | None) -> QuestionRecord:

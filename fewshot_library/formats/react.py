@@ -64,7 +64,7 @@ _PHRASE = re.compile(r"\w++(?: [\w']++){1,9}")
 def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
     losses = ExportLosses()
     for record in export.records:
-        transcript = _record_to_transcript(record)
+        transcript = record_to_transcript(record)
         text = format_transcript(transcript.strip_values())
         parsed = list(_parse_records(text, FORMAT_NAME))
         if [_comparable_content(result) for result in parsed if isinstance(result, TraceRecord)] != [
@@ -81,7 +81,8 @@ def _write_transcripts(export: TraceExport, stream: TextIO) -> ExportLosses:
     return losses
 
 
-def _record_to_transcript(record: TraceRecord) -> ReactTranscript:
+def record_to_transcript(record: TraceRecord) -> ReactTranscript:
+    """Convert a trace to the parts of the text."""
     transcript = ReactTranscript(question=record.question.full_text, final_answer=record.trace.final_answer or None)
     transcript.turns += [step_to_turn(step, record.question.full_text) for step in record.steps]
     # Otherwise a last step that is only a thought would be parsed as the final thought.

@@ -105,9 +105,9 @@ class Showhow:
                 users.set_roles(session, name, users.ROLES)
         database.close()
 
-    def start(self) -> float:
-        """Start the server; returns the seconds until it responded."""
-        self.port = free_port()
+    def start(self, port: int = 0) -> float:
+        """Start the server on the port, or on a free one; returns the seconds until it responded."""
+        self.port = port or free_port()
         started = time.perf_counter()
         self._process = self._start_process("run", "--port", str(self.port))
         # The first start may build the default world.

@@ -84,8 +84,8 @@ class Verifier(Librarian):
         self.settle()
 
     def failures(self) -> list[list[str]]:
-        """The rows of the table of failures."""
-        return self.rows("Failures by expected benefit of a repair")
+        """The rows of the table of answers, which lists the failures first."""
+        return self.rows("Answers of this verification")
 
     def repairs(self) -> list[str]:
         """Open the list of repairs on the Annotate page; the questions in it."""

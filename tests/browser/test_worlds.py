@@ -182,7 +182,7 @@ def test_a_world_is_imported_from_an_upload_and_a_malformed_file_is_reported(pag
     cleo.press("Alt+3")
     expect(page.get_by_text("no graph to query")).to_be_visible()
     cleo.press("Alt+4")
-    expect(page.get_by_text("This world has no questions")).to_be_visible()
+    expect(page.get_by_text("This world has no questions of its own.")).to_be_visible()
 
 
 def test_files_of_the_import_folder_are_offered_to_administrators_and_errors_shown_to_them_only(

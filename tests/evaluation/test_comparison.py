@@ -26,11 +26,13 @@ from evaluation.comparison import (
     METRIC_DIFFERS,
     MODEL_DIFFERS,
     NO_SHARED_QUESTIONS,
+    NOTHING_ANSWERED,
     OWN_CLUSTER,
     QUESTIONS_DIFFER,
     UNFINISHED,
     WORLD_DIFFERS,
     compare_runs,
+    describe_runs,
     list_metrics,
 )
 from evaluation.comparison_tables import (
@@ -186,6 +188,26 @@ def test_runs_that_do_not_compare_are_named_with_the_reason(database: Database):
     assert not newer.differences
     assert all(figures.score is None for figures in newer.figures)
     assert list_metrics(database, [baseline.id]) == [F1]
+
+
+def test_finished_runs_in_which_nothing_was_answered_compare_and_say_so(database: Database):
+    made = make_questions(database, 5, seed=41)
+    refused = {(question.id, 1): {"ending": "refused", "score": None} for question in made.questions}
+    failed = {(question.id, 1): {"ending": "failed", "score": None} for question in made.questions}
+    baseline = made.add_run(made.questions, refused)
+    other = made.add_run(made.questions, failed)
+    ids = [run.id for run in made.runs]
+    metrics = list_metrics(database, ids)
+    assert metrics == [F1]
+    comparison = compare_runs(database, ids, baseline.id, metrics[0])
+    assert [(figures.score, figures.right, figures.scored) for figures in comparison.figures] == [(0, 0, 5), (0, 0, 5)]
+    assert [(warning.run_id, warning.kind, warning.is_note) for warning in comparison.warnings] == [
+        (run, NOTHING_ANSWERED, True) for run in ids
+    ]
+    assert "5 were refused" in comparison.warnings[0].sentence
+    assert comparison.differences[other.id].paired.questions == 5
+    titles = describe_runs(database, made.runs, lambda moment: f"{moment:%H:%M}")
+    assert titles[baseline.id].endswith(f"5 questions · {baseline.started_at:%H:%M} · F1 0.00")
 
 
 def test_only_two_to_eight_runs_with_a_baseline_among_them_are_compared(made: ComparedRuns):

@@ -78,7 +78,8 @@ def test_given_sentences_are_unchanged(file_of):
 
 def test_a_text_is_cut_into_its_sentences(file_of):
     file = file_of('{"title": "A", "text": "Dr. Reed sailed. She came back.\\n\\nThen it rained"}')
-    assert list(read_articles(file)) == [Article("A", ("Dr. Reed sailed.", "She came back.", "Then it rained"))]
+    sentences = ("Dr. Reed sailed.", "She came back.", "Then it rained")
+    assert list(read_articles(file)) == [Article("A", sentences, paragraphs=(0, 2))]
 
 
 def test_an_empty_text_is_an_article_without_sentences(file_of):
@@ -144,7 +145,7 @@ def test_articles_are_filtered_by_the_values_of_fields(file_of):
 def test_an_unknown_format_lists_the_known(file_of):
     with pytest.raises(UnknownArticleFormat, match="auto, jsonl, hotpotqa, 2wiki"):
         list(read_articles(file_of("{}"), "wikitext"))
-    assert list(ARTICLE_FORMATS) == ["jsonl", "hotpotqa", "2wiki"]
+    assert list(ARTICLE_FORMATS) == ["jsonl", "hotpotqa", "2wiki", "document"]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def _build_schema() -> tantivy.Schema:
     builder.add_text_field("entity", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("sentences", stored=True)
     builder.add_bytes_field("sections", stored=True)
+    builder.add_bytes_field("paragraphs", stored=True)
     builder.add_text_field("date", stored=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
@@ -65,6 +66,8 @@ class TextWriter:
         document.add_bytes("sentences", json.dumps(article.sentences, ensure_ascii=False).encode())
         if article.sections:
             document.add_bytes("sections", json.dumps(article.sections, ensure_ascii=False).encode())
+        if article.paragraphs:
+            document.add_bytes("paragraphs", json.dumps(article.paragraphs).encode())
         if article.date is not None:
             document.add_text("date", article.date)
         with translate_write_errors(self._folder):
@@ -173,12 +176,14 @@ class EmbeddedText:
         document = self._searcher.doc(address)
         sentences = json.loads(bytes(document.get_first("sentences") or b"[]"))
         sections = json.loads(bytes(document.get_first("sections") or b"[]"))
+        paragraphs = json.loads(bytes(document.get_first("paragraphs") or b"[]"))
         return Article(
             str(document.get_first("title")),
             tuple(sentences),
             document.get_first("entity"),
             tuple((heading, sentence_index) for heading, sentence_index in sections),
             document.get_first("date"),
+            paragraphs=tuple(paragraphs),
         )
 
     def _select_snippet(self, article: Article, content_words: frozenset[str]) -> str:

@@ -158,17 +158,36 @@ class _WebPageReader(PageTextReader):
             super().add_table(node, depth)
 
 
+class _DocumentReader(_WebPageReader):
+    """Reads the first heading as one; that of a web page is a part of its text."""
+
+    heading_tags = _WebPageReader.heading_tags | {"h1"}
+
+
 def _parse_html(address: str, html: str, language: str) -> dict[str, Any]:
     tree = LexborHTMLParser(html)
+    reader = _read_tree(tree, language)
+    title = _read_title(tree) or _title_from_address(address)
+    return asdict(WebPage(address, title, tuple(reader.sentences), _read_date(tree, html)))
+
+
+def read_html(html: str, language: str) -> tuple[str, PageTextReader]:
+    """The title, "" if there is none, and what is read of HTML; to be called by a bounded worker."""
+    tree = LexborHTMLParser(html)
+    return _read_title(tree), _read_tree(tree, language, _DocumentReader)
+
+
+def _read_tree(
+    tree: LexborHTMLParser, language: str, reader_type: type[PageTextReader] = _WebPageReader
+) -> PageTextReader:
     root = tree.css_first("html")
     declared = _LANGUAGE.match((root.attributes.get("lang") or "") if root else "")
     language = declared[0].lower() if declared else language
-    sentences: tuple[str, ...] = ()
+    reader = reader_type(set(), language)
     for content in (_main_content(tree), tree.body):
-        if content is not None and not sentences:
-            sentences = _read_sentences(content, language)
-    title = _read_title(tree) or _title_from_address(address)
-    return asdict(WebPage(address, title, sentences, _read_date(tree, html)))
+        if content is not None and not reader.sentences:
+            reader = _read_content(content, language, reader_type)
+    return reader
 
 
 def _main_content(tree: LexborHTMLParser) -> LexborNode | None:
@@ -179,16 +198,16 @@ def _main_content(tree: LexborHTMLParser) -> LexborNode | None:
     return None
 
 
-def _read_sentences(content: LexborNode, language: str) -> tuple[str, ...]:
+def _read_content(content: LexborNode, language: str, reader_type: type[PageTextReader]) -> PageTextReader:
     skipped = {node.mem_id for node in content.css(_IGNORED_SELECTOR)}
     styled = content.css("[style]")
     skipped |= {node.mem_id for node in styled if HIDDEN_STYLE_PATTERN.search(node.attributes.get("style") or "")}
     # The header of the whole page has its navigation; that of an article has its title and author.
     skipped |= {node.mem_id for node in content.iter() if node.tag == "header" and content.tag == "body"}
-    reader = _WebPageReader(skipped, language)
+    reader = reader_type(skipped, language)
     reader.read_node(content)
     reader.finish()
-    return tuple(reader.sentences)
+    return reader
 
 
 def _read_title(tree: LexborHTMLParser) -> str:

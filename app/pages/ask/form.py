@@ -11,6 +11,7 @@ import streamlit as st
 from app.pages.ask.reply_form import read_field_docstrings
 from app.widgets.choices import list_places_to_ask, parse_place, place_to_ask
 from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.selection_form import SELECTION_LABELS
 from db.database import Database
 from db.libraries import list_versions
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
@@ -46,15 +47,6 @@ MAX_DEMONSTRATIONS = 8
 MAX_STEP_LIMIT = 100_000
 FIELD_WIDTH = 380
 """Pixels of a field whose options describe themselves."""
-SELECTION_LABELS = {
-    "dpp": "Relevant + diverse (DPP)",
-    "relevance": "Relevance only",
-    "diversity": "Diversity only",
-    "random": "Random",
-    "one": "One example",
-    "none": "None",
-}
-"""Short labels of the selection modes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +184,10 @@ def show_ask_form(
     if not places:
         st.info("There is no world yet. Make one on the Worlds page, or run `showhow setup`.")
         return None
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields"):
+    # What a language model needs besides has a row of its own, so that all other fields stay where they are.
+    fields = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_fields")
+    of_model = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="ask_model_fields")
+    with fields:
         question = st.text_area(
             "Question",
             key="ask_question",
@@ -202,8 +197,13 @@ def show_ask_form(
         )
         place = _show_select_box("World", list(places), "world", width=130, format_func=places.__getitem__)
         mode = _choose_answer_mode()
+    with of_model:
         profile = _select_profile(profiles) if mode == MODEL else None
-        config, limits = _show_config_fields(services.database, mode)
+        entry = _choose_reasoner(mode)
+        selects = entry.uses_demonstrations and entry.options is AgentOptions and mode == MODEL
+        options = _select_demonstration_options() if selects else {}
+    with fields:
+        config, limits = _show_config(services.database, entry, options)
         config = replace(config, profile=profile)
         is_pressed = st.button(
             "Ask",
@@ -240,12 +240,9 @@ def _choose_answer_mode() -> str:
     )
 
 
-def _show_config_fields(database: Database, mode: str) -> tuple[RunConfig, RunLimits]:
-    """Draw the fields of the reasoner, of what it uses, and a drawer of its options and limits."""
-    entry = _choose_reasoner(mode)
-    library = _select_library(database) if entry.uses_demonstrations else None
-    selects = entry.uses_demonstrations and entry.options is AgentOptions and mode == MODEL
-    options = _select_demonstration_options() if selects else {}
+def _show_config(database: Database, entry: ReasonerEntry, options: dict[str, Any]) -> tuple[RunConfig, RunLimits]:
+    """Draw the library that the reasoner uses, and a drawer of its options and limits, besides `options`."""
+    library = _select_library(database, is_used=entry.uses_demonstrations)
     person_skills: tuple[str, ...] = ()
     skills = MODEL_SKILLS
     with st.popover("Options", icon=":material/tune:"):
@@ -314,7 +311,8 @@ def _show_select_box(label: str, options: list[Any], name: str, **arguments: Any
     return st.selectbox(label, options, key=f"ask_{name}", persist_state="session", **arguments)
 
 
-def _select_library(database: Database) -> str | None:
+def _select_library(database: Database, *, is_used: bool) -> str | None:
+    """Draw the choice of the library, also in its place where the reasoner uses none."""
     with database.read() as session:
         references = [f"{version.name}:{version.number}" for version in list_versions(session)]
     # The first option is the default.
@@ -322,7 +320,8 @@ def _select_library(database: Database) -> str | None:
     if not references:
         st.caption("No library yet: freeze one on the Library page.")
         return None
-    return str(_show_select_box("Library", references, "library", width=150))
+    chosen = _show_select_box("Library", references, "library", width=150, disabled=not is_used)
+    return str(chosen) if is_used else None
 
 
 def _select_demonstration_options() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from uuid import UUID
 import streamlit as st
 
 from app.pages.compare.questions import CHOSEN_RUN, QUESTION_PARAMETERS, choose_parameter, show_questions
-from app.widgets.page_layout import escape_markdown, show_head
+from app.widgets.page_layout import escape_markdown, format_when, show_head
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
@@ -26,6 +26,7 @@ from evaluation.comparison import (
     RunDifference,
     RunFigures,
     compare_runs,
+    describe_runs,
     list_metrics,
     metric_label,
 )
@@ -54,7 +55,7 @@ MAX_READ_ANSWERS = 20_000
 CACHED_COMPARISONS = 32
 
 
-def choose_runs(runs: Sequence[Run], labels: Mapping[UUID, str]) -> list[UUID]:
+def choose_runs(runs: Sequence[Run], titles: Mapping[UUID, str]) -> list[UUID]:
     """Draw the choice of runs, which the link stores; the default are the latest over the same questions."""
     known = {str(run.id): run.id for run in runs}
     named = [known[text] for text in get_url_parameter("runs").split(",") if text in known]
@@ -69,7 +70,7 @@ def choose_runs(runs: Sequence[Run], labels: Mapping[UUID, str]) -> list[UUID]:
     return st.multiselect(
         "Runs",
         list(known.values()),
-        format_func=lambda run_id: labels[run_id],
+        format_func=lambda run_id: titles[run_id],
         key="compared_runs",
         max_selections=MAX_COMPARED_RUNS,
         on_change=change,
@@ -367,12 +368,13 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
     """Draw everything below the header."""
     database = services.database
     labels = label_runs(runs)
+    titles_of_runs = describe_runs(database, runs, format_when)
     with st.container(key="compare_choice"), st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width="stretch"):
-            chosen = choose_runs(runs, labels)
-        with st.container(width=260):
-            titles = {str(run_id): labels[run_id] for run_id in chosen}
-            baseline = choose_parameter("Baseline", "baseline", titles, 260) if chosen else ""
+            chosen = choose_runs(runs, titles_of_runs)
+        with st.container(width=340):
+            titles = {str(run_id): titles_of_runs[run_id] for run_id in chosen}
+            baseline = choose_parameter("Baseline", "baseline", titles, 340) if chosen else ""
         metrics = list_metrics(database, chosen)
         with st.container(width=190):
             names = {f"{metric.name}:{metric.version}": _title(metric) for metric in metrics}

@@ -3,6 +3,7 @@
 A scatter plot shows the relevance of each candidate by its actions, a heat map the similarity of the best candidates.
 """
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,14 +12,18 @@ from uuid import UUID
 import numpy as np
 import streamlit as st
 
-from app.pages.library.demonstrations import open_demonstration
+from app.pages.library.demonstrations import EXPORT_REFUSAL, may_export, open_demonstration
 from app.widgets.choices import SelectedLibrary
 from app.widgets.page_layout import escape_markdown, format_sentence
+from app.widgets.queue import current_project
 from app.widgets.selection_form import SelectionOptions, ask_selection_options, format_actions, render_pick_reasons
 from app.widgets.table import TableCell, show_table
 from db.database import Database, StoreError
 from db.libraries import DemonstrationFilter
+from db.projects import DEFAULT_INSTRUCTION
+from db.traces import load_trace
 from fewshot_library.dpp import FloatArray, likelihood_matrix, similarity_matrix
+from fewshot_library.formats.few_shot_prompt import write_prompt_messages, write_prompt_text
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
 from fewshot_library.selection import SelectionError
 from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
@@ -28,6 +33,8 @@ MAX_POINTS = 400
 """Maximum candidates in the scatter plot; the most relevant are drawn."""
 HEAT_MAP_CANDIDATES = 24
 """Candidates in the heat map."""
+PROMPT_HEIGHT = 420
+"""Pixels of a prompt, which scrolls."""
 PICK_COLOUR, CANDIDATE_COLOUR = "#b3261e", "#8a8f98"
 
 
@@ -166,6 +173,9 @@ def show_selection_console(library: SelectedLibrary) -> None:
         st.error(format_sentence(str(error)))
         return
     _show_picks(library.services.database, selected, opened, options)
+    if selected.demonstrations:
+        _show_prompt(library.services.database, selected, question.strip())
+        _show_drawings(selected, opened)
 
 
 def open_selected_library(library: SelectedLibrary) -> LoadedLibrary:
@@ -236,13 +246,36 @@ def _show_picks(
                     args=(str(demonstration.trace_id),),
                 )
                 st.html(render_pick_reasons(selected, opened, index))
-    _show_drawings(selected, opened)
     if requested_id := st.session_state.pop("console_open", None):
         open_demonstration(database, UUID(requested_id))
 
 
 def _request_open(trace: str) -> None:
     st.session_state["console_open"] = trace
+
+
+def _show_prompt(database: Database, selected: SelectedDemonstrations, question: str) -> None:
+    """Draw the picks as a prompt with the instruction of the current project, to be copied."""
+    is_refused = not may_export(database)
+    with st.popover(
+        "Copy as a prompt",
+        icon=":material/content_copy:",
+        disabled=is_refused,
+        help=EXPORT_REFUSAL if is_refused else None,
+        width="content",
+    ):
+        project = current_project(database)
+        instruction = (project.instruction if project is not None else "") or DEFAULT_INSTRUCTION
+        with database.read() as session:
+            records = [load_trace(session, demonstration.trace_id) for demonstration in selected.demonstrations]
+        text, messages = st.tabs(["Text", "Messages"])
+        with text:
+            st.caption("For any chat: the instruction, the demonstrations and the question. The button copies it.")
+            st.code(write_prompt_text(records, instruction, question), language=None, height=PROMPT_HEIGHT)
+        with messages:
+            st.caption("The messages of a request to an OpenAI-compatible server, as JSON.")
+            written = json.dumps(write_prompt_messages(records, instruction, question), ensure_ascii=False, indent=2)
+            st.code(written, language="json", height=PROMPT_HEIGHT)
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from app.widgets.job_panel import JobKind, show_verb_job, start_verb_job
-from app.widgets.page_layout import SHORTCUTS_COOKIE, escape_markdown, format_sentence, format_when, shortcuts_are_on
+from app.widgets.page_layout import (
+    SHORTCUTS_COOKIE,
+    choose_theme,
+    escape_markdown,
+    format_sentence,
+    format_when,
+    shortcuts_are_on,
+)
 from app.widgets.person import show_name_field
 from app.widgets.table import TableCell, show_table
 from app.widgets.tour import start_tour
@@ -60,17 +67,17 @@ def show_person(person: User) -> None:
     with st.container(width=NAME_WIDTH):
         show_name_field(person)
     zone = st.context.timezone or "UTC"
-    theme = st.context.theme.type
     st.markdown(
-        f"**Time zone:** {escape_markdown(zone)}, where it is {_local_time(zone)} now; taken from your browser.  \n"
-        f"**Theme:** {theme or 'that of the system'}. It follows your system."
+        f"**Time zone:** {escape_markdown(zone)}, where it is {_local_time(zone)} now; taken from your browser."
     )
+    choose_theme("settings_theme")
     st.button("Take the tour", key="take_tour", icon=":material/tour:", on_click=start_tour)
     is_on = st.toggle("Shortcuts", value=shortcuts_are_on(), key="shortcuts_switch")
     st.session_state[SHORTCUTS_COOKIE] = is_on
     st.caption(
-        "`?` lists the shortcuts of a page. Switch them off if they get in the way of a screen reader or of the "
-        "browser's own keys; Ctrl+Enter and the arrow keys keep working. The browser remembers the choice."
+        "`?` opens the help of a page, which lists its shortcuts. Switch them off if they get in the way of a screen "
+        "reader or of the browser's own keys; Ctrl+Enter and the arrow keys keep working. The browser remembers both "
+        "choices."
     )
 
 

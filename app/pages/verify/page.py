@@ -1,27 +1,26 @@
 """The Verify page: runs a reasoner on questions with gold answers, and asks repaired failures again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
+from app.pages.verify.answers import OPENED_ANSWER, format_score, show_answers
 from app.pages.verify.start_dialog import DEFAULT_PARALLEL, show_verify_dialog
 from app.widgets.job_panel import VERIFICATION_JOB, may_start, show_verb_job, start_verb_job
 from app.widgets.page_layout import escape_markdown, format_sentence, format_when, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.queue import current_project
 from app.widgets.run_scores import show_run_scores
-from app.widgets.table import TableCell, shorten, show_table
+from app.widgets.table import TableCell, show_table
+from app.widgets.url_state import clear_url_parameters
 from db import runs, verifications
 from db.database import Database, StoreError
 from db.models import Project, Run, User
 from evaluation.metrics import METRICS
 from evaluation.repairs import (
-    VerificationFailure,
     count_demonstrations_by_kind,
-    list_approved_repairs,
-    list_failures,
     repair_priority,
 )
 from evaluation.scoring import (
@@ -36,31 +35,18 @@ from reasoners.registry import reasoner_title
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
 
-MAX_LISTED_FAILURES = 200
-ORDER_EXPLANATION = (
-    "Sorted by expected benefit of a repair: the failures of a kind that are not being repaired yet, divided by one "
-    "more than its demonstrations and repairs."
-)
-REPAIR_STATUS_LABELS = {
-    "held": "held by {}",
-    "draft": "being repaired by {}",
-    "submitted": "repaired by {}, in review",
-    "approved": "repaired by {}, approved",
-    "rejected": "returned to {}",
-    "failed": "abandoned by {}",
-}
-
 
 def show_verification(services: Services, project: Project, run: Run, workers: str | None, *, running: bool) -> None:
-    """Draw the verification as a fragment; a click on a failure reruns the page, which opens it."""
+    """Draw the verification as a fragment; a click on an answer reruns the page, which opens it."""
     with services.database.read() as session:
-        current = describe_workers(services.database, verifications.find_verification(session, run.id))
-    if "open_failure" in st.session_state or (workers and not current):
+        stored = verifications.find_verification(session, run.id)
+    current = describe_workers(services.database, stored) if workers else None
+    if OPENED_ANSWER in st.session_state or (workers and not current):
         st.rerun()
     report = load_verification_report(services.database, run)
     show_title(_format_heading(report))
     if current:
-        st.caption(current)
+        st.info(current, icon=":material/progress_activity:")
     _show_metrics(report)
     if report["left"] and not running and may_start(services.database, VERIFICATION_JOB):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -69,11 +55,7 @@ def show_verification(services: Services, project: Project, run: Run, workers: s
                 st.rerun()
     if run.configuration.get("again_of"):
         _show_before_and_after(services.database, run, report)
-    failures = list_failures(services, run)
-    if failures:
-        _show_failures(services, project, run, failures, running=running)
-    elif report["questions"] == report["right"]:
-        st.success("Every question was answered correctly.")
+    show_answers(services, project, run, report, running=running)
     _show_scores_by_kind(services, run, report)
 
 
@@ -92,9 +74,9 @@ def _show_metrics(report: VerificationReport) -> None:
         "wrong": f"{report['answered'] - report['right']:,}",
         "refused": f"{report['refused']:,}",
         "failed": f"{report['failed']:,}",
-        **{f"{metric.label} (all)": _format_score(report[name]) for name, metric in METRICS.items()},
+        **{f"{metric.label} (all)": format_score(report[name]) for name, metric in METRICS.items()},
         **{
-            f"{metric.label} (answered only)": _format_score(report[f"{name}_answered"])
+            f"{metric.label} (answered only)": format_score(report[f"{name}_answered"])
             for name, metric in METRICS.items()
         },
     }
@@ -114,10 +96,6 @@ def _show_metrics(report: VerificationReport) -> None:
             st.metric(name, value, width="content")
 
 
-def _format_score(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
 def _show_before_and_after(database: Database, run: Run, after: VerificationReport) -> None:
     """Compare the scores of repaired failures with those of the previous verification, by kind."""
     with database.read() as session:
@@ -134,8 +112,8 @@ def _show_before_and_after(database: Database, run: Run, after: VerificationRepo
         [
             TableCell(kind or "no kind"),
             TableCell(f"{scores['questions']:,}", number=True),
-            TableCell(_format_score(scores["f1"]), number=True),
-            TableCell(_format_score(after["by_kind"][kind]["f1"]), number=True),
+            TableCell(format_score(scores["f1"]), number=True),
+            TableCell(format_score(after["by_kind"][kind]["f1"]), number=True),
             TableCell(f"{after['by_kind'][kind]['right']:,}", number=True),
         ]
         for kind, scores in before["by_kind"].items()
@@ -145,54 +123,9 @@ def _show_before_and_after(database: Database, run: Run, after: VerificationRepo
         show_table(columns, rows, key="before_after", label="Before and after, by kind")
 
 
-def _show_failures(
-    services: Services, project: Project, run: Run, failures: Sequence[VerificationFailure], *, running: bool
-) -> None:
-    st.header(f"Failures ({len(failures):,})", anchor=False)
-    approved = list_approved_repairs(services, run)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if approved and not running and may_start(services.database, VERIFICATION_JOB):
-            count = f"{len(approved):,} repair{'' if len(approved) == 1 else 's'}"
-            label = f"Freeze {count} and ask the failures again"
-            if st.button(label, key="again", type="primary", shortcut="Alt+F", icon=":material/replay:"):
-                start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])
-                st.query_params.pop("verification", None)
-                st.rerun()
-        else:
-            st.caption(
-                "Repairs that are approved on the Review page can be frozen here as the next version of the library; "
-                "then the failures are asked again."
-            )
-    rows = [_failure_row(rank, failure) for rank, failure in enumerate(failures[:MAX_LISTED_FAILURES], 1)]
-    columns = ("", "question", "kind", "gold answer", "answer or error", "repair")
-    show_table(columns, rows, key="failures", label="Failures by expected benefit of a repair", go=_request_open)
-    if len(failures) > MAX_LISTED_FAILURES:
-        st.caption(f"and {len(failures) - MAX_LISTED_FAILURES:,} more")
-    st.caption(ORDER_EXPLANATION)
-
-
-def _failure_row(rank: int, failure: VerificationFailure) -> list[TableCell]:
-    outcome, repair = failure.outcome, failure.repair
-    gold = ", ".join(str(answer["text"]) for answer in outcome.gold)
-    answer = outcome.answer or f"{outcome.ending}: {outcome.failure or ''}"
-    status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
-    return [
-        TableCell(f"{rank}", number=True),
-        TableCell(outcome.question, go=str(outcome.trace_id)),
-        TableCell(outcome.kind or "", whole=True),
-        TableCell(shorten(gold), whole=True),
-        TableCell(shorten(answer)),
-        TableCell(status, whole=True),
-    ]
-
-
-def _request_open(trace: str) -> None:
-    st.session_state["open_failure"] = trace
-
-
-def open_requested_failure(person: User, project: Project) -> None:
-    """Open the clicked failure on the Annotate page, where it can be repaired."""
-    if trace := st.session_state.pop("open_failure", None):
+def open_requested_answer(person: User, project: Project) -> None:
+    """Open the clicked answer on the Annotate page, where it can be repaired."""
+    if trace := st.session_state.pop(OPENED_ANSWER, None):
         st.switch_page("annotate/page.py", query_params={"you": person.name, "project": project.name, "trace": trace})
 
 
@@ -209,7 +142,7 @@ def _show_scores_by_kind(services: Services, run: Run, report: VerificationRepor
                 TableCell(f"{scores['questions']:,}", number=True),
                 TableCell(f"{scores['right']:,}", number=True),
                 TableCell(f"{scores['refused']:,}", number=True),
-                *(TableCell(_format_score(scores[name]), number=True) for name in METRICS),
+                *(TableCell(format_score(scores[name]), number=True) for name in METRICS),
                 TableCell(f"{count:,}", number=True),
                 TableCell(f"{repair_priority(failed, count):.1f}" if failed else "", number=True),
             ]
@@ -331,10 +264,12 @@ def _show_row(run: Run, report: VerificationReport, *, chosen: bool) -> None:
             args=(run.id,),
         )
         left = f", {report['left']:,} left" if report["left"] else ""
-        st.caption(f"{format_when(run.started_at)}: {report['right']:,} of {report['questions']:,} right{left}")
+        score = f", F1 {report['f1']:.2f}" if report["f1"] is not None else ""
+        st.caption(f"{format_when(run.started_at)}: {report['right']:,} of {report['questions']:,} right{score}{left}")
 
 
 def _open_verification(run_id: UUID) -> None:
+    clear_url_parameters("from")
     st.query_params["verification"] = str(run_id)
 
 
@@ -344,7 +279,7 @@ if project is None:
     show_head("Verify")
     st.info("There is no project yet. `showhow setup` makes one.")
 else:
-    open_requested_failure(person, project)
+    open_requested_answer(person, project)
     questions = show_header(services, project)
     left, right = st.columns([1, 3.8], gap="medium")
     with left:
@@ -354,7 +289,9 @@ else:
             st.caption("Verifications are listed here.")
     with right:
         running = show_verb_job(services.database, VERIFICATION_JOB, project.name)
-        workers = None if run is None else describe_workers(services.database, run)
+        # The panel shows the work of this page's own job.
+        is_own = running and run is not None and run.id == latest
+        workers = None if run is None or is_own else describe_workers(services.database, run)
         if run is not None and run.finished_at is None and (workers or (running and run.id == latest)):
             show_concurrency(services.database, run)
         if running:

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from app.pages.ask.form import SELECTION_LABELS
 from app.widgets.choices import list_versions
 from app.widgets.job_panel import VERIFICATION_JOB, start_verb_job
 from app.widgets.page_layout import escape_markdown
+from app.widgets.selection_form import SELECTION_LABELS
 from db.database import Database
 from db.models import Project
 from evaluation.scoring import (

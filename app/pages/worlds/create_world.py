@@ -1,4 +1,4 @@
-"""The dialogs with which an administrator generates a fictional world, or imports one from uploads or files.
+"""The dialog with which an administrator generates a fictional world, and what the dialog of imports shares with it.
 
 Fields are made from the options of the verbs, so that the page and the command line have the same options and texts.
 """
@@ -18,8 +18,8 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 from typer.models import OptionInfo
 
-from app.cli.world import INSTANCE_FORMAT, generate, import_
-from app.jobs import JobError, create_upload_folder
+from app.cli.world import generate
+from app.jobs import JobError
 from app.widgets.job_panel import list_world_jobs, start_world_job
 from app.widgets.page_layout import escape_markdown, format_sentence
 from db.database import StoreError
@@ -28,14 +28,9 @@ from db.users import ADMIN, register_user, require_role
 from fiction.generator.source_split import SPLIT_MODES, parse_split
 from fiction.universe.options import GenerationOptions
 from runs.services import Services
-from settings import Settings
-from worlds.article_files import ARTICLE_FORMATS
 from worlds.folder import WorldError, list_world_names, new_world_folder
 
 OptionValue = bool | int | float | str
-ARTICLE_EXTENSIONS = ["jsonl", "ndjson", "json", "gz"]
-GRAPH_EXTENSIONS = ["ttl", "nt", "gz"]
-UPLOAD, SERVER_FILES = "Upload", "Files on the server"
 BASIC_OPTIONS = ("people", "seed", "split", "split_by")
 """The options at the top of the form; all others are under More options."""
 EXCLUDED_OPTIONS = ("replace", "as_json")
@@ -136,122 +131,16 @@ def build_command_arguments(values: Mapping[str, OptionValue], options: Mapping[
     return arguments
 
 
-@dataclass(frozen=True, slots=True)
-class WorldImportRequest:
-    """The values of the form; a source is an upload, a path within the import folder, or None."""
-
-    name: str
-    articles: str | UploadedFile | None
-    graph: str | UploadedFile | None
-    article_format: str
-    article_filter: str
-    licence: str
-    replace: bool
-
-
-@st.dialog("Import a world", width="medium")
-def show_import_dialog(services: Services, person: User) -> None:
-    """Ask for the name and the sources, and start the import; StoreError unless the person is an administrator."""
-    help_of = {name: field.help for name, field in read_verb_options(import_).items()}
-    name = st.text_input("Name", key="import_name", placeholder="mine", help="Letters, digits, - and _.")
-    articles, graph = _show_source_fields(help_of, services.settings.import_folder)
-    st.caption("Articles, a graph, or both. The folder of a published PhantomWiki instance goes under Articles.")
-    form = st.selectbox("Format of the articles", _article_formats(), help=help_of["form"], key="import_form")
-    with st.expander("More options"):
-        where = st.text_input("Only articles with", help=help_of["where"], key="import_where", placeholder="side=text")
-        licence = st.text_input("Licence", help=help_of["licence"], key="import_licence", placeholder="CC BY-SA 4.0")
-    replace = st.checkbox("Replace an existing world of that name", key="import_replace")
-    if st.button("Import", key="import_now", type="primary"):
-        request = WorldImportRequest(name.strip(), articles, graph, form, where.strip(), licence.strip(), replace)
-        try:
-            require_administrator(services, person)
-            _check_request(services.settings, request)
-            _start_import(services, request)
-        except (StoreError, WorldError, JobError) as error:
-            st.error(format_sentence(str(error)))
-        else:
-            st.rerun()
-
-
-def _show_source_fields(
-    help_of: Mapping[str, str], import_folder: Path | None
-) -> tuple[str | UploadedFile | None, str | UploadedFile | None]:
-    """Draw the fields of the articles and the graph: uploads, or files of the import folder if there is one."""
-    if import_folder is not None:
-        origin = st.segmented_control("From", (UPLOAD, SERVER_FILES), default=UPLOAD, key="import_place", required=True)
-        if origin == SERVER_FILES:
-            st.caption(escape_markdown(f"From the folder {import_folder} of the server."))
-            articles = list_import_sources(import_folder, ARTICLE_EXTENSIONS)
-            graphs = [name for name in list_import_sources(import_folder, GRAPH_EXTENSIONS) if not name.endswith("/")]
-            return (
-                st.selectbox("Articles", articles, index=None, help=help_of["articles"], key="import_articles"),
-                st.selectbox("Graph", graphs, index=None, help=help_of["graph"], key="import_graph"),
-            )
-    return (
-        st.file_uploader("Articles", ARTICLE_EXTENSIONS, help=help_of["articles"], key="import_articles_file"),
-        st.file_uploader("Graph", GRAPH_EXTENSIONS, help=help_of["graph"], key="import_graph_file"),
-    )
-
-
-def _article_formats() -> list[str]:
-    return ["auto", *ARTICLE_FORMATS, INSTANCE_FORMAT]
-
-
 def require_administrator(services: Services, person: User) -> None:
     """StoreError unless the person is an administrator now; the role may have changed since the page was opened."""
     with services.database.begin() as session:
         require_role(session, register_user(session, person.name).id, ADMIN)
 
 
-def _check_request(settings: Settings, request: WorldImportRequest) -> None:
-    """Raise a WorldError if the request is incomplete or conflicts with an existing world."""
-    _require_free_name(settings.worlds_folder, request.name, replace=request.replace)
-    if request.article_format == INSTANCE_FORMAT and not isinstance(request.articles, str):
-        raise WorldError(
-            "A published instance is a folder; choose it among the files on the server. The server's administrator "
-            "puts it into the folder that SHOWHOW_IMPORT_FOLDER names."
-        )
-    if not request.articles and not request.graph:
-        raise WorldError("Choose what to import: articles, a graph, or both.")
-
-
-def _require_free_name(worlds_folder: Path, name: str, *, replace: bool) -> None:
+def require_free_name(worlds_folder: Path, name: str, *, replace: bool) -> None:
+    """Raise a WorldError if there is a world of that name, unless it is to be replaced."""
     if new_world_folder(worlds_folder, name).exists() and not replace:
         raise WorldError(f"There is already a world {name!r}. Choose another name, or replace it.")
-
-
-def _start_import(services: Services, request: WorldImportRequest) -> None:
-    settings = services.settings
-    try:
-        scratch = create_upload_folder(settings.uploads_folder, request.name)
-    except OSError as error:
-        raise WorldError(f"The upload cannot be stored in {settings.uploads_folder} ({error.strerror}).") from error
-    arguments = ["world", "import", request.name, f"--format={request.article_format}"]
-    try:
-        for flag, source, extensions in (
-            ("articles", request.articles, ARTICLE_EXTENSIONS),
-            ("graph", request.graph, GRAPH_EXTENSIONS),
-        ):
-            if source:
-                arguments.append(f"--{flag}={_resolve_source(settings, source, scratch.path / flag, extensions)}")
-        for flag, text in (("where", request.article_filter), ("licence", request.licence)):
-            if text:
-                arguments.append(f"--{flag}={text}")
-        if request.replace:
-            arguments.append("--replace")
-        start_world_job(services.database, request.name, "Importing", arguments, scratch)
-    except (JobError, StoreError, WorldError):
-        scratch.remove()
-        raise
-
-
-def _resolve_source(settings: Settings, source: str | UploadedFile, target: Path, extensions: list[str]) -> Path:
-    """The path of the source; an upload is written to `target`, with the extensions that identify its format."""
-    if isinstance(source, str):
-        if settings.import_folder is None:
-            raise WorldError("This server offers no files to import; upload them.")
-        return resolve_import_source(settings.import_folder, source)
-    return write_upload(source, target, extensions)
 
 
 def write_upload(upload: UploadedFile, target: Path, extensions: Sequence[str]) -> Path:
@@ -312,7 +201,7 @@ def _unused_name(worlds_folder: Path) -> str:
 
 def _check_generation(folder: Path, name: str, values: Mapping[str, OptionValue], *, replace: bool) -> None:
     """Raise a WorldError if the name is taken or an option is out of range."""
-    _require_free_name(folder, name, replace=replace)
+    require_free_name(folder, name, replace=replace)
     if "split" in values:
         parse_split(str(values["split"]), str(values.get("split_by", "both")))
     options: dict[str, Any] = {

@@ -265,12 +265,15 @@ def split_article(article: Article) -> list[list[tuple[int, str]]]:
 
 def _render_article(article: Article, part: list[tuple[int, str]]) -> str:
     headings = {index: heading for heading, index in article.sections}
+    starts = {*article.paragraphs, *headings}
     parts = [f"<h3>{escape_html(article.title)}</h3>"]
     sentences: list[str] = []
     for index, sentence in part:
-        if index in headings:
-            parts += [_render_paragraph(sentences), f"<h4>{escape_html(headings[index])}</h4>"]
+        if index in starts:
+            parts.append(_render_paragraph(sentences))
             sentences = []
+        if index in headings:
+            parts.append(f"<h4>{escape_html(headings[index])}</h4>")
         sentences.append(sentence)
     return "".join([*parts, _render_paragraph(sentences)])
 

@@ -3,7 +3,7 @@
 It shows the format, the counts, what cannot be read and the first questions before anything is stored.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from db.database import StoreError
 from db.models import User
 from evaluation.datasets import QUESTION_FORMATS
 from evaluation.datasets.reader import AUTO, QuestionSurvey
-from evaluation.datasets.survey_worker import survey_in_worker
+from evaluation.datasets.record import COLUMN_MEANINGS, TEXT_NAMES
+from evaluation.datasets.survey_worker import columns_in_worker, survey_in_worker
 from evaluation.value_format import format_count
 from runs.services import Services
 from worlds.folder import ScratchFolder, WorldError
@@ -28,6 +29,7 @@ from worlds.folder import ScratchFolder, WorldError
 EXTENSIONS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "parquet", "gz"]
 MAX_SHOWN_REASONS = 20
 MAX_SHOWN_ANSWERS = 5
+_COLUMNS_KEY = "question_columns"
 _SURVEY_KEY = "question_survey"
 """Session key of the last survey, stored with the upload and the options that it was made with."""
 
@@ -49,11 +51,12 @@ def show_question_import(services: Services, person: User, project_name: str, wo
     if upload is None:
         st.caption("JSON, JSON Lines, CSV, Excel or Parquet; texts also gzipped.")
         return
-    survey = _survey_upload(services, upload, form, language)
+    columns = choose_columns(services, upload)
+    survey = survey_upload(services, upload, form, language, columns)
     if isinstance(survey, str):
         st.error(format_sentence(survey))
         return
-    _show_survey(survey)
+    show_survey(survey)
     is_allowed = survey.problem is None
     if survey.problem is not None:
         st.warning(format_sentence(f"{upload.name}: {survey.problem}"))
@@ -62,7 +65,7 @@ def show_question_import(services: Services, person: User, project_name: str, wo
     if st.button(label, key="questions_import_now", type="primary", disabled=not is_allowed):
         arguments = ["questions", "import", f"--project={project.strip()}", f"--world={world}", f"--format={form}"]
         arguments += [f"--language={language}"] + ([f"--split={split}"] if split else [])
-        arguments += [] if survey.problem is None else ["--without-gold"]
+        arguments += column_arguments(columns) + ([] if survey.problem is None else ["--without-gold"])
         try:
             require_administrator(services, person)
             start_upload_import(services, project.strip(), arguments, upload, EXTENSIONS)
@@ -70,6 +73,42 @@ def show_question_import(services: Services, person: User, project_name: str, wo
             st.error(format_sentence(str(error)))
         else:
             st.rerun()
+
+
+def choose_columns(services: Services, upload: UploadedFile) -> dict[str, str]:
+    """Draw the choice of what the columns of the upload mean; returns the meaning of each chosen column."""
+    names = _list_columns(services, upload)
+    chosen: dict[str, str] = {}
+    if not names:
+        return chosen
+    is_clear = any(name.lower() in TEXT_NAMES for name in names)
+    with st.expander("Columns", expanded=not is_clear), st.container(horizontal=True):
+        for meaning in COLUMN_MEANINGS:
+            name = st.selectbox(
+                meaning.capitalize(),
+                names,
+                index=None,
+                key=f"questions_column_{meaning}",
+                placeholder="by its name",
+                width=170,
+            )
+            if name is not None:
+                chosen[name] = meaning
+    return chosen
+
+
+def column_arguments(columns: Mapping[str, str]) -> list[str]:
+    """The chosen columns as arguments of the command line."""
+    return [f"--column={meaning}={name}" for name, meaning in columns.items()]
+
+
+def _list_columns(services: Services, upload: UploadedFile) -> list[str]:
+    cached = st.session_state.get(_COLUMNS_KEY)
+    if cached is None or cached[0] != upload.file_id:
+        with stored_upload(services, upload, EXTENSIONS) as file:
+            cached = st.session_state[_COLUMNS_KEY] = (upload.file_id, columns_in_worker(file))
+    names: list[str] = cached[1]
+    return names
 
 
 def start_upload_import(
@@ -107,15 +146,17 @@ def _create_upload_folder(services: Services) -> ScratchFolder:
         raise WorldError(f"The upload cannot be stored in {uploads} ({error.strerror}).") from error
 
 
-def _survey_upload(services: Services, upload: UploadedFile, form: str, language: str) -> QuestionSurvey | str:
+def survey_upload(
+    services: Services, upload: UploadedFile, form: str, language: str, columns: Mapping[str, str]
+) -> QuestionSurvey | str:
     """What an import would store, or why it would store nothing; made again only after a change of the form."""
-    survey_key = (upload.file_id, form, language)
+    survey_key = (upload.file_id, form, language, tuple(columns.items()))
     cached = st.session_state.get(_SURVEY_KEY)
     if cached is None or cached[0] != survey_key:
         survey: QuestionSurvey | str
         try:
             with st.spinner("Reading the questions …"), stored_upload(services, upload, EXTENSIONS) as file:
-                survey = _survey_file(file, upload.name, form, language)
+                survey = _survey_file(file, upload.name, form, language, columns)
         except WorldError as error:
             survey = str(error)
         cached = st.session_state[_SURVEY_KEY] = (survey_key, survey)
@@ -123,15 +164,16 @@ def _survey_upload(services: Services, upload: UploadedFile, form: str, language
     return result
 
 
-def _survey_file(file: Path, name: str, form: str, language: str) -> QuestionSurvey | str:
+def _survey_file(file: Path, name: str, form: str, language: str, columns: Mapping[str, str]) -> QuestionSurvey | str:
     try:
-        return survey_in_worker(file, form, language)
+        return survey_in_worker(file, form, language, columns)
     except WorldError as error:
         # The person knows the file by the name that it was uploaded with.
         return str(error).replace(str(file), name)
 
 
-def _show_survey(survey: QuestionSurvey) -> None:
+def show_survey(survey: QuestionSurvey) -> None:
+    """Draw the counts, what cannot be read, and the first questions."""
     unread = sum(reason.count for reason in survey.unread.values())
     figures = {
         "format": survey.format_name,

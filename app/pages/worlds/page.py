@@ -2,15 +2,17 @@
 
 import streamlit as st
 
-from app.pages.worlds.create_world import show_generate_dialog, show_import_dialog
+from app.pages.worlds.create_world import show_generate_dialog
 from app.pages.worlds.explorer import show_console, show_world_explorer
-from app.pages.worlds.questions import show_project_button, show_world_questions
+from app.pages.worlds.import_world import show_import_dialog
+from app.pages.worlds.questions import show_next_steps, show_project_button, show_world_questions
 from app.pages.worlds.world_choice import SelectedWorld, choose_world, show_world_overview
 from app.widgets.job_panel import show_world_jobs
 from app.widgets.page_layout import choose_view, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
 from app.widgets.url_state import WORLD_VIEWS
 from db.models import User
+from fiction.questions.question_file import QUESTIONS_FILE
 from runs.services import Services
 from worlds.source import SourceError
 
@@ -49,7 +51,10 @@ def show_view(world: SelectedWorld, person: User) -> None:
         case "questions":
             show_world_questions(world, person)
         case _:
-            show_project_button(world, person)
+            if (world.folder / QUESTIONS_FILE).is_file():
+                show_project_button(world, person)
+            else:
+                show_next_steps(world, person)
             show_world_overview(world)
 
 

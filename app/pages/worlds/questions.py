@@ -230,20 +230,18 @@ _PART_VIEWS: dict[str, Callable[[QuestionRow], None]] = {
 }
 
 PAGE_SIZE = 15
+MAX_LISTED_PROJECTS = 5
 ANY = "any"
 
 
 def show_world_questions(world: SelectedWorld, person: User) -> None:
     """Show filters, the list on the left, and the open question on the right."""
-    if ADMIN in person.roles:
-        _show_administration(world, person)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
+    if questions is not None and questions.heads and ADMIN in person.roles:
+        _show_administration(world, person)
     if questions is None or not questions.heads:
-        st.info(
-            "This world has no questions; only generated worlds have some. An administrator can import a file of "
-            "questions into a project over this world, here or by `showhow questions import`."
-        )
+        show_next_steps(world, person)
         return
     questions_shown = _show_filters(world, questions)
     if not questions_shown:
@@ -267,6 +265,52 @@ def _show_administration(world: SelectedWorld, person: User) -> None:
         if st.button("Import questions", key="import_questions", shortcut="Alt+U", icon=":material/upload:"):
             show_question_import(world.services, person, names[0] if names else world.name, world.name)
         show_project_button(world, person)
+
+
+def show_next_steps(world: SelectedWorld, person: User) -> None:
+    """Say what can be done with a world that has no questions of its own, and draw the buttons that do it."""
+    with world.services.database.read() as session:
+        names = [project.name for project in projects.list_projects(session) if project.world == world.name]
+    show_import_job(world.services.database)
+    is_admin = ADMIN in person.roles
+    with st.container(border=True, gap="small", key="next_steps"):
+        st.markdown("**This world has no questions of its own.** " + _explain_next_steps(names, is_admin=is_admin))
+        with st.container(horizontal=True, gap="small"):
+            if is_admin and st.button("Import questions", key="import_questions", icon=":material/upload:"):
+                show_question_import(world.services, person, names[0] if names else world.name, world.name)
+            if is_admin and not names and st.button("Make a project", key="make_empty", icon=":material/add:"):
+                _make_empty_project(world, person)
+            for name in names[:MAX_LISTED_PROJECTS]:
+                if st.button(
+                    f"Open {escape_markdown(name)}", key=f"open_project_{name}", icon=":material/folder_open:"
+                ):
+                    st.switch_page("project.py", query_params={"you": person.name, "project": name})
+            st.button("Look around", key="next_look", on_click=go_to_view, args=("look",), type="tertiary")
+            ask = st.button("Ask a question", key="next_ask", type="tertiary")
+    if ask:
+        st.switch_page("ask/page.py", query_params={"you": person.name, "world": world.name})
+
+
+def _explain_next_steps(names: list[str], *, is_admin: bool) -> str:
+    if names:
+        return "The questions of its projects are on the Project page; ask one of your own on the Ask page."
+    if is_admin:
+        return (
+            "Import a file of questions (CSV, Excel, Parquet or JSON), or make a project and write them on its page. "
+            "People then record how they are answered with this world."
+        )
+    return "An administrator can import a file of questions. You can look around, and ask a question of your own."
+
+
+def _make_empty_project(world: SelectedWorld, person: User) -> None:
+    """Create a project without questions over the world, and open it."""
+    try:
+        with world.services.database.begin() as session:
+            parameters = {"you": person.name, "project": _create_project(session, world.name).name}
+    except StoreError as error:
+        st.error(format_sentence(str(error)))
+    else:
+        st.switch_page("project.py", query_params={**parameters, "view": "questions"})
 
 
 def show_project_button(world: SelectedWorld, person: User) -> None:

@@ -236,6 +236,7 @@ def _format_site_value(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+MAX_LISTED_DOCUMENTS = 10
 OVERVIEW_SIZE_FIELDS = ("people", "articles", "pages", "triples", "entities", "relations", "questions")
 SOURCE_COLOURS = {
     "text": "#1f5fbf",
@@ -262,6 +263,10 @@ def show_world_overview(world: SelectedWorld) -> None:
         for name, count in sizes.items():
             st.metric(name, f"{count:,}", width="content")
         st.metric("on disk", format_bytes(world.disk_size()), width="content")
+    if left_out := world.about.get("left_out"):
+        lines = "\n".join(f"- {escape_markdown(str(sentence))}" for sentence in left_out[:MAX_LISTED_DOCUMENTS])
+        more = len(left_out) - MAX_LISTED_DOCUMENTS
+        st.warning(f"**Documents that could not be read**\n\n{lines}" + (f"\n- and {more:,} more" if more > 0 else ""))
     _show_origin(world, sizes)
     _show_split(world)
     _show_charts(world)
@@ -269,7 +274,9 @@ def show_world_overview(world: SelectedWorld) -> None:
 
 def _show_origin(world: SelectedWorld, sizes: dict[str, int]) -> None:
     fields = [
-        (key, _format_value(value)) for key, value in world.about.items() if key not in (*sizes, "name", "shortfalls")
+        (key, _format_value(value))
+        for key, value in world.about.items()
+        if key not in (*sizes, "name", "shortfalls", "left_out")
     ]
     with st.expander("How it was made"):
         rows = [[TableCell(key.replace("_", " ")), TableCell(value)] for key, value in fields]
@@ -339,15 +346,11 @@ def _split_chart(spread: dict[str, dict[str, int]], columns: list[str]) -> dict[
 
 
 def _show_charts(world: SelectedWorld) -> None:
-    st.header("Questions", anchor=False)
     with st.spinner("Reading the questions …"):
         questions = world.questions()
     if questions is None or not questions.heads:
-        st.caption(
-            "This world has no questions; only generated worlds have some. `showhow questions import` imports a file "
-            "of questions into a project."
-        )
         return
+    st.header("Questions", anchor=False)
     heads = questions.heads
     st.button(f"Show the {len(heads):,} questions", key="see_questions", on_click=go_to_view, args=("questions",))
     with st.container(horizontal=True, gap="medium"):

@@ -1,7 +1,8 @@
-// Keys that work wherever the focus is: `?` opens the sheet of keys, outside of text fields and dialogs; Ctrl+Enter and
+// Keys that work wherever the focus is: `?` opens the help, outside of text fields and dialogs; Ctrl+Enter and
 // Ctrl+Shift+Enter reach their buttons from a choice too, which would keep any Enter for itself. While a dialog is open,
 // its own button alone hears Ctrl+Enter, and nothing behind it hears a key: Streamlit lets every button of that key fire.
-// While Alt is held, the buttons show their keys. Selected buttons and the open page say so to a screen reader.
+// While Alt is held, the buttons show their keys. Selected buttons and the open page say so to a screen reader. After the
+// connection to the server was lost, the page runs anew, with what is in its fields.
 
 const SELECTIONS = [".st-key-views", ".st-key-tools", ".st-key-list", ".st-key-list_questions", ".st-key-list_demonstrations"]
   .map((list) => `${list} button[kind]`).join(", ");
@@ -17,11 +18,16 @@ function describe() {
   }
 }
 
-export default function ({ data }) {
+export default function ({ data, setTriggerValue }) {
   for (const [name, value] of Object.entries(data?.cookies ?? {})) {
     document.cookie = `${name}=${value}; path=/; max-age=31536000; SameSite=Lax`;
   }
   document.documentElement.classList.toggle("keys-off", Boolean(data?.off));
+  document.documentElement.style.setProperty("--page", JSON.stringify(data?.page ?? ""));
+  document.dispatchEvent(new Event("showhow:theme"));
+  // A chart has the colours of the theme in which the page ran.
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const rerun = () => setTimeout(() => setTriggerValue("rerun", true), 100);
   // Shortcuts that are switched off are heard by nothing; Ctrl+Enter and keys in text fields stay.
   const mute = (event) => {
     if (!data?.off || !event.isTrusted) return;
@@ -75,6 +81,8 @@ export default function ({ data }) {
   describe();
   window.addEventListener("keydown", mute, true);
   document.addEventListener("keydown", sheet);
+  document.addEventListener("showhow:reconnected", rerun);
+  scheme.addEventListener("change", rerun);
   window.addEventListener("keydown", within, true);
   window.addEventListener("keydown", enter, true);
   window.addEventListener("keydown", commit, true);
@@ -83,6 +91,8 @@ export default function ({ data }) {
     observer.disconnect();
     window.removeEventListener("keydown", mute, true);
     document.removeEventListener("keydown", sheet);
+    document.removeEventListener("showhow:reconnected", rerun);
+    scheme.removeEventListener("change", rerun);
     window.removeEventListener("keydown", within, true);
     window.removeEventListener("keydown", enter, true);
     window.removeEventListener("keydown", commit, true);

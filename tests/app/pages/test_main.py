@@ -8,7 +8,7 @@ import pytest
 import app.widgets.queue
 import app.widgets.step_notes
 from app.pages import main
-from app.pages.main import PAGES, PageEntry, list_pages, shortcuts_of
+from app.pages.main import PAGES, PageEntry, help_of, list_pages
 
 PAGES_FOLDER = Path(main.__file__).parent
 
@@ -28,7 +28,9 @@ def test_the_sheet_of_a_page_lists_every_alt_shortcut_of_its_buttons(entry: Page
     if entry.name in ("annotate", "review"):
         files.append(Path(app.widgets.step_notes.__file__))
     keys = {key for file in files for key in re.findall(r'"(Alt\+[A-Z])"', file.read_text(encoding="utf-8"))}
-    listed = {key for keys_of_action in shortcuts_of(entry.name) for key in re.findall(r"Alt\+[A-Z]\b", keys_of_action)}
+    listed = {
+        key for keys_of_action in help_of(entry.name).shortcuts for key in re.findall(r"Alt\+[A-Z]\b", keys_of_action)
+    }
     assert keys == listed - {"Alt+T"}, "Alt+T is handled by notebook.js"
 
 

@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -219,6 +219,8 @@ def parse_page(html: str, language: str) -> WikiPage:
 class PageTextReader:
     """Reads the visible text of parsed HTML as sentences, table rows and sections; `skipped` are ids of nodes."""
 
+    heading_tags: ClassVar[frozenset[str]] = frozenset(_HEADING_TAGS)
+
     def __init__(self, skipped: set[int], language: str) -> None:
         self._skipped = skipped
         self._language = language
@@ -226,6 +228,8 @@ class PageTextReader:
         self._boxes: list[str] = []
         self._sections: list[tuple[str, int]] = []
         self.sentences: list[str] = []
+        self.paragraphs: list[int] = []
+        """For each paragraph and each row of a table, the index of its first sentence."""
         self.choices: list[DisambiguationChoice] = []
 
     def read_node(self, node: LexborNode, depth: int = 0) -> None:
@@ -245,7 +249,7 @@ class PageTextReader:
 
     def _read_block(self, node: LexborNode, tag: str, depth: int) -> None:
         self._flush_text()
-        if tag in _HEADING_TAGS:
+        if tag in self.heading_tags:
             self._add_heading(self.inline_text(node, depth))
         elif tag == "table":
             self.add_table(node, depth)
@@ -295,6 +299,7 @@ class PageTextReader:
         self._text.clear()
         if text.strip():
             lines = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+            self.paragraphs.append(len(self.sentences))
             self.sentences += split_sentences(lines, self._language)
 
     def _add_heading(self, text: str) -> None:
@@ -318,6 +323,7 @@ class PageTextReader:
                 return
         else:
             rows = format_table_rows(node, self.cell_text)
+        self.paragraphs += range(len(self.sentences), len(self.sentences) + len(rows))
         self.sentences += rows
 
     def _add_choice(self, node: LexborNode, depth: int) -> None:

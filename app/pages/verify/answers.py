@@ -1,0 +1,185 @@
+"""The answers of a verification: the failures in the order of repair, right answers, filters and pages."""
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+import streamlit as st
+
+from app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
+from app.widgets.table import TableCell, shorten, show_table
+from app.widgets.url_state import clear_url_parameters, get_url_parameter
+from db import verifications
+from db.models import Project, Run
+from evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
+from evaluation.scoring import VerificationReport
+from runs.services import Services
+
+OPENED_ANSWER = "open_answer"
+"""The value of the session with the trace of a clicked answer."""
+ANSWERS_PER_PAGE = 50
+ORDER_EXPLANATION = (
+    "Failures are sorted by expected benefit of a repair: the failures of a kind that are not being repaired yet, "
+    "divided by one more than its demonstrations and repairs."
+)
+REPAIR_STATUS_LABELS = {
+    "held": "held by {}",
+    "draft": "being repaired by {}",
+    "submitted": "repaired by {}, in review",
+    "approved": "repaired by {}, approved",
+    "rejected": "returned to {}",
+    "failed": "abandoned by {}",
+}
+ALL_KINDS = "all kinds"
+_OUTCOMES: Mapping[str, Callable[[VerificationFailure], bool]] = {
+    "failures": lambda answer: not answer.outcome.is_correct,
+    "right": lambda answer: answer.outcome.is_correct,
+    "wrong": lambda answer: answer.outcome.ending == "answered" and not answer.outcome.is_correct,
+    "refused": lambda answer: answer.outcome.ending == "refused",
+    "failed": lambda answer: answer.outcome.ending not in ("answered", "refused"),
+    "all": lambda _: True,
+}
+"""Which answers a choice lists."""
+
+
+def show_answers(services: Services, project: Project, run: Run, report: VerificationReport, *, running: bool) -> None:
+    """Draw the answers of the run that the filters choose, one page of them."""
+    finished = report["questions"] - report["left"]
+    if not finished:
+        return
+    st.header("Answers", anchor=False)
+    _show_freezing(services, project, run, running=running)
+    if report["questions"] == report["right"]:
+        st.success("Every question was answered correctly.")
+    answers = _list_answers(services, run)
+    listed = _filter_answers(answers)
+    if not listed:
+        st.info("No answer matches. Try fewer filters.")
+        return
+    start = _page_start(len(listed))
+    page = list(enumerate(listed, 1))[start : start + ANSWERS_PER_PAGE]
+    columns = ("", "question", "kind", "gold answer", "answer or error", "score", "repair")
+    rows = [_answer_row(rank, answer) for rank, answer in page]
+    show_table(columns, rows, key="failures", label="Answers of this verification", go=_request_open)
+    _show_pager(len(listed), start)
+    st.caption(ORDER_EXPLANATION)
+
+
+def _show_freezing(services: Services, project: Project, run: Run, *, running: bool) -> None:
+    """Draw the button that freezes the approved repairs, or say where repairs come from."""
+    approved = list_approved_repairs(services, run)
+    if approved and not running and may_start(services.database, VERIFICATION_JOB):
+        count = f"{len(approved):,} repair{'' if len(approved) == 1 else 's'}"
+        label = f"Freeze {count} and ask the failures again"
+        if st.button(label, key="again", type="primary", shortcut="Alt+F", icon=":material/replay:"):
+            start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])
+            clear_url_parameters("verification")
+            st.rerun()
+        return
+    st.caption(
+        "Repairs that are approved on the Review page can be frozen here as the next version of the library; then the "
+        "failures are asked again."
+    )
+
+
+def _list_answers(services: Services, run: Run) -> list[VerificationFailure]:
+    """The failures in the order of repair, then every other answer that the run has finished, in its order."""
+    failures = list_failures(services, run)
+    listed = {failure.outcome.question_id for failure in failures}
+    with services.database.read() as session:
+        outcomes = verifications.list_outcomes(session, run)
+    others: dict[UUID, verifications.VerificationOutcome] = {}
+    for outcome in outcomes:
+        if outcome.is_finished and outcome.question_id not in listed:
+            others.setdefault(outcome.question_id, outcome)
+    return [*failures, *(VerificationFailure(outcome, None) for outcome in others.values())]
+
+
+def _filter_answers(answers: Sequence[VerificationFailure]) -> list[VerificationFailure]:
+    """Draw the filters, which the link stores; returns the answers that pass all of them."""
+    counts = {name: sum(map(passes, answers)) for name, passes in _OUTCOMES.items()}
+    offered = [name for name in _OUTCOMES if counts[name] or name in ("failures", "right", "all")]
+    if not counts["failures"]:
+        offered.remove("failures")
+    kinds = [ALL_KINDS, *sorted({answer.outcome.kind for answer in answers if answer.outcome.kind})]
+    with st.container(horizontal=True, vertical_alignment="bottom", key="answer_filters"):
+        outcome = _choose("Answers", "answers", offered, 190, lambda name: f"{name.capitalize()} ({counts[name]:,})")
+        kind = _choose("Kind", "kind", kinds, 190, str) if len(kinds) > 2 else ALL_KINDS
+        st.session_state["answers_search"] = get_url_parameter("words")
+        words = st.text_input(
+            "Search",
+            key="answers_search",
+            width=260,
+            placeholder="words of question or answer",
+            on_change=_store,
+            args=("words", "answers_search"),
+        )
+    listed = [answer for answer in answers if _OUTCOMES[outcome](answer)]
+    listed = [answer for answer in listed if kind in (ALL_KINDS, answer.outcome.kind)]
+    return [answer for answer in listed if all(word in _searched(answer) for word in words.casefold().split())]
+
+
+def _searched(answer: VerificationFailure) -> str:
+    outcome = answer.outcome
+    return "\n".join([outcome.question, _gold(answer), outcome.answer or "", outcome.failure or ""]).casefold()
+
+
+def _choose(label: str, name: str, options: Sequence[str], width: int, title: Callable[[str], str]) -> str:
+    key = f"answers_{name}"
+    stored = get_url_parameter(name)
+    st.session_state[key] = stored if stored in options else options[0]
+    return str(
+        st.selectbox(label, options, key=key, format_func=title, width=width, on_change=_store, args=(name, key))
+    )
+
+
+def _store(name: str, key: str) -> None:
+    clear_url_parameters("from")
+    st.query_params[name] = st.session_state[key]
+
+
+def _page_start(count: int) -> int:
+    requested = get_url_parameter("from")
+    start = int(requested) if requested.isdecimal() else 0
+    return min(start, count - 1) // ANSWERS_PER_PAGE * ANSWERS_PER_PAGE
+
+
+def _show_pager(count: int, start: int) -> None:
+    last = min(start + ANSWERS_PER_PAGE, count)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if count > ANSWERS_PER_PAGE:
+            for label, target in (("Previous", start - ANSWERS_PER_PAGE), ("Next", start + ANSWERS_PER_PAGE)):
+                is_off = not 0 <= target < count
+                st.button(label, key=f"{label.lower()}_answers", disabled=is_off, on_click=_go_to, args=(target,))
+        st.caption(f"{start + 1:,}–{last:,} of {count:,} answers", width="content")
+
+
+def _go_to(start: int) -> None:
+    st.query_params["from"] = str(start)
+
+
+def _gold(answer: VerificationFailure) -> str:
+    return ", ".join(str(gold["text"]) for gold in answer.outcome.gold)
+
+
+def _answer_row(rank: int, answer: VerificationFailure) -> list[TableCell]:
+    outcome, repair = answer.outcome, answer.repair
+    text = outcome.answer or f"{outcome.ending}: {outcome.failure or ''}"
+    status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
+    return [
+        TableCell(f"{rank}", number=True),
+        TableCell(outcome.question, go=str(outcome.trace_id)),
+        TableCell(outcome.kind or "", whole=True),
+        TableCell(shorten(_gold(answer)), whole=True),
+        TableCell(shorten(text)),
+        TableCell(format_score(outcome.score), number=True),
+        TableCell(status, whole=True),
+    ]
+
+
+def format_score(value: float | None) -> str:
+    """A score for a table."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _request_open(trace: str) -> None:
+    st.session_state[OPENED_ANSWER] = trace
