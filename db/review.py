@@ -183,15 +183,19 @@ def _describe_newer_state(session: Session, trace: Trace) -> str:
     return f"{'approved' if last.value == 'approved' else 'returned to its author'} by {last.name or 'somebody'}"
 
 
-def save_comment(session: Session, trace_id: UUID, text: str, *, by: UUID, page_number: int = 0) -> datetime:
+def save_comment(  # noqa: PLR0913 - a comment, and the page and the version of the trace that it is written on
+    session: Session, trace_id: UUID, text: str, *, seen: int, by: UUID, page_number: int = 0
+) -> datetime:
     """Store the comment that a reviewer is typing, apart from those of others; returns when it was stored.
 
-    A decision takes it into its judgement. Conflict if the stored one comes from a newer page (db/recording.py).
+    A decision takes it into its judgement. Conflict if the trace is not the one that was `seen`, since it was decided
+    on meanwhile, or if the stored comment comes from a newer page (db/recording.py).
     """
     require_role(session, by, REVIEWER, ADMIN)
     trace = lock_trace(session, trace_id)
+    _check_seen(session, trace, seen)
     if trace.status not in REVIEW_STATUSES:
-        raise Conflict(f"this trace is {trace.status} now, so there is nothing to decide; reload the page")
+        raise Conflict(f"this trace is {trace.status}, so there is nothing to decide")
     stored = _load_comments(session, trace_id).get(by.hex)
     if stored is not None and stored["page"] > page_number:
         raise Conflict("this trace is open in a newer tab, which stores the comment; continue there")

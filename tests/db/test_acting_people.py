@@ -73,7 +73,7 @@ OF_REVIEWERS: dict[str, dict[str, Act]] = {
         "approve_traces": lambda s, stage: review.approve_traces(s, {stage.submitted: 1}, by=me(s)),
         "take_back_decision": lambda s, stage: decide(take_back_own, s, stage),
         "take_back_decisions": lambda s, stage: review.take_back_decisions(s, {stage.submitted: 1}, by=me(s)),
-        "save_comment": lambda s, stage: review.save_comment(s, stage.submitted, "hm", by=me(s)),
+        "save_comment": lambda s, stage: decide(type_comment, s, stage),
         "add_labels": lambda s, _: review.add_labels(s, verification(s).id, []),
     },
     "runs": {
@@ -125,6 +125,10 @@ def take_back_own(session: Session, trace_id: UUID, *, seen: int, by: UUID, comm
     """A decision without a comment."""
     assert comment
     review.take_back_decision(session, trace_id, seen=seen, by=by)
+
+
+def type_comment(session: Session, trace_id: UUID, *, seen: int, by: UUID, comment: str) -> None:
+    review.save_comment(session, trace_id, comment, seen=seen, by=by)
 
 
 def save_settings(session: Session) -> None:

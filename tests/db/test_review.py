@@ -140,14 +140,17 @@ def test_a_comment_that_is_typed_is_stored_for_each_reviewer_until_the_decision(
     version = seen(scene, trace)
     for person, text in ((scene.ben, "too sh"), (scene.ada, "fine"), (scene.ben, "too short")):
         with scene.database.begin() as session:
-            review.save_comment(session, trace, text, by=person.id, page_number=3)
+            review.save_comment(session, trace, text, seen=version[trace], by=person.id, page_number=3)
     assert (comment_of(scene, trace, scene.ben), comment_of(scene, trace, scene.ada)) == ("too short", "fine")
     with pytest.raises(Conflict, match="newer tab"), scene.database.begin() as session:
-        review.save_comment(session, trace, "late", by=scene.ben.id, page_number=2)
+        review.save_comment(session, trace, "late", seen=version[trace], by=scene.ben.id, page_number=2)
     with pytest.raises(Conflict, match="cleo is not a reviewer"), scene.database.begin() as session:
-        review.save_comment(session, trace, "mine", by=cleo.id)
+        review.save_comment(session, trace, "mine", seen=version[trace], by=cleo.id)
     assert seen(scene, trace) == version, "a comment does not change what others have read"
     decide(scene, trace, "too short", returns=True)
+    # What a page still sends after the decision is not stored.
+    with pytest.raises(Conflict, match="returned to its author by ben"), scene.database.begin() as session:
+        review.save_comment(session, trace, "too short", seen=version[trace], by=scene.ben.id, page_number=3)
     assert (comment_of(scene, trace, scene.ben), comment_of(scene, trace, scene.ada)) == ("", "fine")
     decide(scene, trace, by="ada")
     with scene.database.read() as session:
@@ -158,8 +161,8 @@ def test_a_comment_on_a_draft_is_refused_and_the_authors_text_stays(scene):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, scene.questions[0].id, scene.ada.id)
         recording.save_draft(session, trace.id, {"step": 1, "fields": {"thought": "hm"}}, by=scene.ada.id)
-    with pytest.raises(Conflict, match="is draft now"), scene.database.begin() as session:
-        review.save_comment(session, trace.id, "early", by=scene.ben.id)
+    with pytest.raises(Conflict, match="this trace is draft"), scene.database.begin() as session:
+        review.save_comment(session, trace.id, "early", seen=trace.version, by=scene.ben.id)
     with scene.database.read() as session:
         assert recording.find_draft(session, trace.id).content == {"step": 1, "fields": {"thought": "hm"}}
 
