@@ -1,13 +1,13 @@
 """Decisions of a reviewer: on one trace, on several at once, and their undo."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
 import streamlit as st
 
-from app.pages.review.question_list import ListPage, open_trace
+from app.pages.review.question_list import AGREEMENT, ListPage, open_trace
 from app.widgets.autosave import mount_comment_autosave
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.step_notes import show_history_button
@@ -185,10 +185,11 @@ class BulkChoice:
     trace: TraceToReview
     question: str
     is_gold: bool | None
-    is_disputed: bool
+    agreement: str
+    """A key of AGREEMENT."""
 
 
-def list_choices(traces: Sequence[TraceToReview], page: ListPage, disputed: Callable[[UUID], bool]) -> list[BulkChoice]:
+def list_choices(traces: Sequence[TraceToReview], page: ListPage, agreements: Mapping[UUID, str]) -> list[BulkChoice]:
     """The submitted traces that can be approved at once, as the reviewer sees them now."""
     choices = []
     for trace in [trace for trace in traces if trace.status == "submitted"][:MAX_TRACES_AT_ONCE]:
@@ -199,7 +200,7 @@ def list_choices(traces: Sequence[TraceToReview], page: ListPage, disputed: Call
                 is_gold = score_within_limits(trace.answer, question.gold_answers)[ANSWER_F1.name] == 1
             except Unscorable:
                 is_gold = None
-        choices.append(BulkChoice(trace, question.summary, is_gold, disputed(trace.question_id)))
+        choices.append(BulkChoice(trace, question.summary, is_gold, agreements[trace.question_id]))
     return choices
 
 
@@ -211,7 +212,7 @@ def show_bulk_dialog(database: Database, person: User, choices: Sequence[BulkCho
         return
     st.caption("The traces of this page of the list. An approved trace becomes a demonstration; it can be undone.")
     keys = {choice.trace.id: f"bulk_{choice.trace.id.hex}" for choice in choices}
-    matching = [choice.trace.id for choice in choices if choice.is_gold and not choice.is_disputed]
+    matching = [choice.trace.id for choice in choices if choice.is_gold and choice.agreement != "differ"]
     with st.container(horizontal=True, gap="small"):
         st.button(
             f"Select the {len(matching)} that match gold",
@@ -244,7 +245,7 @@ def _select(keys: Mapping[UUID, str], selected: Sequence[UUID]) -> None:
 
 def _describe_choice(choice: BulkChoice) -> str:
     gold = {True: "same as gold", False: "not the gold answer", None: "no gold answer"}[choice.is_gold]
-    return f"{gold}, {'answers differ' if choice.is_disputed else 'undisputed'}"
+    return f"{gold}, {AGREEMENT[choice.agreement].lower()}"
 
 
 def _approve_all(database: Database, person: User, traces: Sequence[TraceToReview]) -> None:

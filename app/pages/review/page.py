@@ -33,7 +33,6 @@ from db.trace_record import TraceRecord
 from evaluation.bounded_scoring import score_within_limits
 from evaluation.metrics import ANSWER_F1, METRICS, GoldAnswer
 from evaluation.metrics.metric import Unscorable
-from evaluation.value_format import format_count
 from runs.services import Services
 from tools.registry import tool_title
 
@@ -183,7 +182,7 @@ def show_difference(parent: TraceRecord, fork: TraceRecord) -> None:
     pairs = align(texts)
     places = [tuple(None if i is None else texts[side][i][0] for side, i in enumerate(pair)) for pair in pairs]
     same = len(list(takewhile(lambda place: place[0] == place[1], places)))
-    kept = f"The first {format_count(same, 'step')} are the same." if same else "No step is the same."
+    kept = "The first step is the same." if same == 1 else f"The first {same:,} steps are the same."
     rows = [
         [TableCell(_step_label(pair)), TableCell(before or "–"), TableCell(after or "–")]
         for pair, (before, after) in zip(pairs, places, strict=True)
@@ -198,7 +197,7 @@ def show_difference(parent: TraceRecord, fork: TraceRecord) -> None:
             ]
         )
     with st.expander(f"Difference from its parent ({escape_markdown(parent.creator_name)})", expanded=True):
-        st.caption(kept)
+        st.caption(kept if same else "The first step differs.")
         if rows:
             show_table(("", "parent", "this trace"), rows, key="fork_difference", label="Difference from the parent")
 
@@ -279,11 +278,11 @@ def _show_left(  # noqa: PLR0913, PLR0917 - what the list shows
     record: TraceRecord | None,
 ) -> None:
     with st.container(key="review_list"):
-        disputed = {entry.row.id for entry in shown if entry.agreement == "differ"}
         if chosen.status == "submitted" and st.button(
             "Approve several", key="bulk", shortcut="Alt+L", icon=":material/done_all:", disabled=not entries
         ):
-            choices = list_choices(page.to_decide(chosen), page, disputed.__contains__)
+            agreements = {entry.row.id: entry.agreement for entry in shown}
+            choices = list_choices(page.to_decide(chosen), page, agreements)
             show_bulk_dialog(database, person, choices)
         list_container = st.container(key="list")
     with list_container:

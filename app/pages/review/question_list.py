@@ -53,7 +53,10 @@ class ListedQuestion:
 
 def show_filters(database: Database, project: Project) -> tuple[ReviewFilter, str, str]:
     """Draw the filters; returns them, the chosen agreement, and the chosen order."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="review_head"):
+    with (
+        st.container(key="masthead"),
+        st.container(horizontal=True, vertical_alignment="center", gap="small", key="review_head"),
+    ):
         st.html('<h1 class="world">Review</h1>', width="content")
         by = st.segmented_control(
             "By",

@@ -20,8 +20,8 @@ from tools.registry import tool_title
 
 MAX_ROWS = 60
 """Rows of steps that are drawn; each trace has its own view with all of its steps."""
-MAX_TEXT = 300
-"""Characters of a thought, an argument or a result in a cell."""
+MAX_TEXT, MAX_RESULT = 300, 160
+"""Characters of a thought or an argument, and of a result, in a cell."""
 StepKey = tuple[object, ...]
 
 
@@ -123,7 +123,7 @@ def _render_row(compared: Sequence[ComparedTrace], row: tuple[int | None, ...]) 
 
 def _render_step(step: StepOutline) -> str:
     thought = f'<p class="why">{escape_html(shorten(step.thought, MAX_TEXT))}</p>' if step.thought else ""
-    result = f"<p{' class=wrong' if step.is_error else ''}>→ {escape_html(shorten(step.result, MAX_TEXT))}</p>"
+    result = f"<p{' class=wrong' if step.is_error else ''}>→ {escape_html(shorten(step.result, MAX_RESULT))}</p>"
     action = f"<p>{_render_action(step)}</p>" if step.tool is not None else ""
     return f"{thought}{action}{result if step.result else ''}"
 

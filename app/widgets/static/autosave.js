@@ -61,6 +61,8 @@ export default function (component) {
   for (const kind of kinds) document.addEventListener(kind, typed, { passive: true });
   document.addEventListener("visibilitychange", leave);
   window.addEventListener("pagehide", gone);
+  if (status.scope !== data.scope) say("");
+  status.scope = data.scope;
   if (data.saved_at) say(`Saved ${at(data.saved_at)}`);
   timer = setTimeout(post, PAUSE);
 
