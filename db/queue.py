@@ -83,8 +83,8 @@ def list_completed_traces(session: Session, project_id: UUID, user_id: UUID, sta
 
 
 def count_own_work(session: Session, project_id: UUID, user_id: UUID) -> dict[str, int]:
-    """Count the person's traces in the project: returned, draft, submitted and approved, and the skipped questions."""
-    conditions = {"returned": is_open_return(), "draft": is_kept_draft()}
+    """Count the person's returned, drafts, submitted and approved traces in the project, and the skipped questions."""
+    conditions = {"returned": is_open_return(), "drafts": is_kept_draft()}
     conditions |= {status: Trace.status == status for status in COMPLETED_STATUSES}
     row = session.execute(
         select(*(func.count().filter(condition) for condition in conditions.values()))

@@ -43,8 +43,10 @@ class QuestionToReview:
     first_submitted_at: datetime
     last_submitted_at: datetime
     traces: int
+    completed: int
+    """The traces in review or approved, whoever made them."""
     answers: int
-    """The different texts of the answers in review or approved, whoever gave them."""
+    """The different texts of their answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def list_questions_to_review(session: Session, project_id: UUID, chosen: ReviewF
             func.min(submitted_at).filter(meets),
             func.max(submitted_at).filter(meets),
             count,
+            func.count().filter(Trace.status.in_(COMPLETED_STATUSES)),
             answers,
         )
         .join(Trace, Trace.question_id == Question.id)

@@ -15,6 +15,7 @@ from db.recording import NewStep, StepResult, TraceAnswers
 from db.runs import trace_version
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
+from tests.browser.test_every_page import find_violations
 
 PROJECT = "Fictional people"
 REASON = "step 2 reads the wrong article"
@@ -122,6 +123,10 @@ def compare_the_disputed_question(page: Page) -> None:
     expect(sides.get_by_text("no such step")).to_have_count(1)
     expect(page.get_by_role("button", name="Show step 1: Read")).to_contain_text("ann wonders about Oslo.")
     picture(page, "review-disputed")
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        settle(page)
+        assert find_violations(page) == []
 
 
 def comment_and_open_the_other_trace(page: Page, other: UUID) -> None:

@@ -88,7 +88,7 @@ def counts(scene: Any) -> tuple[dict[str, int], dict[str, tuple[int, int, int]],
         states = queue.count_question_states(session, scene.project.id)
         own = queue.count_own_work(session, scene.project.id, scene.ada.id)
         assert own["returned"] == len(queue.list_returned_traces(session, scene.project.id, scene.ada.id))
-        assert own["draft"] == len(queue.list_drafts(session, scene.project.id, scene.ada.id))
+        assert own["drafts"] == len(queue.list_drafts(session, scene.project.id, scene.ada.id))
         return (
             review_queue.count_by_status(session, scene.project.id),
             {person.name: (person.completed, person.returned, person.drafts) for person in people},
@@ -115,7 +115,7 @@ def test_drafts_and_returned_work_are_counted_alike_everywhere(scene):
     assert counts(scene)[1:] == (
         {"ada": (1, 0, 1)},
         {"approved": 1, "begun": 1, "open": 1},
-        {"approved": 1, "draft": 1},
+        {"approved": 1, "drafts": 1},
     )
     with scene.database.begin() as session:
         queue.skip_question(session, scene.questions[1].id, scene.ada.id, "unclear")

@@ -37,10 +37,9 @@ SUBMISSION_HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class ListedQuestion:
-    """A question of the list, and the number of its answers that differ; 0 if none is in review or approved."""
+    """A question of the list, and the number of its answers in review or approved that differ."""
 
     row: QuestionToReview
-    answers: int
     different: int
 
     @property
@@ -48,7 +47,7 @@ class ListedQuestion:
         """A key of AGREEMENT."""
         if self.different > 1:
             return "differ"
-        return "agree" if self.answers > 1 else "single"
+        return "agree" if self.row.completed > 1 else "single"
 
 
 def show_filters(database: Database, project: Project) -> tuple[ReviewFilter, str, str]:
@@ -111,11 +110,8 @@ def list_entries(
     """All questions that meet the filters, in the chosen order."""
     with database.read() as session:
         rows = review_queue.list_questions_to_review(session, project.id, chosen)
-        compared = review_queue.list_answers(session, [row.id for row in rows if row.answers], chosen.by)
-    entries = []
-    for row in rows:
-        answers = compared.get(row.id, {})
-        entries.append(ListedQuestion(row, len(answers), len(group_answers(project, answers)) if answers else 0))
+        compared = review_queue.list_answers(session, [row.id for row in rows if row.answers > 1], chosen.by)
+    entries = [ListedQuestion(row, len(group_answers(project, compared.get(row.id, {})))) for row in rows]
     kept = [entry for entry in entries if agreement in ("any", entry.agreement)]
     return sorted(kept, key=ORDERS[order])
 
