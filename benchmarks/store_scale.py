@@ -14,7 +14,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from db import comparisons, libraries, projects, queue, review, runs, users
+from db import comparisons, libraries, projects, queue, review_queue, runs, users
 from db import traces as trace_store
 from db.comparisons import ComparisonFilter, MetricVersion
 from db.database import Database
@@ -154,10 +154,12 @@ def store_queries(
 
     def open_review(number: int) -> None:
         with database.read() as session:
-            review.count_by_status(session, project_id)
-            page = review.list_for_review(session, project_id, limit=25)
-            for _ in range(number % 3):
-                page = review.list_for_review(session, project_id, limit=25, after=page.next_cursor)
+            review_queue.count_by_status(session, project_id)
+            chosen = review_queue.ReviewFilter()
+            rows = review_queue.list_questions_to_review(session, project_id, chosen)
+            review_queue.list_answers(session, [row.id for row in rows if row.answers > 1], chosen.by)
+            page = rows[number % 3 * 25 : number % 3 * 25 + 25]
+            review_queue.list_traces_to_review(session, [row.id for row in page], chosen.by)
 
     def open_trace(number: int) -> None:
         with database.read() as session:

@@ -386,7 +386,7 @@ class Edit(Base):
 
 
 class Draft(Base):
-    """The step or answer that a person is typing in a trace, before it is run or submitted."""
+    """What is being typed: the step or answer of a draft's author, or the comments of reviewers on any other trace."""
 
     __tablename__ = "draft"
 

@@ -7,13 +7,14 @@ from datetime import datetime
 from statistics import median
 from uuid import UUID
 
-from sqlalchemy import Case, ColumnElement, case, delete, func, select, update
+from sqlalchemy import Case, ColumnElement, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Draft, Edit, Judgement, ModelCall, Project, Question, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
+from db.trace_states import is_kept_draft, is_open_return
 from db.traces import lock_draft
 from db.types import utc_now
 from db.users import require_role
@@ -46,9 +47,7 @@ def list_drafts(session: Session, project_id: UUID, user_id: UUID) -> list[OpenT
     rows = session.execute(
         select(Trace, Question)
         .join(Question, Question.id == Trace.question_id)
-        .outerjoin(Assignment, (Assignment.question_id == Trace.question_id) & (Assignment.user_id == user_id))
-        .where(Trace.author_id == user_id, Trace.status == "draft", Question.project_id == project_id)
-        .where(func.coalesce(Assignment.state, "open") != "skipped")
+        .where(Trace.author_id == user_id, is_kept_draft(), Question.project_id == project_id)
         .order_by(Trace.started_at.desc())
         .limit(50)
     )
@@ -72,14 +71,13 @@ def find_answered_questions(session: Session, question_ids: Collection[UUID], us
 
 
 def list_returned_traces(session: Session, project_id: UUID, user_id: UUID) -> list[OpenTrace]:
-    """List the person's rejected traces without a fork, the one returned last first, with the reviewer's comment."""
-    child = aliased(Trace)
+    """List the person's returned traces, the one returned last first, with the reviewer's comment."""
+    is_return = (Judgement.aspect == "approval") & (Judgement.value == "rejected")
     rows = session.execute(
         select(Trace, Question, Judgement.comment)
         .join(Question, Question.id == Trace.question_id)
-        .outerjoin(Judgement, (Judgement.trace_id == Trace.id) & (Judgement.aspect == "approval"))
-        .where(Trace.author_id == user_id, Trace.status == "rejected", Question.project_id == project_id)
-        .where(~select(child.id).where(child.parent_id == Trace.id).exists())
+        .outerjoin(Judgement, (Judgement.trace_id == Trace.id) & is_return)
+        .where(Trace.author_id == user_id, is_open_return(), Question.project_id == project_id)
         .order_by(Judgement.id.desc().nulls_last(), Trace.id.desc())
         .limit(50)
     )
@@ -99,6 +97,25 @@ def list_completed_traces(session: Session, project_id: UUID, user_id: UUID, sta
         .limit(50)
     )
     return [OpenTrace(trace, question) for trace, question in rows]
+
+
+def count_own_work(session: Session, project_id: UUID, user_id: UUID) -> dict[str, int]:
+    """Count the person's returned, drafts, submitted and approved traces in the project, and the skipped questions."""
+    conditions = {"returned": is_open_return(), "drafts": is_kept_draft()}
+    conditions |= {status: Trace.status == status for status in COMPLETED_STATUSES}
+    row = session.execute(
+        select(*(func.count().filter(condition) for condition in conditions.values()))
+        .select_from(Trace)
+        .join(Question, Question.id == Trace.question_id)
+        .where(Trace.author_id == user_id, Question.project_id == project_id)
+    ).one()
+    skipped = session.scalar(
+        select(func.count())
+        .select_from(Assignment)
+        .join(Question, Question.id == Assignment.question_id)
+        .where(Assignment.user_id == user_id, Assignment.state == "skipped", Question.project_id == project_id)
+    )
+    return dict(zip(conditions, row, strict=True)) | {"skipped": skipped or 0}
 
 
 def next_question(
@@ -295,7 +312,10 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorProgress:
-    """What one person has done in a project; `median_seconds` of completed traces, None if none was timed."""
+    """What one person has done in a project; `median_seconds` of completed traces, None if none was timed.
+
+    The counts are those of the person's own lists (db/trace_states.py).
+    """
 
     name: str
     completed: int
@@ -310,14 +330,15 @@ def list_annotators(session: Session, project_id: UUID) -> list[AnnotatorProgres
     seconds = func.coalesce(Trace.active_seconds, Trace.wall_seconds)
     last_seen = func.coalesce(Trace.submitted_at, Trace.started_at)
     rows = session.execute(
-        select(User.name, Trace.status, seconds, last_seen)
+        select(User.name, Trace.status, or_(is_open_return(), is_kept_draft()), seconds, last_seen)
         .join(Question, Question.id == Trace.question_id)
         .join(User, User.id == Trace.author_id)
         .where(Question.project_id == project_id)
     )
     people: dict[str, list[tuple[str, float | None, datetime]]] = {}
-    for name, status, spent, seen in rows:
-        people.setdefault(name, []).append((status, spent, seen))
+    for name, status, is_open, spent, seen in rows:
+        is_counted = is_open or status in COMPLETED_STATUSES
+        people.setdefault(name, []).append((status if is_counted else "", spent, seen))
     progress = [_summarize_person(name, entries) for name, entries in people.items()]
     return sorted(progress, key=lambda person: person.last_seen, reverse=True)
 
@@ -372,17 +393,19 @@ def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
     """Count the project's questions by state."""
     reached = _reached_state()
     counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
-    stored = dict(session.execute(counts).tuples().all())
+    stored = dict(session.execute(counts).all())
     return {state: stored.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
 
 
 def _reached_state() -> Case[str]:
     """The state of a question."""
+    conditions = {status: Trace.status == status for status in COMPLETED_STATUSES}
+    conditions |= {"rejected": is_open_return(), "draft": is_kept_draft()}
     has_status = {
         status: select(Trace.id)
-        .where(Trace.question_id == Question.id, Trace.author_id.is_not(None), Trace.status == status)
+        .where(Trace.question_id == Question.id, Trace.author_id.is_not(None), condition)
         .exists()
-        for status in QUESTION_STATES
+        for status, condition in conditions.items()
     }
     return case(*((has_status[status], name) for status, name in QUESTION_STATES.items()), else_=OPEN)
 

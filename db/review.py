@@ -1,135 +1,39 @@
 """Reviews and judgements: approve or return submitted traces, and people's labels of the answers of runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, func, null, select, tuple_
+from sqlalchemy import exists, null, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
-from db.libraries import MODELS, PEOPLE
 from db.models import (
     Attempt,
+    Draft,
     Edit,
     Judgement,
     Question,
     Score,
-    Step,
     Trace,
     User,
 )
 from db.projects import update_completed_count
+from db.recording import PageCounter
+from db.review_queue import REVIEW_STATUSES
+from db.trace_record import WITHDRAWAL
+from db.trace_states import has_successor
 from db.traces import lock_step, lock_trace
-from db.types import id_after
+from db.types import id_after, utc_now
 from db.users import ADMIN, REVIEWER, find_or_add_author, is_only_person, require_acting_role, require_role
 
 STEP_NOTE_KINDS = ("comment", "wrong result", "missing tool", "expected result")
 """The values of judgements with the aspect STEP_NOTE_ASPECT; all but comments say what a tool lacks."""
 STEP_NOTE_ASPECT = "step note"
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewItem:
-    """One row of the list of submitted traces."""
-
-    trace_id: UUID
-    question: str
-    """With the beginning of its attachments."""
-    author: str | None
-    reasoner: str
-    final_answer: str | None
-    submitted_at: datetime | None
-    active_seconds: float | None
-    steps: int
-    mean_rating: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewPage:
-    """One page of the list; `next_cursor` is the `after` of the next page, None on the last page."""
-
-    items: list[ReviewItem]
-    next_cursor: tuple[datetime, UUID] | None
-
-
-def list_for_review(  # noqa: PLR0913 - conditions and the page of the list
-    session: Session,
-    project_id: UUID,
-    *,
-    status: str = "submitted",
-    by: str = PEOPLE,
-    limit: int = 50,
-    after: tuple[datetime, UUID] | None = None,
-) -> ReviewPage:
-    """List submitted traces of people, or of runs (MODELS), with this status, the oldest submission first."""
-    query = (
-        select(Trace, Question, User.name)
-        .join(Question, Question.id == Trace.question_id)
-        .outerjoin(User, User.id == Trace.author_id)
-        .where(
-            Question.project_id == project_id,
-            Trace.status == status,
-            Trace.submitted_at.is_not(None),
-            _author_condition(by),
-        )
-        .order_by(Trace.submitted_at, Trace.id)
-        .limit(limit + 1)
-    )
-    if after is not None:
-        query = query.where(tuple_(Trace.submitted_at, Trace.id) > after)
-    rows = session.execute(query).all()
-    page = rows[:limit]
-    counts = {
-        trace_id: (steps, rating)
-        for trace_id, steps, rating in session.execute(
-            select(Step.trace_id, func.count(), func.avg(Step.rating))
-            .where(Step.trace_id.in_([row[0].id for row in page]), Step.removed_at.is_(None))
-            .group_by(Step.trace_id)
-        )
-    }
-    items = [
-        _review_item(trace, question.summary, name, *counts.get(trace.id, (0, None))) for trace, question, name in page
-    ]
-    last = items[-1] if len(rows) > limit else None
-    return ReviewPage(items, (last.submitted_at, last.trace_id) if last is not None and last.submitted_at else None)
-
-
-def _review_item(trace: Trace, question: str, author: str | None, steps: int, rating: float | None) -> ReviewItem:
-    return ReviewItem(
-        trace_id=trace.id,
-        question=question,
-        author=author,
-        reasoner=trace.reasoner,
-        final_answer=trace.final_answer,
-        submitted_at=trace.submitted_at,
-        active_seconds=trace.active_seconds,
-        steps=steps,
-        mean_rating=float(rating) if rating is not None else None,
-    )
-
-
-def _author_condition(by: str) -> ColumnElement[bool]:
-    return Trace.run_id.is_not(None) if by == MODELS else Trace.run_id.is_(None)
-
-
-def count_by_status(session: Session, project_id: UUID, *, by: str = PEOPLE) -> dict[str, int]:
-    """Count the project's traces of people, or of runs (MODELS), by status."""
-    query = (
-        select(Trace.status, func.count())
-        .join(Question, Question.id == Trace.question_id)
-        .where(Question.project_id == project_id)
-        .group_by(Trace.status)
-    )
-    run_counts = dict(session.execute(query.where(_author_condition(MODELS))).all())
-    if by == MODELS:
-        return run_counts
-    # The total is counted from an index alone; a condition on the run would read every trace.
-    total_counts = dict(session.execute(query).all())
-    people_counts = {status: count - run_counts.get(status, 0) for status, count in total_counts.items()}
-    return {status: count for status, count in people_counts.items() if count}
+COMMENTS = "comments"
+"""The field of a draft with the comments that reviewers are typing on a trace that is no draft any more."""
 
 
 def approve_trace(session: Session, trace_id: UUID, *, seen: int, by: UUID, comment: str = "") -> Trace:
@@ -145,6 +49,66 @@ def reject_trace(session: Session, trace_id: UUID, *, seen: int, by: UUID, comme
     if not comment.strip():
         raise Conflict("say what is wrong with the trace; its author reads it and can fix it")
     return _record_decision(session, trace_id, "rejected", seen, by, comment)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkDecision:
+    """What became of each trace: the versions of those that were decided, and why the others were not."""
+
+    versions: dict[UUID, int]
+    refusals: dict[UUID, str]
+
+
+def approve_traces(session: Session, seen: Mapping[UUID, int], *, by: UUID) -> BulkDecision:
+    """Approve several traces; `seen` has the version of each that the reviewer read. The others stay as they are."""
+    require_role(session, by, REVIEWER, ADMIN)
+    return _decide_on_all(seen, lambda trace_id, version: approve_trace(session, trace_id, seen=version, by=by))
+
+
+def take_back_decisions(session: Session, seen: Mapping[UUID, int], *, by: UUID) -> BulkDecision:
+    """Undo the person's own last decisions on several traces, of these versions."""
+    require_role(session, by, REVIEWER, ADMIN)
+    return _decide_on_all(seen, lambda trace_id, version: take_back_decision(session, trace_id, seen=version, by=by))
+
+
+def _decide_on_all(seen: Mapping[UUID, int], decide: Callable[[UUID, int], Trace]) -> BulkDecision:
+    done = BulkDecision({}, {})
+    # In one order, so that two reviewers who lock the same traces do not wait for each other.
+    for trace_id, version in sorted(seen.items()):
+        try:
+            done.versions[trace_id] = decide(trace_id, version).version
+        except (Conflict, RowNotFound) as error:
+            done.refusals[trace_id] = str(error)
+    return done
+
+
+def take_back_decision(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> Trace:
+    """Undo the person's own last decision: the trace has its former status again, and the history shows both.
+
+    Conflict if the trace was changed since, if another reviewer decided last, or if its author has begun to fix it.
+    """
+    require_role(session, by, REVIEWER, ADMIN)
+    trace = lock_trace(session, trace_id)
+    _check_seen(session, trace, seen)
+    former = find_own_decision(session, trace, by)
+    if former is None:
+        raise Conflict("only the reviewer who decided last can take the decision back")
+    if session.scalar(select(Trace.id).where(Trace.id == trace_id, has_successor())):
+        raise Conflict("its author has begun to fix this trace, so the return cannot be taken back")
+    session.add(Edit(trace_id=trace_id, action=WITHDRAWAL, before={"status": trace.status}, editor_id=by))
+    _set_status(session, trace, former)
+    return trace
+
+
+def find_own_decision(session: Session, trace: Trace, by: UUID) -> str | None:
+    """The status before the person's decision, if it is the last one on the trace and stands; else None."""
+    edits = session.scalars(
+        select(Edit).where(Edit.trace_id == trace.id, Edit.action.in_(("status", WITHDRAWAL))).order_by(Edit.id.desc())
+    )
+    last = edits.first()
+    is_own = last is not None and last.action == "status" and last.editor_id == by
+    former = str(last.before.get("status")) if last is not None and is_own else ""
+    return former if trace.status in ("approved", "rejected") and former in REVIEW_STATUSES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +139,7 @@ def _record_decision(  # noqa: PLR0913, PLR0917 - a decision, and the version of
 ) -> Trace:
     reviewer = require_role(session, by, REVIEWER, ADMIN)
     trace = lock_trace(session, trace_id)
-    if trace.version != seen:
-        raise Conflict(
-            f"this trace was {_describe_newer_state(session, trace)} after you opened it; look at it, then decide"
-        )
+    _check_seen(session, trace, seen)
     if trace.author_id == by and not is_only_person(session, by):
         raise Conflict(f"{reviewer.name} recorded this trace; another reviewer decides on it")
     if trace.status not in ("submitted", "approved", "rejected"):
@@ -190,10 +151,22 @@ def _record_decision(  # noqa: PLR0913, PLR0917 - a decision, and the version of
     judgement = Judgement(trace_id=trace_id, aspect="approval", value=status, judge_id=by, comment=comment.strip())
     judgement.id = id_after(last_id)
     session.add(judgement)
+    _store_comment(session, trace_id, by, None)
+    _set_status(session, trace, status)
+    return trace
+
+
+def _check_seen(session: Session, trace: Trace, seen: int) -> None:
+    if trace.version != seen:
+        raise Conflict(
+            f"this trace was {_describe_newer_state(session, trace)} after you opened it; look at it, then decide"
+        )
+
+
+def _set_status(session: Session, trace: Trace, status: str) -> None:
     trace.status = status
     session.flush()
     update_completed_count(session, trace.question_id)
-    return trace
 
 
 def _describe_newer_state(session: Session, trace: Trace) -> str:
@@ -208,6 +181,64 @@ def _describe_newer_state(session: Session, trace: Trace) -> str:
     if last is None or last.value != trace.status:
         return "changed"
     return f"{'approved' if last.value == 'approved' else 'returned to its author'} by {last.name or 'somebody'}"
+
+
+def save_comment(  # noqa: PLR0913 - a comment, and the page and the version of the trace that it is written on
+    session: Session, trace_id: UUID, text: str, *, seen: int, by: UUID, page_number: int = 0
+) -> datetime:
+    """Store the comment that a reviewer is typing, apart from those of others; returns when it was stored.
+
+    A decision takes it into its judgement. Conflict if the trace is not the one that was `seen`, since it was decided
+    on meanwhile, or if the stored comment comes from a newer page (db/recording.py).
+    """
+    require_role(session, by, REVIEWER, ADMIN)
+    trace = lock_trace(session, trace_id)
+    _check_seen(session, trace, seen)
+    if trace.status not in REVIEW_STATUSES:
+        raise Conflict(f"this trace is {trace.status}, so there is nothing to decide")
+    stored = _load_comments(session, trace_id).get(by.hex)
+    if stored is not None and stored["page"] > page_number:
+        raise Conflict("this trace is open in a newer tab, which stores the comment; continue there")
+    session.execute(update(PageCounter).where(PageCounter.value < page_number).values(value=page_number))
+    return _store_comment(session, trace_id, by, {"text": text, "page": page_number})
+
+
+def find_comment(session: Session, trace_id: UUID, by: UUID) -> str:
+    """The comment on the trace that the reviewer has typed and not sent; empty if there is none."""
+    return str(_load_comments(session, trace_id).get(by.hex, {"text": ""})["text"])
+
+
+def _load_comments(session: Session, trace_id: UUID) -> dict[str, dict[str, Any]]:
+    draft = session.get(Draft, trace_id)
+    return dict(draft.content.get(COMMENTS, {})) if draft is not None else {}
+
+
+def _store_comment(session: Session, trace_id: UUID, by: UUID, comment: dict[str, Any] | None) -> datetime:
+    """Store or remove a reviewer's comment; the lock of the trace keeps the others' as they are."""
+    comments = {name: kept for name, kept in _load_comments(session, trace_id).items() if name != by.hex}
+    comments |= {by.hex: comment} if comment is not None else {}
+    draft = session.get(Draft, trace_id)
+    if draft is None:
+        draft = Draft(trace_id=trace_id, content={})
+        if comments:
+            session.add(draft)
+    elif not comments:
+        session.delete(draft)
+    draft.content, draft.saved_at = {COMMENTS: comments}, utc_now()
+    session.flush()
+    return draft.saved_at
+
+
+def list_returns(session: Session, trace: Trace) -> list[ReturnedWork]:
+    """The returned traces from which this one goes on, the latest return first."""
+    returns: list[ReturnedWork] = []
+    parent_id = trace.parent_id
+    while parent_id is not None and (returned := find_return(session, parent_id)) is not None:
+        if returned.trace.id in {trace.id, *(earlier.trace.id for earlier in returns)}:
+            break  # a brought-in trace may name itself
+        returns.append(returned)
+        parent_id = returned.trace.parent_id
+    return returns
 
 
 def add_step_note(session: Session, step_id: UUID, kind: str, text: str, *, by: UUID) -> Judgement:

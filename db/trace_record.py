@@ -13,6 +13,8 @@ from db.models import GENERATED_REASONER, Edit, Judgement, Project, Question, Ru
 from db.trace_configuration import TraceConfiguration
 
 TRACE_STATUSES = ("draft", "submitted", "approved", "rejected", "failed")
+WITHDRAWAL = "withdrawal"
+"""The action of an Edit with which a reviewer took their decision back."""
 USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 """The counts of model calls in a step's usage."""
 
@@ -186,6 +188,8 @@ def _find_edits(record: TraceRecord, steps: dict[UUID, Step]) -> Iterator[TraceC
             case "run again":
                 before, after = _describe_result(edit.before), _describe_result(written)
                 yield TraceChange(edit.at, who, "ran the step again", position, before, after)
+            case "withdrawal":
+                yield TraceChange(edit.at, who, "took the decision back", after=f"{written['status']} again")
             case "status" if written["status"] in decided:
                 continue  # the judgement tells it, with the reviewer's comment
             case _:

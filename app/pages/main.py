@@ -102,6 +102,8 @@ PAGES = (
             "Alt+A": "Approve the trace",
             "Alt+J": "Return the trace to its author",
             "Alt+N": "Open the next trace without a decision",
+            "Alt+Z": "Undo the last decision",
+            "Alt+L": "Approve several traces",
             "Alt+H": "History of the trace",
         },
     ),

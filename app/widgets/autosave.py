@@ -21,9 +21,9 @@ from starlette.responses import JSONResponse
 from app.widgets.page_layout import format_sentence, read_asset
 from app.widgets.person import is_from_this_machine
 from app.widgets.queue import OpenedTrace, signing_key
-from db import recording, users
+from db import recording, review, users
 from db.database import Database, StoreError
-from db.models import Draft
+from db.models import Draft, Trace, User
 from db.types import MAX_TEXT_CHARACTERS
 from runs.services import Services
 
@@ -35,12 +35,14 @@ MAX_SECONDS = 2**40
 
 @dataclass(frozen=True, slots=True)
 class DraftPage:
-    """A page that posts drafts of a trace: the trace with its author, and the page's number (db/recording.py)."""
+    """A page that posts drafts of a trace: the trace, who types, and the page's number (db/recording.py)."""
 
     opened: OpenedTrace
     number: int
     is_local: bool
     """Whether the page was opened on this machine, where a first act gives a new person a role."""
+    comment_on: int = 0
+    """The version of the trace that a reviewer comments on; 0 for a page on which its author types."""
 
     @property
     def url(self) -> str:
@@ -57,6 +59,7 @@ class DraftPage:
             "opened_at": opened.opened_at.isoformat() if opened.opened_at else "",
             "chosen": "yes" if opened.is_chosen else "",
             "local": "yes" if self.is_local else "",
+            "comment_on": str(self.comment_on),
         }
 
     @property
@@ -81,7 +84,8 @@ class DraftPage:
                 datetime.fromisoformat(query["opened_at"]) if query.get("opened_at") else None,
                 is_chosen=bool(query.get("chosen")),
             )
-            page = cls(opened, int(query.get("page", "")), is_local=bool(query.get("local")))
+            numbers = [int(query.get(name, "")) for name in ("page", "comment_on")]
+            page = cls(opened, numbers[0], is_local=bool(query.get("local")), comment_on=numbers[1])
         except ValueError:
             return None
         # As bytes, since compare_digest accepts no other text than ASCII.
@@ -155,6 +159,12 @@ def parse_draft(body: bytes) -> dict[str, Any]:
 
 def _store_draft(database: Database, page: DraftPage, content: dict[str, Any]) -> str:
     with database.acting_as(page.person).begin() as session:
+        if page.comment_on:
+            reviewer = users.register_user(session, page.opened.person)
+            text = content.get("fields", {}).get("comment", "")
+            return review.save_comment(
+                session, page.opened.id, text, seen=page.comment_on, by=reviewer.id, page_number=page.number
+            ).isoformat()
         page.opened.begin(session)
         author = users.register_user(session, page.opened.person)
         draft = recording.save_draft(session, page.opened.id, content, by=author.id, page_number=page.number)
@@ -180,26 +190,46 @@ def mount_autosave(
     database: Database, opened: OpenedTrace, content: Mapping[str, Any], watch: Mapping[str, str], draft: Draft | None
 ) -> None:
     """Mount the component; `content` is the draft of the current fields, `watch` the CSS class of each typed field."""
+    _mount(
+        database,
+        opened,
+        {
+            "scope": f"{opened.id}:{content['step']}",
+            "new": opened.question_id is not None and draft is None and content["step"] == 1,
+            "content": dict(content),
+            "watch": dict(watch),
+            "timed": True,
+            "active": (draft.content.get("active") or 0) if draft else 0,
+            "saved_at": draft.saved_at.isoformat() if draft else None,
+        },
+    )
+
+
+def mount_comment_autosave(database: Database, trace: Trace, person: User, comment: str, css: str) -> None:
+    """Mount the component for a reviewer's comment on the trace; `css` is the class of its field."""
+    data = {
+        "scope": f"{trace.id}:comment on {trace.version}",
+        "new": False,
+        "content": {"fields": {"comment": comment}},
+        "watch": {"comment": css},
+        "timed": False,
+        "active": 0,
+        "saved_at": None,
+    }
+    _mount(database, OpenedTrace(trace.id, person.name), data, comment_on=trace.version)
+
+
+def _mount(database: Database, opened: OpenedTrace, data: Mapping[str, Any], *, comment_on: int = 0) -> None:
     try:
-        page = DraftPage(opened, _number_page(database, opened.id), is_local=is_from_this_machine())
+        number = _number_page(database, opened.id)
     except StoreError as error:
         st.error(format_sentence(f"what you type is not stored yet: {error}"))
         return
+    page = DraftPage(opened, number, is_local=is_from_this_machine(), comment_on=comment_on)
     mount = st.components.v2.component(
         "showhow_autosave",
         html='<div class="status" role="status"></div>',
         css=read_asset("autosave.css"),
         js=read_asset("autosave.js"),
     )
-    mount(
-        data={
-            "url": page.url,
-            "scope": f"{opened.id}:{content['step']}",
-            "new": opened.question_id is not None and draft is None and content["step"] == 1,
-            "content": dict(content),
-            "watch": dict(watch),
-            "active": (draft.content.get("active") or 0) if draft else 0,
-            "saved_at": draft.saved_at.isoformat() if draft else None,
-        },
-        key="autosave",
-    )
+    mount(data={"url": page.url, **data}, key="autosave")

@@ -21,6 +21,7 @@ from app.widgets.page_layout import read_asset
 from app.widgets.step_notes import NOTED_STEP, list_note_data
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db.models import SPAN_SKILL, Step
+from db.review_queue import StepOutline
 from db.trace_record import TraceRecord
 from evaluation.value_format import format_count, format_money, format_seconds, format_tokens
 from reasoners.mentions import NameLookup
@@ -225,11 +226,11 @@ def show_trace(  # noqa: PLR0913 - each names one way in which the notebook is u
     """Draw the record; actions (pick, rate, edit, again, fork) go to `on_act` before the page is drawn again.
 
     A trace that is `editable` or `grows`, since its run goes on, opens at its last page, any other at its first.
-    `overrides` replaces fields of the notebook's data, such as "ratable", "fixable" (offers the actions fix and rerun),
-    "changeable" (offers to change a skill's reply), "notable" (offers notes on steps), "gold" (of compare_on_request),
-    "conclusion" (the answer, drawn first), "folded" (opens as an outline), "takers" (the tools that take each kind of
-    value), "titles" (of tools, by name) and "interrupted". `is_known_name` decides which names in sentences can be
-    clicked.
+    `overrides` replaces fields of the notebook's data, such as "ratable", "fixable" (offers the actions fix and
+    rerun), "changeable" (offers to change a skill's reply), "notable" (offers notes on steps), "gold" (of
+    compare_on_request), "conclusion" (the answer, drawn first), "folded" (opens as an outline), "thoughts" (the
+    outline has them), "takers" (the tools that take each kind of value), "titles" (of tools, by name) and
+    "interrupted". `is_known_name` decides which names in sentences can be clicked.
     """
     key = f"notebook_{record.trace.id.hex}"
     looked_at: NotebookPosition = st.session_state.setdefault(f"{key}_position", NotebookPosition())
@@ -319,6 +320,7 @@ def build_notebook_data(
         "spent": format_trace_cost(record.steps),
         "timed": record.trace.run_id is not None,
         "folded": False,
+        "thoughts": False,
         "editable": editable,
         "forkable": forkable,
         "notable": False,
@@ -394,7 +396,7 @@ def list_step_marks(step: Step) -> list[str]:
     ]
 
 
-def list_shown_arguments(step: Step) -> list[tuple[str, str, str]]:
+def list_shown_arguments(step: Step | StepOutline) -> list[tuple[str, str, str]]:
     """The name, the label and the formatted value of each argument of the step."""
     return [(name, argument_label(step.tool, name), _format_value(value)) for name, value in step.arguments.items()]
 

@@ -70,6 +70,10 @@ OF_REVIEWERS: dict[str, dict[str, Act]] = {
     "review": {
         "approve_trace": lambda s, stage: decide(review.approve_trace, s, stage),
         "reject_trace": lambda s, stage: decide(review.reject_trace, s, stage),
+        "approve_traces": lambda s, stage: review.approve_traces(s, {stage.submitted: 1}, by=me(s)),
+        "take_back_decision": lambda s, stage: decide(take_back_own, s, stage),
+        "take_back_decisions": lambda s, stage: review.take_back_decisions(s, {stage.submitted: 1}, by=me(s)),
+        "save_comment": lambda s, stage: decide(type_comment, s, stage),
         "add_labels": lambda s, _: review.add_labels(s, verification(s).id, []),
     },
     "runs": {
@@ -119,6 +123,16 @@ def decide(decision: Callable[..., Any], session: Session, stage: Stage) -> None
     by = users.register_user(session, actor.name).id
     seen = runs.trace_version(session, stage.submitted)
     decision(session, stage.submitted, seen=seen, by=by, comment="no source")
+
+
+def take_back_own(session: Session, trace_id: UUID, *, seen: int, by: UUID, comment: str) -> None:
+    """A decision without a comment."""
+    assert comment
+    review.take_back_decision(session, trace_id, seen=seen, by=by)
+
+
+def type_comment(session: Session, trace_id: UUID, *, seen: int, by: UUID, comment: str) -> None:
+    review.save_comment(session, trace_id, comment, seen=seen, by=by)
 
 
 def save_settings(session: Session) -> None:

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import column, insert, inspect, select, table
 
-from db import libraries, projects, queue, review, traces, users, verifications
+from db import libraries, projects, queue, review_queue, traces, users, verifications
 from db.database import Database
 from db.merge import merge_trace
 from db.models import Run, Step, Trace
@@ -137,7 +137,7 @@ def test_lists_and_the_library_open_as_before(upgraded):
     with upgraded.read() as session:
         (project,) = projects.list_projects(session)
         ada = users.register_user(session, "ada")
-        assert review.count_by_status(session, project.id) == {"approved": 1, "draft": 1, "rejected": 1}
+        assert review_queue.count_by_status(session, project.id) == {"approved": 1, "draft": 1, "rejected": 1}
         assert queue.measure_progress(session, project.id, ada.id).completed_by_user == 1
         (demonstration,) = libraries.load_demonstrations(session, libraries.find_version(session, "default:1").id)
         assert demonstration.question == "Who built quay 1?"

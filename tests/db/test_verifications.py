@@ -5,7 +5,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from db import attempts, batches, leases, model_calls, projects, recording, review, runs, traces, verifications
+from db import (
+    attempts,
+    batches,
+    leases,
+    model_calls,
+    projects,
+    recording,
+    review,
+    review_queue,
+    runs,
+    traces,
+    verifications,
+)
 from db.attempts import MetricScore
 from db.database import Conflict, RowNotFound
 from db.leases import Taker
@@ -13,6 +25,7 @@ from db.libraries import MODELS
 from db.models import Attempt, Question, Run
 from db.projects import reserve_question
 from db.recording import TraceAnswers
+from db.review_queue import ReviewFilter
 from db.runs import RunOutcome, trace_version
 from db.verifications import VERIFICATION_NAME, VerificationOutcome
 from evaluation.metrics import METRICS, Metric
@@ -295,7 +308,9 @@ def test_tasks_with_one_text_are_told_apart_by_their_attachments(scene, sample_q
     full_texts = [f"Triage it.\n\nmail:\n{mail}" for mail in mails]
     with scene.database.begin() as session:
         assert [a.question for a in review.list_answers_to_judge(session, made.id, "judge", 1)] == full_texts
-        listed = [item.question for item in review.list_for_review(session, project.id, by=MODELS).items]
+        rows = review_queue.list_questions_to_review(session, project.id, ReviewFilter(by=MODELS))
+        questions = review_queue.load_questions(session, [row.id for row in rows])
+        listed = [questions[row.id].summary for row in rows]
         assert listed[0] == "Triage it. · mail: The quay is closed."
         assert listed[1].startswith("Triage it. · mail: The quay is open. The")
         assert listed[1].endswith(" …")

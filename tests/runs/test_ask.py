@@ -14,10 +14,11 @@ from uuid import UUID
 import psutil
 import pytest
 
-from db import projects, queue, review, runs, traces, users
+from db import projects, queue, review_queue, runs, traces, users
 from db.database import Conflict
 from db.libraries import MODELS
 from db.model_calls import list_model_calls, load_prompt
+from db.review_queue import ReviewFilter, list_questions_to_review
 from db.trace_record import TraceRecord
 from llm.types import ModelProfile
 from llm.usage import TokenPrice
@@ -323,11 +324,11 @@ def test_traces_of_runs_are_no_drafts_of_a_person_and_reviewed_only_on_request(s
         ada = users.register_user(session, "ada")
         assert queue.list_drafts(session, project.id, ada.id) == []
         assert queue.measure_progress(session, project.id, ada.id).done == 0
-        assert review.count_by_status(session, project.id) == {}
-        assert review.list_for_review(session, project.id).items == []
-        assert review.count_by_status(session, project.id, by=MODELS) == {"draft": 1, "submitted": 1}
-        (line,) = review.list_for_review(session, project.id, by=MODELS).items
-    assert line.question == "Another?"
+        assert review_queue.count_by_status(session, project.id) == {}
+        assert list_questions_to_review(session, project.id, ReviewFilter()) == []
+        assert review_queue.count_by_status(session, project.id, by=MODELS) == {"draft": 1, "submitted": 1}
+        (line,) = list_questions_to_review(session, project.id, ReviewFilter(by=MODELS))
+        assert review_queue.load_questions(session, [line.id])[line.id].text == "Another?"
 
 
 def test_a_process_is_identified_by_host_pid_and_creation_time():

@@ -216,12 +216,9 @@ def _show_work(database: Database, project: Project, person: User) -> None:
             for status in projects.COMPLETED_STATUSES
         }
         skipped = queue.list_skipped_questions(session, project.id, person.id)
-    counts = {
-        "Returned": len(returned),
-        "Drafts": len(drafts),
-        **{status.capitalize(): len(listed) for status, listed in completed.items()},
-        "Skipped": len(skipped),
-    }
+        # The lists end at their first entries, the counts do not.
+        counted = queue.count_own_work(session, project.id, person.id)
+    counts = {name.capitalize(): count for name, count in counted.items()}
     first = next((tab for tab, count in counts.items() if count), "Returned")
     tab = st.segmented_control(
         "My work",

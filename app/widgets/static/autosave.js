@@ -7,7 +7,7 @@ export default function (component) {
   const { data, parentElement } = component;
   const status = parentElement.querySelector(".status");
   const state = window.__showhowAutosave ??= { traces: {} };
-  const mine = state.traces[data.scope] ??= { active: data.active, sent: JSON.stringify(data.content.fields), seen: Date.now(), posted: Date.now() };
+  const mine = state.traces[data.scope] ??= { active: data.active, sent: JSON.stringify(data.content.fields), activeSent: data.active, seen: Date.now(), posted: Date.now() };
   // The function runs again with every new data, without a clean-up between.
   status.release?.();
   let timer = null;
@@ -52,7 +52,7 @@ export default function (component) {
     timer = setTimeout(post, PAUSE);
   };
   const tick = setInterval(() => {
-    if (document.visibilityState === "visible" && Date.now() - mine.seen < IDLE) mine.active += 1;
+    if (data.timed && document.visibilityState === "visible" && Date.now() - mine.seen < IDLE) mine.active += 1;
     if (Date.now() - mine.posted > HEARTBEAT) post();
   }, 1000);
   const leave = () => { if (document.visibilityState === "hidden") post(true); };
@@ -61,6 +61,8 @@ export default function (component) {
   for (const kind of kinds) document.addEventListener(kind, typed, { passive: true });
   document.addEventListener("visibilitychange", leave);
   window.addEventListener("pagehide", gone);
+  if (status.scope !== data.scope) say("");
+  status.scope = data.scope;
   if (data.saved_at) say(`Saved ${at(data.saved_at)}`);
   timer = setTimeout(post, PAUSE);
 

@@ -13,6 +13,11 @@ const el = (tag, attributes = {}, ...children) => {
   return node;
 };
 
+// Traces that open as an outline open expanded where "Expand all" was chosen last, in this browser.
+const EXPANDED = "showhow_expanded";
+const opensExpanded = () => { try { return localStorage.getItem(EXPANDED) === "yes"; } catch { return false; } };
+const rememberExpanded = (expanded) => { try { localStorage.setItem(EXPANDED, expanded ? "yes" : "no"); } catch { /* a browser that stores nothing */ } };
+
 // What is folded is drawn when it is opened first.
 const folded = (summary, content) => {
   const details = el("details", {}, summary);
@@ -170,7 +175,7 @@ function drawer(data, act, folds, offer) {
       el("span", { style: `left:${Math.min(98, (100 * start) / seconds)}%; width:${Math.max(2, (100 * length) / seconds)}%` }));
   };
   const outline = (s) => el("button", { className: "outline", type: "button", ariaExpanded: "false", ariaLabel: `Show step ${s.position}: ${titleOf(s) ?? s.marks[0] ?? "thought"} ${s.result}`, onclick: () => fold(s, false) },
-    el("span", { className: "what" }, el("b", {}, titleOf(s) ?? s.marks[0] ?? ""), " ", s.arguments.length ? s.arguments.map((a) => a.value).join(", ") : s.thought,
+    el("span", { className: "what" }, data.thoughts && s.thought && (s.arguments.length || s.tool) ? el("span", { className: "why" }, s.thought) : null, el("b", {}, titleOf(s) ?? s.marks[0] ?? ""), " ", s.arguments.length ? s.arguments.map((a) => a.value).join(", ") : s.thought,
       s.result ? [" → ", el("span", { className: s.error ? "wrong" : "result" }, s.result)] : null),
     el("span", { className: "spent" }, s.spent), bar(s));
   const fold = (s, folded, focus = true) => {
@@ -181,7 +186,7 @@ function drawer(data, act, folds, offer) {
     if (folded && !item.querySelector(".outline")) item.lastElementChild.prepend(outline(s));
     if (focus) item.querySelector(folded ? ".outline" : ".number").focus();
   };
-  const isFolded = (s) => folds.steps[s.position] ?? folds.all ?? Boolean(data.folded && s.position !== data.focus);
+  const isFolded = (s) => folds.steps[s.position] ?? folds.all ?? Boolean(data.folded && s.position !== data.focus && !opensExpanded());
 
   const step = (s, last) => el("li", { className: `step${s.is_span ? " span" : ""}${isFolded(s) ? " folded" : ""}`, id: `step-${s.position}`, style: s.depth ? `margin-left:${Math.min(s.depth, 8) * 1.6}rem` : null },
     el("button", { className: "number", type: "button", ariaExpanded: String(!isFolded(s)), ariaLabel: `Step ${s.position}`, title: "Fold or show the step", onclick: () => fold(s, !isFolded(s)) }, String(s.position)),
@@ -257,6 +262,7 @@ function drawer(data, act, folds, offer) {
     const turn = el("button", { className: "act", type: "button", onclick: () => {
       for (const s of data.steps) fold(s, !all, false);
       folds.all = !all; folds.steps = {};
+      if (data.folded) rememberExpanded(all);
       turn.closest("nav").replaceWith(bench());
     } }, all ? "Expand all" : "Fold all");
     const field = el("input", { type: "search", className: "search", placeholder: "Search in the trace", ariaLabel: "Search in the trace", value: folds.query ?? "" });
