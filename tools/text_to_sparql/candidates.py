@@ -4,11 +4,19 @@ An unknown word is matched to the relations with the most similar names.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop, RelationMention, load_graph_lexicon
+from tools.text_to_sparql.lexicon import (
+    GraphLexicon,
+    GraphPath,
+    PathAtom,
+    PathHop,
+    RelationMention,
+    entity_term,
+    load_graph_lexicon,
+)
 from tools.text_to_sparql.parse import parse_question
 from tools.text_to_sparql.queries import (
     ParsedQuestion,
@@ -117,6 +125,10 @@ def find_candidates(
         if any(exists and not draft.unexplained for draft, exists in usable.values()):
             break
     ranked = sorted(usable.values(), key=lambda pair: (bool(pair[0].unexplained), not pair[1], pair[0].cost))
+    if ranked and not ranked[0][1] and not ranked[0][0].unexplained and not _is_possible(graph, ranked[0][0], anchors):
+        ranked = [
+            (replace(draft, unexplained=draft.unexplained or _node_names(question.named)), False) for draft, _ in ranked
+        ]
     return [
         QueryCandidate(draft.sparql, draft.reading, _candidate_score(draft, exists=exists), draft.unexplained)
         for draft, exists in ranked[:MAX_CANDIDATES]
@@ -291,11 +303,14 @@ def _find_unexplained(question: ParsedQuestion, choice: PathChoice, lexicon: Gra
             return tuple(dict.fromkeys((str(question.question_word), *(words[place] for place in sorted(words)))))
     starts = (leg.start for leg in question.branches)
     used = {node for start in starts for node in (start, isinstance(start, ValueRestriction) and start.anchor)}
-    unused = [
+    unused = (
         node for node in question.named if node not in used or (isinstance(node, Anchor) and node.start == node.end)
-    ]
-    omitted = [node.text if isinstance(node, ValueRestriction) else node.entity.label for node in unused]
-    return (*(words[place] for place in sorted(words)), *sorted(omitted))
+    )
+    return (*(words[place] for place in sorted(words)), *_node_names(unused))
+
+
+def _node_names(nodes: Iterable[Anchor | ValueRestriction]) -> tuple[str, ...]:
+    return tuple(sorted(node.text if isinstance(node, ValueRestriction) else node.entity.label for node in nodes))
 
 
 def _leads_to_place(path: GraphPath) -> bool:
@@ -408,7 +423,17 @@ def _is_plain(path: GraphPath) -> bool:
     return len(path.hops[0].atoms) == 1 and not path.hops[0].atoms[0].inverse
 
 
-def _find_matching_drafts(graph: GraphSource, drafts: Sequence[QueryDraft]) -> set[int]:
+def _is_possible(graph: GraphSource, draft: QueryDraft, anchors: Sequence[Anchor]) -> bool:
+    """Whether others have what the draft asks for: only then does the graph lack it for those who are asked about."""
+    pattern = draft.pattern
+    for place, anchor in enumerate(anchors):
+        pattern = pattern.replace(f"{entity_term(anchor.entity.id)} ", f"?other{place} ")
+    return bool(_find_matching_drafts(graph, [replace(draft, pattern=pattern)], timeout={0}))
+
+
+def _find_matching_drafts(
+    graph: GraphSource, drafts: Sequence[QueryDraft], timeout: set[int] = frozenset()
+) -> set[int]:
     """The places of the drafts whose pattern matches something, by one query for all of them.
 
     A graph too large to say so in time leaves them all unproven, in the order of their cost.
@@ -421,5 +446,5 @@ def _find_matching_drafts(graph: GraphSource, drafts: Sequence[QueryDraft]) -> s
     try:
         table = graph.query(f"SELECT ?place WHERE {{ {' UNION '.join(tests)} }}")
     except SourceTimeout:
-        return set()
+        return timeout
     return {int(row[0].value) for row in table.rows if row[0] is not None}

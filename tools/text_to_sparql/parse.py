@@ -31,7 +31,7 @@ class _BranchStart:
 def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) -> ParsedQuestion:
     """The question in its parts."""
     scan = QuestionScan(text, anchors, lexicon)
-    values = [*_find_value_restrictions(scan), *_find_dated_verbs(scan)]
+    values = [*_find_value_restrictions(scan), *_find_dated_verbs(scan), *_find_stated_value(scan)]
     inside = [start.node.anchor for start in values if isinstance(start.node, ValueRestriction)]
     starts = [
         *values,
@@ -52,12 +52,14 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
         legs.append(QuestionBranch(start.node, chain))
     # The child whose mother is E is no child of whoever has that mother.
     used.update(m.start for m in scan.mentions if scan.words_between(m.end, m.end + 1) == ["whose"])
+    spans = [range(value.first_word, value.end_word) for value in values]
+    used.update(place for span in spans for place in span)
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
     return ParsedQuestion(
         scan.form,
         _distribute_relations(scan, legs, _order_mentions(scan, rest)),
         scan.comparison,
-        scan.find_content_words([range(v.first_word, v.end_word) for v in values]),
+        scan.find_content_words(spans),
         frozenset([*scan.anchors, *(start.node for start in values if not isinstance(start.node, Anchor))]),
         scan.question_word,
         scan.find_answer_nouns(),
@@ -200,6 +202,42 @@ def _find_dated_verbs(scan: QuestionScan) -> Iterator[_BranchStart]:
             yield _BranchStart(value[0], mention.start, value[1])
 
 
+def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
+    """What is said, in words, of the one that a question for yes or no is about: is E a mason, is chess E's hobby."""
+    if scan.form != "whether" or len(scan.anchors) != 1:
+        return
+    anchor, end = scan.anchors[0], len(scan.words) - (scan.words[-1].folded == "?")
+    chain = (*_possessive_mentions(scan, anchor.end), *_of_mentions(scan, anchor.start, set()))
+    first, last = min((anchor.start, *(m.start for m in chain))), max((anchor.end, *(m.end for m in chain)))
+    relation = chain[-1] if chain else next((m for m in scan.mentions if m.start == anchor.end), None)
+    role = next((m for m in scan.mentions if m.end == end and _follows_role(scan, m) > last), None)
+    if role and role is not relation:
+        # Has E chess as a hobby, is E a mason by trade.
+        relation, end = role, _follows_role(scan, role)
+    start = max(last, relation.end if relation and relation.start < end else last)
+    if start >= end and relation in chain:
+        start, end = 1, first
+    small = english.DETERMINERS | english.PREPOSITIONS
+    while start < end and scan.words[start].folded in small:
+        start += 1
+    while start < end and scan.words[end - 1].folded in small:
+        end -= 1
+    if relation is None and scan.words[0].folded in english.COPULAS:
+        ranked = (replace(p, cost=float(n)) for n, paths in enumerate(scan.kind_paths()) for p in paths)
+        relation = RelationMention(anchor.end, start, tuple(ranked), "is a")
+    if relation and not all(any(place in m.places for m in scan.mentions) for place in range(start, end)):
+        text = scan.text[scan.words[start].start : scan.words[end - 1].end]
+        yield _BranchStart(ValueRestriction((relation,), None, text), start, end)
+
+
+def _follows_role(scan: QuestionScan, mention: RelationMention) -> int:
+    """Where the "as" or "by" stands before the mention; -1 if there is none."""
+    place = mention.start - 1
+    while scan.words_between(place, place + 1) and scan.words[place].folded in ("a", "an", "the"):
+        place -= 1
+    return place if scan.words_between(place, place + 1) in (["as"], ["by"]) else -1
+
+
 def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, ...]:
     """The relations from "whose" up to its verb; none when no verb follows them."""
     mentions: list[RelationMention] = []
@@ -337,12 +375,19 @@ def _link_by_verb(
     """The two legs with what links them, on the one that has the relation: in "did E direct F" F, which has a director,
     in "was E directed by F" and "did E die in F" E. What links them in another way explains none of its words.
     """
-    if len(legs) != 2 or not rest:
+    for value in (leg.start for leg in legs if isinstance(leg.start, ValueRestriction)):
+        return tuple(
+            leg if leg.start is value or leg.chain[-1:] == value.relations else replace(leg, trailing=value.relations)
+            for leg in legs
+        )
+    if len(legs) > 2 or not rest:
         return tuple(legs)
     holder, paths = _find_holder(scan, legs, rest[0]) if len(rest) == 1 else (0, ())
     if scan.joins_equals():
         paths = tuple(path for path in rest[0].paths if path.is_symmetric)
     linked = (replace(rest[0], paths=paths),) if paths else tuple(map(RelationMention.doubt, rest))
+    if len(legs) == 1:
+        return (replace(legs[0], trailing=tuple(replace(m, inverted_only=bool(holder)) for m in linked)),)
     return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
 
 
@@ -359,9 +404,11 @@ def _find_holder(
     if "as" in scan.words_between(mention.start - 2, mention.start):
         return 0, mention.paths
     is_bare_noun = scan.lexicon.is_label(scan.stems(mention)) and auxiliary in english.COPULAS
-    if english.DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
+    owned = auxiliary in english.POSSESSIONS and scan.lexicon.is_label(scan.stems(mention))
+    if owned or english.DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
         owned = auxiliary in english.POSSESSIONS
-        return (subject if owned else 1 - subject), (mention.paths if owned or following == ["to"] else ())
+        is_said = owned or following == ["to"] or len(legs) == 1
+        return (subject if owned else 1 - subject), (mention.paths if is_said else ())
     if "by" in scan.words_between(mention.end - 1, mention.end + 1):
         return subject, by_value
     if auxiliary in english.COPULAS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, entity_term, predicate_term
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds import terms
-from worlds.lexicon.english import Comparison
+from worlds.lexicon.english import GENDERED_NOUNS, Comparison
 from worlds.source import Relation
 from worlds.sparql_syntax import quote_literal
 
@@ -187,16 +187,14 @@ class QueryComposer:
 
     def compose(self) -> QueryDraft | None:
         """The draft; None where this form cannot be asked with these paths."""
-        compose_form = {
-            "compare": self._compose_comparison,
-            "exceeds": self._compose_exceeds,
-            "same": self._compose_same,
-            "whether": self._compose_whether,
-            "count": self._compose_count,
-        }.get(self.question.form, self._compose_select)
-        if self.question.form in ("compare", "exceeds", "same") and not self._compares_alike():
+        form = self.question.form
+        if form in ("compare", "exceeds", "same") and not self._compares_alike():
             return None
-        return compose_form()
+        if form in ("exceeds", "same", "whether"):
+            return self._compose_test()
+        if form == "compare":
+            return self._compose_comparison()
+        return self._compose_count() if form == "count" else self._compose_select()
 
     # Parts.
 
@@ -215,16 +213,19 @@ class QueryComposer:
         return self._restricted_start(leg.start)
 
     def _restricted_start(self, value: ValueRestriction) -> tuple[str, PatternLines, str]:
-        holder = self._writer.new_variable("holder")
+        holder = variable = self._writer.new_variable("holder")
         paths = tuple(self.choice[mention] for mention in value.relations)
         if value.anchor:
             lines = self._writer.follow_paths(holder, paths, entity_term(value.anchor.entity.id))
         else:
             variable = self._writer.new_variable("value")
             lines = self._writer.follow_paths(holder, paths, variable)
-            lines += self._writer.match_names(variable, (value.text,), paths[-1].hops[-1].value_type)
-        names = " of the ".join(path.phrase for path in reversed(paths))
-        return holder, lines, f"those whose {names} is {value.text}"
+            names = (value.text, GENDERED_NOUNS.get(value.text, value.text))
+            lines += self._writer.match_names(variable, names, paths[-1].hops[-1].value_type)
+        if self.question.form == "whether":
+            return variable, lines, value.text
+        way = " of the ".join(path.phrase for path in reversed(paths))
+        return holder, lines, f"those whose {way} is {value.text}"
 
     def _branch_lines(self, leg: QuestionBranch, end: str) -> tuple[PatternLines, str]:
         """The lines from a leg's start to the term `end`, and their reading."""
@@ -261,21 +262,16 @@ class QueryComposer:
         )
 
     def _compose_count(self) -> QueryDraft | None:
-        if len(self.question.branches) != 1:
+        draft = self._compose_select() if len(self.question.branches) == 1 else None
+        if draft is None:
             return None
         leg = self.question.branches[0]
-        start, before, name = self._start_term(leg)
+        start, before, _ = self._start_term(leg)
         paths = self._branch_paths(leg)
-        if not paths and not before:
-            return None
-        if leg.chooses_end and leg.trailing and (draft := self._compose_select()):
+        words = f"number of {draft.reading}"
+        if leg.chooses_end or len(paths) + bool(before) < 2:
             query = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
-            return replace(draft, sparql=query, reading=f"number of {draft.reading}")
-        words = f"number of {describe_paths(paths, name)}"
-        if not paths or (len(paths) == 1 and not before):
-            counted = ANSWER_VARIABLE if paths else start
-            pattern = " ".join(self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before))
-            return QueryDraft(f"SELECT (COUNT(DISTINCT {counted}) AS ?count) WHERE {{ {pattern} }}", words, pattern)
+            return replace(draft, sparql=query, reading=words)
         # Each of those who are asked about gets its own count, be it none.
         holder = "?holder" if len(paths) > 1 else start
         pattern = " ".join(self._writer.follow_paths(start, paths[:-1], holder, before))
@@ -314,20 +310,39 @@ class QueryComposer:
         measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
         return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
 
-    def _compose_exceeds(self) -> QueryDraft | None:
-        """Whether the first comes before or after the second."""
-        than, legs = self.question.comparison, self.question.branches
-        if than is None or than.date_span or len(legs) != 2 or not all(self._branch_paths(leg) for leg in legs):
+    def _compose_test(self) -> QueryDraft | None:
+        """Whether the legs have the same value, or the first comes before or after the second; of one, that it has any."""
+        form, than = self.question.form, self.question.comparison
+        legs = sorted(self.question.branches, key=lambda leg: form == "whether" and not self._branch_paths(leg))
+        ways = [self._branch_paths(leg) for leg in legs]
+        if not ways or not all(ways if form != "whether" else ways[:1]):
             return None
-        last = self._branch_paths(legs[0])[-1]
-        if last.hops[-1].value_type in ("entity", "text") or self._is_other_date(than, last):
-            return None
-        (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
-        pattern = " ".join((*one, *two))
-        words = f"whether {first} is {'after or above' if than.most else 'before or below'} {second}"
-        ends = "MAX" if than.most else "MIN"
-        test = f"{ends}(?one) {'>' if than.most else '<'} {ends}(?two)"
-        return QueryDraft(_yes_or_no(test, pattern), words, pattern)
+        last = ways[0][-1]
+        values, lines, names = [f"?value{place}" for place in range(1, len(legs) + 1)], [], []
+        for place, leg in enumerate(legs):
+            start, before, name = self._start_term(leg)
+            if not ways[place]:
+                if isinstance(leg.start, Anchor) and last.hops[-1].value_type != "entity":
+                    return None
+                values[place] = start
+            lines += self._writer.follow_paths(start, ways[place], values[place], before)
+            names.append(describe_paths(ways[place], name))
+        pattern = " ".join(lines)
+        if form == "exceeds":
+            if than is None or than.date_span or len(legs) != 2 or self._is_other_date(than, last):
+                return None
+            if last.hops[-1].value_type in ("entity", "text"):
+                return None
+            ends = "MAX" if than.most else "MIN"
+            test = f"{ends}({values[0]}) {'>' if than.most else '<'} {ends}({values[1]})"
+            words = f" is {'after or above' if than.most else 'before or below'} ".join(names)
+        else:
+            equal = " && ".join(f"{values[0]} = {value}" for value in values[1:]) or "true"
+            test = f"MAX(IF({equal}, 1, 0)) = {int(not self.question.differs)}"
+            words = (" is " if form == "whether" else " and ").join(names)
+            if form == "same":
+                words += " share no value" if self.question.differs else " share a value"
+        return QueryDraft(_yes_or_no(test, pattern), f"whether {words}", pattern)
 
     def _is_other_date(self, than: Comparison, path: GraphPath) -> bool:
         """Whether the path ends in a date that is none of what the comparison's own word compares."""
@@ -376,43 +391,6 @@ class QueryComposer:
             f"SELECT ?item{'' if spans else ' ?measure'} WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
             f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
-        )
-
-    def _compose_same(self) -> QueryDraft | None:
-        if len(self.question.branches) < 2 or not all(self._branch_paths(leg) for leg in self.question.branches):
-            return None
-        lines: list[str] = []
-        readings = []
-        values = [f"?value{place}" for place in range(1, len(self.question.branches) + 1)]
-        for leg, value in zip(self.question.branches, values, strict=True):
-            line, words = self._branch_lines(leg, value)
-            lines += line
-            readings.append(words)
-        pattern = " ".join(lines)
-        same = " && ".join(f"{values[0]} = {value}" for value in values[1:])
-        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = {int(not self.question.differs)}", pattern)
-        shared = "no value" if self.question.differs else "a value"
-        return QueryDraft(query, f"whether {' and '.join(readings)} share {shared}", pattern)
-
-    def _compose_whether(self) -> QueryDraft | None:
-        if len(self.question.branches) != 2:
-            return None
-        leg, other = self.question.branches
-        if other.trailing or not self._branch_paths(leg):
-            # "Is A the R of B?": the relation leads from the second to the first.
-            leg, other = other, leg
-        paths = self._branch_paths(leg)
-        if not paths or isinstance(other.start, ValueRestriction) or paths[-1].hops[-1].value_type != "entity":
-            return None
-        lines, words = self._branch_lines(leg, "?value")
-        end, name = entity_term(other.start.entity.id), other.start.entity.label
-        if self._branch_paths(other):
-            end = "?other"
-            more, name = self._branch_lines(other, end)
-            lines = (*lines, *more)
-        pattern = " ".join(lines)
-        return QueryDraft(
-            _yes_or_no(f"MAX(IF(?value = {end}, 1, 0)) = 1", pattern), f"whether {words} is {name}", pattern
         )
 
 

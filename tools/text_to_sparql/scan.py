@@ -4,7 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, join_paths
+from tools.text_to_sparql.lexicon import (
+    GENDER_RELATION,
+    GraphLexicon,
+    GraphPath,
+    PathHop,
+    RelationMention,
+    join_paths,
+)
 from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
 from worlds.lexicon import english
 from worlds.lexicon.english import load_lexicon, word_root
@@ -173,7 +180,7 @@ class QuestionScan(QuestionWords):
     def _is_operator(self, place: int) -> bool:
         """Whether the word is plain, or an operator that the form of the question has."""
         word, stem = self.words[place].folded, self.words[place].stem
-        if self._asks_yes_or_no(place) or self.selects_gender(place) or self.repeats_auxiliary(place):
+        if self.selects_gender(place) or self.repeats_auxiliary(place):
             return False
         if word == "whose" and self.form in ("select", "count"):
             return False
@@ -254,16 +261,6 @@ class QuestionScan(QuestionWords):
             after += 1
         return any(mention.end == place for mention in self.mentions) and self.in_entity_name(after)
 
-    def _asks_yes_or_no(self, place: int) -> bool:
-        """Whether the verb there asks for yes or no where the form of the question gives values."""
-        return (
-            place == 0
-            and self.form == "select"
-            and self.words[0].folded in english.AUXILIARY_VERBS
-            and not english.SPEAKERS.intersection(self.words_between(1, 2))
-            and not QUESTION_WORDS.intersection(self.words_outside_names())
-        )
-
     def _supports_relation(self, place: int) -> bool:
         """Whether a light verb has the noun of a relation as its object (E took as a spouse, which award did E get), or
         as its subject where a value is asked of it (when did death come).
@@ -326,13 +323,15 @@ class QuestionScan(QuestionWords):
         pairs = set(pairwise(free))
         if pairs & {("how", "many"), ("number", "of")}:
             return "count"
+        asks_whether = self.asks_whether(free)
         if len(self.anchors) < 2:
-            return "compare" if self.is_superlative() else "select"
-        if english.SAMENESS_WORDS.intersection(free) and self.asks_whether(free):
+            asks_value = bool((QUESTION_WORDS - {"whether"}).intersection(free))
+            return "compare" if self.is_superlative() else "whether" if asks_whether and not asks_value else "select"
+        if english.SAMENESS_WORDS.intersection(free) and asks_whether:
             return "same"
         if self.comparison:
-            return "exceeds" if free[0] in english.AUXILIARY_VERBS and "or" not in free else "compare"
-        return "whether" if free and free[0] in english.AUXILIARY_VERBS else "select"
+            return "exceeds" if asks_whether and "or" not in free else "compare"
+        return "whether" if asks_whether else "select"
 
     def _negated_choice(self) -> set[int]:
         """The place of the "not" in a choice of one of two, which then is the other: which was not released first."""
@@ -357,7 +356,7 @@ class QuestionScan(QuestionWords):
         if self.form == "whether" and self.words[0].folded in english.COPULAS and len(self.anchors) == 2:
             one, other = self.anchors
             if self.words_between(one.end, other.start) in (["a"], ["an"]) and self.ends_at(other.end):
-                works, kinds = map(self.lexicon.direct_paths, ("occupation", "instance of"))
+                works, kinds, _ = self.kind_paths()
                 yield RelationMention(one.end, other.start, join_paths(works, kinds) or works or kinds, "is a")
         while place < len(self.words):
             mention = self._find_mention_at(place)
@@ -366,6 +365,10 @@ class QuestionScan(QuestionWords):
             if mention:
                 yield mention
             place = mention.end if mention else place + 1
+
+    def kind_paths(self) -> tuple[tuple[GraphPath, ...], ...]:
+        """The relations that say what somebody or something is: by what they do, by kind, by gender."""
+        return tuple(map(self.lexicon.direct_paths, ("occupation", "instance of", GENDER_RELATION)))
 
     def _join_alternative(self, mention: RelationMention) -> RelationMention | None:
         """The mention with the relation that "or" joins to it: husband or wife."""
