@@ -4,7 +4,7 @@ An unknown word is matched to the relations with the most similar names.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 
@@ -80,7 +80,6 @@ MAX_DRAFTS = 24
 MAX_CANDIDATES = 5
 MAX_REORDERED = 3
 """So many relations are tried in all of their orders."""
-INVERSION_COST = 1.2
 REORDERING_COST = 2.0
 PARTIAL_READING_COST = 1.0
 IGNORED_ENTITY_COST = 3.0
@@ -395,32 +394,14 @@ def _iterate_path_choices(
 
 
 def _path_options(mention: RelationMention, lexicon: GraphLexicon) -> list[GraphPath]:
-    """The paths of a mention, also turned round where that can be meant ("the films that E directed")."""
+    """The paths of a mention, cheapest first."""
     paths: list[GraphPath] = []
     for path in mention.paths:
         # A comparison's own word names its relations; they are looked up only here, for the graph may lack some.
         paths += (
             [path] if path.hops else [replace(p, cost=p.cost + path.cost) for p in lexicon.direct_paths(path.phrase)]
         )
-    if mention.inverted_only:
-        paths = [_invert_path(path) for path in paths if _can_invert(path)]
-    elif mention.invertible:
-        paths += [_invert_path(path) for path in paths if _can_invert(path) and _is_plain(path)]
     return sorted(paths, key=lambda path: path.cost)
-
-
-def _can_invert(path: GraphPath) -> bool:
-    hop = path.hops[0]
-    return len(path.hops) == 1 and hop.value_type == "entity" and not hop.gender
-
-
-def _invert_path(path: GraphPath) -> GraphPath:
-    atoms = tuple(replace(atom, inverse=not atom.inverse) for atom in path.hops[0].atoms)
-    return replace(path, hops=(PathHop(atoms),), cost=path.cost + INVERSION_COST, inverted=True)
-
-
-def _is_plain(path: GraphPath) -> bool:
-    return len(path.hops[0].atoms) == 1 and not path.hops[0].atoms[0].inverse
 
 
 def _is_possible(graph: GraphSource, draft: QueryDraft, anchors: Sequence[Anchor]) -> bool:
@@ -432,8 +413,8 @@ def _is_possible(graph: GraphSource, draft: QueryDraft, anchors: Sequence[Anchor
 
 
 def _find_matching_drafts(
-    graph: GraphSource, drafts: Sequence[QueryDraft], timeout: set[int] = frozenset()
-) -> set[int]:
+    graph: GraphSource, drafts: Sequence[QueryDraft], timeout: Set[int] = frozenset()
+) -> Set[int]:
     """The places of the drafts whose pattern matches something, by one query for all of them.
 
     A graph too large to say so in time leaves them all unproven, in the order of their cost.

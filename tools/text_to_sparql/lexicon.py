@@ -69,9 +69,21 @@ class GraphPath:
     @property
     def is_symmetric(self) -> bool:
         """Whether it leads back as well, whoever of the two it starts at: to a friend, but not to a sister."""
-        hop = self.hops[0]
-        turned = {replace(atom, inverse=not atom.inverse) for atom in hop.atoms}
-        return len(self.hops) == 1 and not hop.gender and turned == set(hop.atoms)
+        return any(set(turned.hops[0].atoms) == set(self.hops[0].atoms) for turned in self.inverses)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it follows one relation forwards."""
+        return len(self.hops) == 1 and len(self.hops[0].atoms) == 1 and not self.hops[0].atoms[0].inverse
+
+    @property
+    def inverses(self) -> "tuple[GraphPath, ...]":
+        """The path from a value to what has it; none where that says nothing: from a date, to those of a gender."""
+        hop = self.hops[0] if len(self.hops) == 1 else None
+        if hop is None or hop.value_type != "entity" or hop.gender:
+            return ()
+        atoms = tuple(replace(atom, inverse=not atom.inverse) for atom in hop.atoms)
+        return (replace(self, hops=(PathHop(atoms),), cost=self.cost + INVERSION_COST, inverted=True),)
 
     @property
     def label_stems(self) -> frozenset[str]:
@@ -88,10 +100,6 @@ class RelationMention:
     end: int
     paths: tuple[GraphPath, ...]
     text: str
-    invertible: bool = False
-    """It may lead to what has the entity as its value ("the films that E directed")."""
-    inverted_only: bool = False
-    """It cannot be meant forwards ("Whom did E father?")."""
     merged_places: frozenset[int] = frozenset()
     """The places of other words that say the same."""
 
@@ -167,6 +175,7 @@ MAX_SEGMENT_PATHS = 4
 RANK_COST = 1.0
 DERIVATION_COST = 1.0
 UNKNOWN_GENDER_COST = 1.5
+INVERSION_COST = 1.2
 ALIAS_COST = 0.5
 EXTRA_HOP_COST = 0.25
 
@@ -226,10 +235,6 @@ class GraphLexicon:
                     return list(dict.fromkeys(relations))
         return []
 
-    def has_meaning(self, key: PhraseKey) -> bool:
-        """Whether the phrase has a meaning in this graph."""
-        return bool(key) and (key in self._labels or key in self._aliases or bool(self.find_paths(key, None)))
-
     def find_paths(self, key: PhraseKey, question_word: str | None) -> tuple[GraphPath, ...]:
         """Paths that the phrase may mean, best first; `question_word` is where, when, why or who."""
         if (key, question_word) not in self._path_cache:
@@ -281,7 +286,10 @@ class GraphLexicon:
 
     def _build_paths(self, key: PhraseKey, question_word: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
         paths: list[GraphPath] = []
-        entry = load_lexicon().words.get(key)
+        words = load_lexicon().words
+        # What graphs also call a relation means all that its own name does: married to, as spouse.
+        names = (key, *(phrase_key(relation.label) for relation in self._aliases.get(key, ())))
+        entry = next((words[name] for name in names if name in words), None)
         if entry:
             for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):

@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention, merge_mentions
+from tools.text_to_sparql.lexicon import GraphLexicon, RelationMention, merge_mentions
 from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan
 from tools.text_to_sparql.vocabulary import ASKING, Anchor
 from worlds.lexicon import english
-from worlds.lexicon.english import phrase_key, word_root
+from worlds.lexicon.english import phrase_key
+from worlds.lexicon.kinship import relates_people
 
-_UNNAMED_AGENTS = english.GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
-_ASKED_FOR = frozenset(["whom", "which", "what", "who"])
-_FRONTED = frozenset(["of", "to"])
-_BEFORE_VALUES = english.PREPOSITIONS - {"by", "of"}
 _OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
@@ -92,7 +89,7 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
         pronoun -= scan.words[pronoun - 1].folded in english.PREPOSITIONS
         if pronoun < 1 or scan.words[pronoun - 1].stem not in english.GENERIC_NOUNS:
             return nothing
-    return (replace(_reread(scan, mention, "who"), invertible=verb == start.end_word),), pronoun
+    return (_direct(scan, _reread(scan, mention, "who"), start.node),), pronoun
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
@@ -225,7 +222,9 @@ def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
     if relation is None and scan.words[0].folded in english.COPULAS:
         ranked = (replace(p, cost=float(n)) for n, paths in enumerate(scan.kind_paths()) for p in paths)
         relation = RelationMention(anchor.end, start, tuple(ranked), "is a")
-    if relation and not all(any(place in m.places for m in scan.mentions) for place in range(start, end)):
+    known = english.FUNCTION_WORDS.union(*(scan.words_between(m.start, m.end) for m in scan.mentions))
+    known -= english.GENDERED_NOUNS.keys()
+    if relation and not known.issuperset(scan.words_between(start, end)):
         text = scan.text[scan.words[start].start : scan.words[end - 1].end]
         yield _BranchStart(ValueRestriction((relation,), None, text), start, end)
 
@@ -329,18 +328,16 @@ def _distribute_relations(
     rest = tuple(mention.doubt() if scan.says_class(mention) else mention for mention in rest)
     if scan.form == "whether":
         return _link_by_verb(scan, legs, rest)
-    rest = tuple(
-        replace(mention, invertible=_is_invertible(scan, mention), inverted_only=_is_stranded(scan, mention))
-        for mention in rest
-    )
     if len(legs) < 2:
-        return tuple(replace(leg, trailing=rest, chooses_end=_asks_for_ends(scan, leg)) for leg in legs)
+        return tuple(
+            replace(leg, trailing=_direct_all(scan, rest, leg), chooses_end=_asks_for_ends(scan, leg)) for leg in legs
+        )
     shared: list[QuestionBranch] = []
     before, last = -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
         mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
-        shared.append(replace(leg, trailing=tuple(mine)))
+        shared.append(replace(leg, trailing=_direct_all(scan, mine, leg)))
         before = end
     related = [leg for leg in shared if leg.chain or leg.trailing]
     if len(related) == 1 and all(scan.joins_names(place) for place in range(1, len(scan.anchors))):
@@ -382,50 +379,56 @@ def _link_by_verb(
         )
     if len(legs) > 2 or not rest:
         return tuple(legs)
-    holder, paths = _find_holder(scan, legs, rest[0]) if len(rest) == 1 else (0, ())
+    before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= rest[0].start]
+    subject = before[-1] if before else 0
+    linked, holder = _direct_all(scan, rest, legs[subject]), subject
     if scan.joins_equals():
-        paths = tuple(path for path in rest[0].paths if path.is_symmetric)
-    linked = (replace(rest[0], paths=paths),) if paths else tuple(map(RelationMention.doubt, rest))
-    if len(legs) == 1:
-        return (replace(legs[0], trailing=tuple(replace(m, inverted_only=bool(holder)) for m in linked)),)
+        linked = (replace(rest[0], paths=tuple(path for path in rest[0].paths if path.is_symmetric)),)
+    elif len(legs) > 1 and len(linked) == 1 and any(path.inverted for path in linked[0].paths):
+        linked, holder = rest, 1 - subject
+    if len(linked) > 1 or not linked[0].paths:
+        linked = tuple(map(RelationMention.doubt, rest))
     return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
 
 
-def _find_holder(
-    scan: QuestionScan, legs: list[QuestionBranch], mention: RelationMention
-) -> tuple[int, tuple[GraphPath, ...]]:
-    """The place of the leg that has the relation, and the paths that the mention may mean so; () for none."""
-    before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= mention.start]
-    if not before:
-        return 0, ()
-    subject, auxiliary = before[-1], scan.find_auxiliary(mention.start)
+def _direct_all(
+    scan: QuestionScan, mentions: Sequence[RelationMention], leg: QuestionBranch
+) -> tuple[RelationMention, ...]:
+    return tuple(_direct(scan, mention, leg.start) for mention in mentions)
+
+
+def _direct(scan: QuestionScan, mention: RelationMention, node: Anchor | ValueRestriction) -> RelationMention:
+    """The mention with its paths from the entity to what is asked for: backwards where the entity is their value.
+
+    The words say so: who directed a film is its director, but who won a prize has it. Only where they leave it open,
+    the paths of both directions are kept, and what the graph has decides.
+    """
     previous, following = (scan.words_between(p, p + 1) for p in (mention.start - 1, mention.end))
-    by_value = tuple(path for path in mention.paths if scan.lexicon.is_done_by_value(path, mention.text))
-    if "as" in scan.words_between(mention.start - 2, mention.start):
-        return 0, mention.paths
-    is_bare_noun = scan.lexicon.is_label(scan.stems(mention)) and auxiliary in english.COPULAS
-    owned = auxiliary in english.POSSESSIONS and scan.lexicon.is_label(scan.stems(mention))
-    if owned or english.DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
-        owned = auxiliary in english.POSSESSIONS
-        is_said = owned or following == ["to"] or len(legs) == 1
-        return (subject if owned else 1 - subject), (mention.paths if is_said else ())
-    if "by" in scan.words_between(mention.end - 1, mention.end + 1):
-        return subject, by_value
-    if auxiliary in english.COPULAS:
-        is_noun = is_bare_noun and bool(english.PREPOSITIONS.intersection(following))
-        return subject, tuple(path for path in mention.paths if is_noun or path not in by_value)
-    return (1 - subject, by_value) if by_value else (subject, mention.paths)
-
-
-def _is_active_verb(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether the mention is an active verb whose subject, by the names of its relations, is their value: directed."""
     auxiliary = scan.find_auxiliary(mention.start)
-    return (
-        "by" not in scan.words_between(mention.end - 1, mention.end + 1)
-        and auxiliary not in english.COPULAS
-        and (auxiliary in (english.SUPPORTS | english.POSSESSIONS) or not scan.lexicon.is_label(scan.stems(mention)))
-        and any(scan.lexicon.is_done_by_value(path, mention.text) for path in mention.paths)
+    is_name = scan.lexicon.is_label(phrase_key(mention.text)) or relates_people(mention.text)
+    is_noun = bool(previous and previous[0] in english.DETERMINERS | {"whose"}) or following in (["to"], ["of"])
+    is_asked = any(scan.words_between(place - 1, place) in (*ASKING, ["many"]) for place in mention.places)
+    if isinstance(node, ValueRestriction) or is_asked or (is_noun and not is_name):
+        paths = [turned for path in mention.paths for turned in (path, *(path.inverses if path.is_plain else ()))]
+        return replace(mention, paths=tuple(paths))
+    follows = node.end <= mention.start or node.start == node.end
+    if scan.is_had_as(mention.start) or scan.is_owned_by_asked(mention):
+        backwards = [True] * len(mention.paths)
+    elif is_noun or (is_name and auxiliary in english.POSSESSIONS):
+        owned = auxiliary in english.POSSESSIONS or "as" in scan.words_between(mention.start - 2, mention.start)
+        backwards = [follows and not owned] * len(mention.paths)
+    else:
+        is_passive = "by" in scan.words_between(mention.end - 1, mention.end + 1)
+        is_said = follows and auxiliary in english.COPULAS
+        backwards = [
+            not is_said and (follows != is_passive) == scan.lexicon.is_done_by_value(path, mention.text)
+            for path in mention.paths
+        ]
+    turned = (
+        path.inverses if back and path.hops[-1].value_type == "entity" else (path,)
+        for path, back in zip(mention.paths, backwards, strict=True)
     )
+    return replace(mention, paths=tuple(path for paths in turned for path in paths))
 
 
 def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -442,52 +445,3 @@ def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
     """In "the same R as B" and "older than the R of B" what is said of one is not said of the other."""
     begins = leg.start.start if isinstance(leg.start, Anchor) else 0
     return bool({"as", "than"}.intersection(scan.words_between(begins - MAX_OF_DISTANCE, begins)))
-
-
-def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether a relation may be meant backwards: not what "who" does, unless a preposition leads to the value ("who
-    lives in E"), nor where an entity "has" it, unless it has a value beside it.
-    """
-    if scan.words_between(mention.start - 1, mention.start) == ["who"]:
-        return any(word in _BEFORE_VALUES for word in scan.words_between(mention.end - 1, mention.end + 1))
-    if scan.follows_asked_noun(mention.start) and _is_active_verb(scan, mention):
-        return False
-    is_noun = scan.words_between(mention.start - 1, mention.start) == ["the"] and not scan.in_entity_name(mention.end)
-    is_value = is_noun and "as" not in scan.words_between(mention.start - 2, mention.start)
-    is_said = any(anchor.end == mention.start for anchor in scan.anchors)
-    if is_value or is_said or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
-        return False
-    beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    return beside or not english.POSSESSIONS.intersection(word.folded for word in scan.words)
-
-
-def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether the question asks for what has the entity as its value: who is E the father of, whom did E father."""
-    is_label = scan.lexicon.is_label(scan.stems(mention))
-    follows_entity = any(anchor.end == mention.start for anchor in scan.anchors)
-    following = scan.words_between(mention.end, mention.end + 2)
-    asked = _ASKED_FOR.intersection(following[1:]) or following[1:] in ([], ["?"])
-    fronted = _FRONTED.intersection(scan.words_between(0, 1)) and _ASKED_FOR.intersection(scan.words_between(1, 2))
-    if is_label and (fronted or (asked and following[:1] == ["to"])):
-        return True
-    if follows_entity and _is_active_verb(scan, mention):
-        return True
-    if follows_entity and scan.form == "select":
-        return is_label and bool(english.SUPPORTS.intersection(scan.words_between(0, mention.start)))
-    if _has_agent(scan, mention) or scan.is_had_as(mention.start) or scan.is_owned_by_asked(mention):
-        return True
-    stranded = following in (["of"], ["of", "?"]) or (is_label and asked and following[:1] == ["of"])
-    return bool(stranded) and not mention.merged_places
-
-
-def _has_agent(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether "by" follows with who did it: a director may be the one whom a film is directed by, an award none that it
-    is received by.
-    """
-    end = mention.end - (scan.words_between(mention.end - 1, mention.end) == ["by"])
-    following = [word for word in scan.words_between(end + 1, end + 3) if word not in {"a", "an", "the"}][:1]
-    if scan.words_between(end, end + 1) != ["by"] or not following or _UNNAMED_AGENTS.intersection(following):
-        return False
-    root = word_root(scan.words[mention.start].folded)
-    labels = (path.hops[-1].atoms[-1].relation.label for path in mention.paths if len(path.hops) == 1)
-    return any([root] == [word_root(part) for part in phrase_key(label) if part != "by"] for label in labels)

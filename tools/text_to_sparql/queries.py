@@ -227,12 +227,6 @@ class QueryComposer:
         way = " of the ".join(path.phrase for path in reversed(paths))
         return holder, lines, f"those whose {way} is {value.text}"
 
-    def _branch_lines(self, leg: QuestionBranch, end: str) -> tuple[PatternLines, str]:
-        """The lines from a leg's start to the term `end`, and their reading."""
-        start, before, name = self._start_term(leg)
-        paths = self._branch_paths(leg)
-        return self._writer.follow_paths(start, paths, end, before), describe_paths(paths, name)
-
     def _proof_lines(self, leg: QuestionBranch, paths: tuple[GraphPath, ...]) -> PatternLines:
         start, before, _ = self._start_term(leg)
         return self._writer.follow_paths(start, paths, self._writer.new_variable("v"), before)
@@ -311,14 +305,15 @@ class QueryComposer:
         return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
 
     def _compose_test(self) -> QueryDraft | None:
-        """Whether the legs have the same value, or the first comes before or after the second; of one, that it has any."""
+        """Whether the legs have the same value, or the first comes before or after the second; of one, whether any."""
         form, than = self.question.form, self.question.comparison
         legs = sorted(self.question.branches, key=lambda leg: form == "whether" and not self._branch_paths(leg))
         ways = [self._branch_paths(leg) for leg in legs]
         if not ways or not all(ways if form != "whether" else ways[:1]):
             return None
         last = ways[0][-1]
-        values, lines, names = [f"?value{place}" for place in range(1, len(legs) + 1)], [], []
+        values, names = [f"?value{place}" for place in range(1, len(legs) + 1)], []
+        lines: PatternLines = ()
         for place, leg in enumerate(legs):
             start, before, name = self._start_term(leg)
             if not ways[place]:

@@ -65,35 +65,26 @@ class QuestionScan(QuestionWords):
         if self.comparison and not self._is_other_comparison():
             explained |= self._comparison_places
         kinds = set() if self.comparison else self.kind_places(self.question_word or "")
-        explained |= kinds | self.kind_places("which") | self._head_noun_places() | self._predicate_noun_places()
+        explained |= kinds | self.kind_places("which") | self._described_noun_places()
         return {
             place: word.folded
             for place, word in enumerate(self.words)
             if place not in explained and not self.in_entity_name(place) and not self._is_operator(place)
         }
 
-    def _head_noun_places(self) -> set[int]:
-        """The nouns that only announce a relative clause, which says who is meant ("the firm that published E")."""
+    def _described_noun_places(self) -> set[int]:
+        """The nouns that only announce a clause, which says who is meant: the firm that published E, E is a film by."""
+        nouns = (place for place in range(1, len(self.words)) if self._is_unknown_noun(place))
         return {
-            mention.start - 2
-            for mention in self.mentions
-            if self.words_between(mention.start - 3, mention.start - 2) == ["the"]
-            and self.words_between(mention.start - 1, mention.start)[0] in english.RELATIVE_PRONOUNS
-            and self._is_unknown_noun(mention.start - 2)
+            noun for noun in nouns if self.words[noun - 1].folded in ("a", "an", "the") and self._is_described(noun)
         }
 
-    def _predicate_noun_places(self) -> set[int]:
-        """The nouns that only say what an entity is ("E is a film by ...")."""
-        return {
-            anchor.end + 2
-            for anchor in self.anchors
-            if english.COPULAS.intersection(self.words_between(anchor.end, anchor.end + 1))
-            and self.words_between(anchor.end + 1, anchor.end + 2) in (["a"], ["an"], ["the"])
-            and self._is_unknown_noun(anchor.end + 2)
-            and not self._is_unknown_noun(anchor.end + 3)
-            and not self.ends_at(anchor.end + 3)
-            and anchor.end + 3 not in self._comparison_places
-        }
+    def _is_described(self, noun: int) -> bool:
+        if english.RELATIVE_PRONOUNS.intersection(self.words_between(noun + 1, noun + 2)):
+            return any(mention.start == noun + 2 for mention in self.mentions)
+        is_predicate = self.words[noun - 2].folded in english.COPULAS and self.in_entity_name(noun - 3)
+        is_last = self.ends_at(noun + 1) or noun + 1 in self._comparison_places or self._is_unknown_noun(noun + 1)
+        return is_predicate and not is_last
 
     def find_answer_nouns(self) -> frozenset[int]:
         """The places of unknown nouns after which, what and how many; after "in which" they are values."""
@@ -144,10 +135,6 @@ class QuestionScan(QuestionWords):
             and not any(owner in other.places for other in self.mentions)
             and bool(english.COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
         )
-
-    def stems(self, mention: RelationMention) -> tuple[str, ...]:
-        """The stems of the mention's words."""
-        return tuple(word.stem for word in self.words[mention.start : mention.end])
 
     def find_auxiliary(self, begins: int) -> str | None:
         """The auxiliary of the verb that begins there: the last one of its clause before it."""
@@ -326,7 +313,9 @@ class QuestionScan(QuestionWords):
         asks_whether = self.asks_whether(free)
         if len(self.anchors) < 2:
             asks_value = bool((QUESTION_WORDS - {"whether"}).intersection(free))
-            return "compare" if self.is_superlative() else "whether" if asks_whether and not asks_value else "select"
+            if self.is_superlative():
+                return "compare"
+            return "whether" if asks_whether and not asks_value and "or" not in free else "select"
         if english.SAMENESS_WORDS.intersection(free) and asks_whether:
             return "same"
         if self.comparison:

@@ -315,9 +315,8 @@ class QuestionWords:
 
     def is_had_as(self, start: int) -> bool:
         """Whether what starts there says as what somebody has the entity: who has E as a father, for a father."""
-        owned = (a for a in self.anchors if english.POSSESSIONS.intersection(self.words_between(a.start - 1, a.start)))
-        between = ([w for w in self.words_between(a.end, start) if w not in english.DETERMINERS] for a in owned)
-        return any(words in (["as"], ["for"]) for words in between)
+        between = ([w for w in self.words_between(a.end, start) if w not in english.DETERMINERS] for a in self.anchors)
+        return any(words in (["as"], ["for"], ["by"]) for words in between)
 
     def repeats_auxiliary(self, place: int) -> bool:
         """Whether a question has its verb a second time, as none does: how many sons do the friends does E have."""
@@ -335,11 +334,6 @@ class QuestionWords:
         end = max(self.comparing_places, default=-1)
         word = self.words[end].folded if self.anchors and end >= 0 else ""
         return word.endswith("est") or (word in ("first", "last") and self.ends_at(end + 1))
-
-    def follows_asked_noun(self, begins: int) -> bool:
-        """Whether only a noun stands between "which" and what begins there: which film directed E."""
-        before = self.words_between(begins - 2, begins)
-        return before[:1] in ASKING and len(before) > 1 and before[1] not in english.AUXILIARY_VERBS
 
 
 _MAX_PHRASE_WORDS = 6
