@@ -6,7 +6,7 @@ An unknown word is matched to the relations with the most similar names.
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 from tools.text_to_sparql.lexicon import (
     GraphLexicon,
@@ -78,9 +78,6 @@ _LOCATIVES = frozenset(["in", "at", "from"])
 _PLACES = frozenset(["place", "location", "country", "region", "state", "town", "city", "village"])
 MAX_DRAFTS = 24
 MAX_CANDIDATES = 5
-MAX_REORDERED = 3
-"""So many relations are tried in all of their orders."""
-REORDERING_COST = 2.0
 PARTIAL_READING_COST = 1.0
 IGNORED_ENTITY_COST = 3.0
 """For leaving one of the entities out."""
@@ -113,7 +110,6 @@ def find_candidates(
     usable: dict[str, tuple[QueryDraft, bool]] = {}
     for tier in (
         _literal_readings,
-        _reordered_readings,
         lambda q: _guessed_readings(q, guess),
         _readings_without_unknown_words,
     ):
@@ -167,27 +163,6 @@ def _comparison_readings(question: ParsedQuestion, names: tuple[str, ...]) -> It
     last = (*question.branches[-1].chain, *question.branches[-1].trailing)[-1:]
     named = last and any(path.hops[-1].value_type != "entity" for path in last[0].paths)
     yield replace(question, branches=legs), PARTIAL_READING_COST * 2 if named else -PARTIAL_READING_COST
-
-
-def _reordered_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
-    """The relations that are said apart in other orders; all of them where their order as read leads nowhere."""
-    for leg in question.branches[:1]:
-        mentions = (*leg.chain, *leg.trailing)
-        free = mentions if any(map(_ends_in_literals, mentions[:-1])) else leg.trailing
-        fixed = leg.chain if free is leg.trailing else ()
-        for order in permutations(free) if 1 < len(free) <= MAX_REORDERED else ():
-            yield (
-                replace(
-                    question,
-                    branches=tuple(replace(branch, chain=fixed, trailing=order) for branch in question.branches),
-                ),
-                REORDERING_COST,
-            )
-
-
-def _ends_in_literals(mention: RelationMention) -> bool:
-    """Whether no path of the mention leads to entities, from which another could go on."""
-    return bool(mention.paths) and all(path.hops and path.hops[-1].value_type != "entity" for path in mention.paths)
 
 
 def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Iterator[tuple[ParsedQuestion, float]]:

@@ -116,6 +116,16 @@ class RelationMention:
         """The mention as one that accounts for none of its words."""
         return replace(self, paths=tuple(replace(path, certain=False) for path in self.paths))
 
+    def ends_in_literals(self) -> bool:
+        """Whether no path leads to entities, from which another could go on."""
+        return bool(self.paths) and all(path.hops and path.hops[-1].value_type != "entity" for path in self.paths)
+
+    @property
+    def opened(self) -> "RelationMention":
+        """The mention also of what has the entity as its value, where words leave the direction open."""
+        paths = (turned for path in self.paths for turned in (path, *(path.inverses if path.is_plain else ())))
+        return replace(self, paths=tuple(paths))
+
     def merge(self, other: "RelationMention") -> "RelationMention | None":
         """One mention of what both may mean; None if that is nothing."""
         costs = {path.hops: path.cost for path in other.paths}
@@ -279,6 +289,16 @@ class GraphLexicon:
         segments = (expression.segments[-1] for expression in entry.default_paths) if entry else ()
         named = next((segment.gender for segment in segments if segment.gender), None)
         return hop.gender or (named if len(hop.atoms) == 1 and not hop.atoms[0].inverse else None)
+
+    def select_gender(self, mention: RelationMention, gender: str) -> RelationMention:
+        """The mention as one of those of a gender; as it is in a graph without genders."""
+        paths = []
+        for path in mention.paths if self.gender_relation else ():
+            if path.hops and path.hops[-1].value_type == "entity" and path.hops[-1].gender in (None, gender):
+                hops = (*path.hops[:-1], replace(path.hops[-1], gender=gender))
+                phrase = path.phrase if path.inverted else f"{gender} {path.phrase}"
+                paths.append(replace(path, hops=hops, phrase=phrase))
+        return replace(mention, paths=tuple(paths) or mention.paths)
 
     def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""

@@ -44,7 +44,9 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
     legs = []
     for start in starts:
         verb, begins = _find_relative_verb(scan, start)
-        chain = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, begins, used))
+        joined = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, start.node, begins, used))
+        # From a date nothing goes on: "the director of E's birthday" is the director's.
+        chain = tuple(sorted(joined, key=RelationMention.ends_in_literals))
         used.update(place for mention in chain for place in mention.places)
         legs.append(QuestionBranch(start.node, chain))
     # The child whose mother is E is no child of whoever has that mother.
@@ -52,9 +54,10 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
     spans = [range(value.first_word, value.end_word) for value in values]
     used.update(place for span in spans for place in span)
     rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
+    branches = _distribute_relations(scan, legs, _order_mentions(scan, rest))
     return ParsedQuestion(
         scan.form,
-        _distribute_relations(scan, legs, _order_mentions(scan, rest)),
+        tuple(_select_gender(scan, leg) for leg in branches) if scan.form in ("select", "count") else branches,
         scan.comparison,
         scan.find_content_words(spans),
         frozenset([*scan.anchors, *(start.node for start in values if not isinstance(start.node, Anchor))]),
@@ -106,12 +109,16 @@ def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMent
         ends = mention.end
 
 
-def _of_mentions(scan: QuestionScan, begins: int, used: set[int]) -> Iterator[RelationMention]:
+def _of_mentions(
+    scan: QuestionScan, node: Anchor | ValueRestriction, begins: int, used: set[int]
+) -> Iterator[RelationMention]:
     while True:
         place = _find_of_before(scan, begins)
-        mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, begins)
+        mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, node, begins)
         if mention is None or mention.start in used:
             return
+        if scan.words_between(mention.start - 1, mention.start) in (["a"], ["an"]) and not _names_value(scan, mention):
+            mention = mention.opened
         owners = _owning_mentions(scan, mention.start)
         yield from (*owners, mention)
         begins = owners[0].start if owners else mention.start
@@ -144,7 +151,7 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
     return None
 
 
-def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None:
+def _find_verb_before(scan: QuestionScan, node: Anchor | ValueRestriction, begins: int) -> RelationMention | None:
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
         between = range(mention.end, begins)
@@ -155,7 +162,7 @@ def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None
             and mention.start > 1
             and (pronoun or scan.words[mention.start].folded.endswith("ing"))
         ):
-            verb = _reread(scan, mention, "who")
+            verb = _direct(scan, _reread(scan, mention, "who"), node)
             agent = next((m for m in scan.mentions if m.end == mention.start - pronoun), None)
             # The artist who performs, the director that directs: the noun says no more than the verb.
             return (agent and verb.merge(agent)) or verb
@@ -204,37 +211,31 @@ def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
     if scan.form != "whether" or len(scan.anchors) != 1:
         return
     anchor, end = scan.anchors[0], len(scan.words) - (scan.words[-1].folded == "?")
-    chain = (*_possessive_mentions(scan, anchor.end), *_of_mentions(scan, anchor.start, set()))
-    first, last = min((anchor.start, *(m.start for m in chain))), max((anchor.end, *(m.end for m in chain)))
-    relation = chain[-1] if chain else next((m for m in scan.mentions if m.start == anchor.end), None)
-    role = next((m for m in scan.mentions if m.end == end and _follows_role(scan, m) > last), None)
-    if role and role is not relation:
+    chain = (*_possessive_mentions(scan, anchor.end), *_of_mentions(scan, anchor, anchor.start, set()))
+    begin, start = min([anchor.start, *(m.start for m in chain)]), max([anchor.end, *(m.end for m in chain)])
+    relation = chain[-1] if chain else next((m for m in scan.mentions if m.start == start), None)
+    if (
+        (last := scan.mentions[-1:])
+        and last[0].end == end
+        and (place := scan.find_role_word(last[0].start) or 0) > start
+    ):
         # Has E chess as a hobby, is E a mason by trade.
-        relation, end = role, _follows_role(scan, role)
-    start = max(last, relation.end if relation and relation.start < end else last)
-    if start >= end and relation in chain:
-        start, end = 1, first
+        relation, end = last[0], place
+    elif relation and start == end:
+        start, end = 1, begin
+    elif relation:
+        start = max(start, relation.end)
     small = english.DETERMINERS | english.PREPOSITIONS
-    while start < end and scan.words[start].folded in small:
-        start += 1
+    start = next((place for place in range(start, end) if scan.words[place].folded not in small), end)
     while start < end and scan.words[end - 1].folded in small:
         end -= 1
     if relation is None and scan.words[0].folded in english.COPULAS:
         ranked = (replace(p, cost=float(n)) for n, paths in enumerate(scan.kind_paths()) for p in paths)
         relation = RelationMention(anchor.end, start, tuple(ranked), "is a")
     known = english.FUNCTION_WORDS.union(*(scan.words_between(m.start, m.end) for m in scan.mentions))
-    known -= english.GENDERED_NOUNS.keys()
-    if relation and not known.issuperset(scan.words_between(start, end)):
+    if relation and not (known - english.GENDERED_NOUNS.keys()).issuperset(scan.words_between(start, end)):
         text = scan.text[scan.words[start].start : scan.words[end - 1].end]
         yield _BranchStart(ValueRestriction((relation,), None, text), start, end)
-
-
-def _follows_role(scan: QuestionScan, mention: RelationMention) -> int:
-    """Where the "as" or "by" stands before the mention; -1 if there is none."""
-    place = mention.start - 1
-    while scan.words_between(place, place + 1) and scan.words[place].folded in ("a", "an", "the"):
-        place -= 1
-    return place if scan.words_between(place, place + 1) in (["as"], ["by"]) else -1
 
 
 def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, ...]:
@@ -330,14 +331,17 @@ def _distribute_relations(
         return _link_by_verb(scan, legs, rest)
     if len(legs) < 2:
         return tuple(
-            replace(leg, trailing=_direct_all(scan, rest, leg), chooses_end=_asks_for_ends(scan, leg)) for leg in legs
+            replace(
+                leg, trailing=tuple(_direct(scan, m, leg.start) for m in rest), chooses_end=_asks_for_ends(scan, leg)
+            )
+            for leg in legs
         )
     shared: list[QuestionBranch] = []
     before, last = -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
-        mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
-        shared.append(replace(leg, trailing=_direct_all(scan, mine, leg)))
+        mine = (m for m in rest if m.start >= before and (m.start < end or leg is last))
+        shared.append(replace(leg, trailing=tuple(_direct(scan, mention, leg.start) for mention in mine)))
         before = end
     related = [leg for leg in shared if leg.chain or leg.trailing]
     if len(related) == 1 and all(scan.joins_names(place) for place in range(1, len(scan.anchors))):
@@ -353,6 +357,19 @@ def _doubt_ranking(scan: QuestionScan, leg: QuestionBranch) -> QuestionBranch:
     is_attribute = any(english.DETERMINERS.issuperset(words) for words in between)
     is_predicate = all(mention.end <= start for mention in leg.chain) and _asks_for_ends(scan, leg)
     return leg if is_attribute or is_predicate else replace(leg, chain=tuple(map(RelationMention.doubt, leg.chain)))
+
+
+def _select_gender(scan: QuestionScan, leg: QuestionBranch) -> QuestionBranch:
+    """The leg, to those of a gender if the question asks for them: which women, which of E's friends are women."""
+    relations = {place for mention in scan.mentions for place in mention.places}
+    asked = (place for place in range(len(scan.words)) if scan.selects_gender(place) and place not in relations)
+    gender = next((english.GENDERED_NOUNS[scan.words[place].stem] for place in asked), None)
+    is_trailing = leg.trailing and not leg.chooses_end
+    *others, end = (leg.trailing if is_trailing else leg.chain) or (None,)
+    if gender is None or end is None:
+        return leg
+    mentions = (*others, scan.lexicon.select_gender(end, gender))
+    return replace(leg, trailing=mentions) if is_trailing else replace(leg, chain=mentions)
 
 
 def _asks_for_ends(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -381,7 +398,7 @@ def _link_by_verb(
         return tuple(legs)
     before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= rest[0].start]
     subject = before[-1] if before else 0
-    linked, holder = _direct_all(scan, rest, legs[subject]), subject
+    linked, holder = tuple(_direct(scan, mention, legs[subject].start) for mention in rest), subject
     if scan.joins_equals():
         linked = (replace(rest[0], paths=tuple(path for path in rest[0].paths if path.is_symmetric)),)
     elif len(legs) > 1 and len(linked) == 1 and any(path.inverted for path in linked[0].paths):
@@ -389,12 +406,6 @@ def _link_by_verb(
     if len(linked) > 1 or not linked[0].paths:
         linked = tuple(map(RelationMention.doubt, rest))
     return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
-
-
-def _direct_all(
-    scan: QuestionScan, mentions: Sequence[RelationMention], leg: QuestionBranch
-) -> tuple[RelationMention, ...]:
-    return tuple(_direct(scan, mention, leg.start) for mention in mentions)
 
 
 def _direct(scan: QuestionScan, mention: RelationMention, node: Anchor | ValueRestriction) -> RelationMention:
@@ -405,18 +416,19 @@ def _direct(scan: QuestionScan, mention: RelationMention, node: Anchor | ValueRe
     """
     previous, following = (scan.words_between(p, p + 1) for p in (mention.start - 1, mention.end))
     auxiliary = scan.find_auxiliary(mention.start)
-    is_name = scan.lexicon.is_label(phrase_key(mention.text)) or relates_people(mention.text)
-    is_noun = bool(previous and previous[0] in english.DETERMINERS | {"whose"}) or following in (["to"], ["of"])
+    is_name = _names_value(scan, mention)
+    is_noun = scan.words[mention.end - 1].folded not in english.PREPOSITIONS and (
+        bool((english.DETERMINERS | {"whose"}).intersection(previous)) or following in (["to"], ["of"])
+    )
     is_asked = any(scan.words_between(place - 1, place) in (*ASKING, ["many"]) for place in mention.places)
     if isinstance(node, ValueRestriction) or is_asked or (is_noun and not is_name):
-        paths = [turned for path in mention.paths for turned in (path, *(path.inverses if path.is_plain else ()))]
-        return replace(mention, paths=tuple(paths))
+        return mention.opened
     follows = node.end <= mention.start or node.start == node.end
-    if scan.is_had_as(mention.start) or scan.is_owned_by_asked(mention):
+    role_word = scan.find_role_word(mention.start)
+    if any(anchor.end == role_word for anchor in scan.anchors) or scan.is_owned_by_asked(mention):
         backwards = [True] * len(mention.paths)
     elif is_noun or (is_name and auxiliary in english.POSSESSIONS):
-        owned = auxiliary in english.POSSESSIONS or "as" in scan.words_between(mention.start - 2, mention.start)
-        backwards = [follows and not owned] * len(mention.paths)
+        backwards = [follows and auxiliary not in english.POSSESSIONS and role_word is None] * len(mention.paths)
     else:
         is_passive = "by" in scan.words_between(mention.end - 1, mention.end + 1)
         is_said = follows and auxiliary in english.COPULAS
@@ -429,6 +441,11 @@ def _direct(scan: QuestionScan, mention: RelationMention, node: Anchor | ValueRe
         for path, back in zip(mention.paths, backwards, strict=True)
     )
     return replace(mention, paths=tuple(path for paths in turned for path in paths))
+
+
+def _names_value(scan: QuestionScan, mention: RelationMention) -> bool:
+    """Whether the noun is what the relation leads to, a father or a director, and not what has it: a citizen."""
+    return scan.lexicon.is_label(phrase_key(mention.text)) or relates_people(mention.text)
 
 
 def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:

@@ -86,16 +86,12 @@ def to_iso_date(text: str) -> str | None:
     if not day[:1].isdecimal():
         day, month = month, day
     day = _ORDINAL_ENDING.sub("", day)
-    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
+    letters = month.removesuffix(".")
+    months = (n for n, name in enumerate(_MONTHS, 1) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters))
+    number = next(months, None)
     if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
         return None
     return f"{int(year):04}-{number:02}-{int(day):02}"
-
-
-def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
-    """The month, if it is abbreviated so: Oct, Sept."""
-    letters = abbreviation.removesuffix(".")
-    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
 
 
 @dataclass
@@ -169,7 +165,8 @@ def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
     text = start
     for place, path in enumerate(paths):
         text = f"{'the ' if place else ''}{text}"
-        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
+        gender = f"{path.hops[-1].gender} ones" if path.hops[-1].gender else "those"
+        text = f"{gender} whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
     return text
 
 

@@ -48,6 +48,9 @@ class QuestionScan(QuestionWords):
         self.differs = "different" in self.words_outside_names()
         self.question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
+        self.mentions = [
+            m for m in self.mentions if not (self._only_locates(m.start) and self._supports_relation(m.start))
+        ]
 
     def mention_starting_at(self, start: int) -> RelationMention | None:
         """The mention that starts there: a relation, or an unknown word in the place of one."""
@@ -183,7 +186,10 @@ class QuestionScan(QuestionWords):
             return False
         several = len(self.anchors) > 1
         return (
-            (word == "behind" and self._joins_like_of(place))
+            (
+                word == "behind"
+                and any(m.end == place and self.words[m.start - 1].folded == "the" for m in self.mentions)
+            )
             or (
                 word in english.PLAIN_WORDS
                 and (word not in english.VALUE_QUESTION_WORDS or self.form in ("select", "count"))
@@ -195,7 +201,7 @@ class QuestionScan(QuestionWords):
             or stem in english.GENERIC_NOUNS
             or (word in english.REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
             or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
-            or (word in english.LIGHT_VERBS and self._supports_relation(place))
+            or ((word in english.LIGHT_VERBS or self._only_locates(place)) and self._supports_relation(place))
             or (word in english.COUNT_WORDS | {"how"} and self.form == "count")
             or (word in english.SAMENESS_WORDS and self.form == "same")
             or (word in english.COMPARISON_WORDS and self.comparison is not None and self._compares_at(place))
@@ -237,17 +243,6 @@ class QuestionScan(QuestionWords):
         forms = ((*self.words_between(m.start, m.end),) for m in self.mentions)
         return any(self.lexicon.find_paths(f, "why") != self.lexicon.find_paths(f, None) for f in forms)
 
-    def _joins_like_of(self, place: int) -> bool:
-        """Whether the word there joins a relation to a name: the director behind E."""
-        after = place + 1
-        while (
-            self.words_between(after, after + 1)
-            and not self.in_entity_name(after)
-            and (self.words[after].folded in english.DETERMINERS or self.is_apposed_at(after))
-        ):
-            after += 1
-        return any(mention.end == place for mention in self.mentions) and self.in_entity_name(after)
-
     def _supports_relation(self, place: int) -> bool:
         """Whether a light verb has the noun of a relation as its object (E took as a spouse, which award did E get), or
         as its subject where a value is asked of it (when did death come).
@@ -262,12 +257,17 @@ class QuestionScan(QuestionWords):
             before -= 1
         if any(after == mention.start for mention in self.mentions):
             return before > 0 and self.in_entity_name(before - 1)
-        if self.words[place].folded not in english.INTRANSITIVE_LIGHT_VERBS:
+        if self.words[place].folded in english.LIGHT_VERBS - english.INTRANSITIVE_LIGHT_VERBS:
             requested = any(self.words_between(m.start - 1, m.start) in (*ASKING, ["many"]) for m in self.mentions)
             return requested and self.ends_at(place + 1)
         owner = any(anchor.end == before for anchor in self.anchors) and any(m.end < before for m in self.mentions)
         asks_value = self.question_word in english.VALUE_QUESTION_WORDS
         return asks_value and (owner or any(before == mention.end for mention in self.mentions))
+
+    def _only_locates(self, place: int) -> bool:
+        """Whether the word there asks for no more than a location: where the grave lies is where it is."""
+        entry = load_lexicon().words.get((self.words[place].folded,))
+        return entry is not None and entry.paths_for("where")[0].relations == ("location",)
 
     def _is_unknown_noun(self, place: int) -> bool:
         return self._unknown_mention(place) is not None and all(m.start != place for m in self.mentions)
@@ -349,6 +349,9 @@ class QuestionScan(QuestionWords):
                 yield RelationMention(one.end, other.start, join_paths(works, kinds) or works or kinds, "is a")
         while place < len(self.words):
             mention = self._find_mention_at(place)
+            gender = english.GENDERED_NOUNS.get(self.words[place].folded) if mention is None else None
+            if gender and not self.selects_gender(place) and (mention := self._find_mention_at(place + 1)):
+                mention = replace(self.lexicon.select_gender(mention, gender), start=place)
             while mention and (either := self._join_alternative(mention)):
                 mention = either
             if mention:

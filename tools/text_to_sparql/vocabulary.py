@@ -223,6 +223,8 @@ class QuestionWords:
             *ASKING,
             ["many"],
             ["a"],
+            ["are"],
+            ["were"],
         )
 
     def asks_who(self) -> bool:
@@ -313,10 +315,11 @@ class QuestionWords:
         before = self.words_between(place - 3, place)
         return before[-1:] == ["the"] and before[:1] in ASKING and before[1] in english.COPULAS
 
-    def is_had_as(self, start: int) -> bool:
-        """Whether what starts there says as what somebody has the entity: who has E as a father, for a father."""
-        between = ([w for w in self.words_between(a.end, start) if w not in english.DETERMINERS] for a in self.anchors)
-        return any(words in (["as"], ["for"], ["by"]) for words in between)
+    def find_role_word(self, start: int) -> int | None:
+        """Where "as" stands before what starts there, which says as what somebody is had: E as a father, E by trade."""
+        while english.DETERMINERS.intersection(self.words_between(start - 1, start)):
+            start -= 1
+        return start - 1 if self.words_between(start - 1, start) in (["as"], ["for"], ["by"]) else None
 
     def repeats_auxiliary(self, place: int) -> bool:
         """Whether a question has its verb a second time, as none does: how many sons do the friends does E have."""

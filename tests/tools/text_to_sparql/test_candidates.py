@@ -91,8 +91,7 @@ def ask(context: ToolContext, question: str, ids: str) -> str:
         ("Who is older, Ada Reed or Marie Curie?", "Q1 Q5", "Eli Reed"),
         ("Was Ada Reed born in Paris?", "Q1 Q21", "Gullhaven"),
         # a gender that is asked for
-        ("Which woman is the father of Ada Reed?", "Q1", "woman"),
-        ("How many women were born in Gullhaven?", "Q21", "women"),
+        ("Which woman is the father of Ada Reed?", "Q1", "Ada Reed"),
         # two questions, words beside the relation, and nouns that say what somebody is
         ("Where was Ada Reed born and when?", "Q1", "and"),
         ("When was Ada Reed born? Who is her father?", "Q1", "?"),
