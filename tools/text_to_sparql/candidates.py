@@ -313,16 +313,17 @@ def _find_misfits(question: ParsedQuestion, choice: PathChoice) -> dict[int, str
             holder = _holder(asked[0]) if asked else None
         else:
             holder = _holder(paths[-1]) if paths and paths[-1].inverted else None
-            if question.asks_for_person and question.form == "select" and paths and not _may_be_person(paths[-1]):
+            if (
+                question.asks_for_person
+                and question.form == "select"
+                and paths
+                and (_leads_to_place(paths[-1]) or paths[-1].hops[-1].value_type not in ("entity", "text"))
+            ):
                 misfits[-1] = "who"
         misfits |= {place: noun for place, noun in question.class_nouns.items() if not _may_be(noun, holder)}
         if question.asks_for_person and question.form == "compare" and holder == "work":
             misfits[-1] = "who"
     return misfits
-
-
-def _may_be_person(path: GraphPath) -> bool:
-    return path.hops[-1].value_type in ("entity", "text") and not _leads_to_place(path)
 
 
 def _holder(path: GraphPath) -> str | None:

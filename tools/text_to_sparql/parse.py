@@ -53,7 +53,9 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
     used.update(m.start for m in scan.mentions if scan.words_between(m.end, m.end + 1) == ["whose"])
     spans = [range(value.first_word, value.end_word) for value in values]
     used.update(place for span in spans for place in span)
-    rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
+    # "The composer Ada Reed" asks for no composer.
+    apposed = scan.apposed_places if scan.form == "select" and len(scan.mentions) > 1 else set()
+    rest = [m for m in scan.mentions if m.start not in used and not apposed.issuperset(range(m.start, m.end))]
     branches = _distribute_relations(scan, legs, _order_mentions(scan, rest))
     return ParsedQuestion(
         scan.form,
@@ -80,9 +82,7 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
     nothing = (), start.first_word
     if not isinstance(start.node, Anchor):
         return nothing
-    pronoun, verb = start.first_word - 1, start.end_word
-    while english.AUXILIARY_VERBS.intersection(scan.words_between(verb, verb + 1)):
-        verb += 1
+    pronoun, verb = start.first_word - 1, scan.skip_words(start.end_word, english.AUXILIARY_VERBS)
     mention = next((m for m in scan.mentions if m.start == verb), None)
     if mention is None or pronoun < 1:
         return nothing
@@ -154,11 +154,13 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
 def _find_verb_before(scan: QuestionScan, node: Anchor | ValueRestriction, begins: int) -> RelationMention | None:
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
-        between = range(mention.end, begins)
+        between = set(range(mention.end, begins)) - scan.apposed_places
         pronoun = bool(english.RELATIVE_PRONOUNS.intersection(scan.words_between(mention.start - 1, mention.start)))
         if (
             mention.end <= begins
-            and all(scan.words[place].folded in english.DETERMINERS or scan.is_apposed_at(place) for place in between)
+            and all(
+                scan.words[place].folded in english.DETERMINERS or place in scan.apposed_places for place in between
+            )
             and mention.start > 1
             and (pronoun or scan.words[mention.start].folded.endswith("ing"))
         ):
@@ -175,11 +177,6 @@ def _reread(scan: QuestionScan, mention: RelationMention, question_word: str) ->
     forms = tuple(word.folded for word in words), tuple(word.stem for word in words)
     paths = scan.lexicon.find_paths(forms[0], question_word) or scan.lexicon.find_paths(forms[1], question_word)
     return replace(mention, paths=paths or scan.lexicon.find_derived_paths(forms[1][0], question_word))
-
-
-def _is_class_noun(scan: QuestionScan, mention: RelationMention) -> bool:
-    """A noun that only says what an entity is ("the composer Ada Reed"), as no "of" stands between them."""
-    return scan.form == "select" and len(scan.mentions) > 1 and scan.is_apposed(mention)
 
 
 # Those "whose A is V".
@@ -226,9 +223,7 @@ def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
     elif relation:
         start = max(start, relation.end)
     small = english.DETERMINERS | english.PREPOSITIONS
-    start = next((place for place in range(start, end) if scan.words[place].folded not in small), end)
-    while start < end and scan.words[end - 1].folded in small:
-        end -= 1
+    start, end = min(scan.skip_words(start, small), end), max(scan.skip_words(end, small, -1), start)
     if relation is None and scan.words[0].folded in english.COPULAS:
         ranked = (replace(p, cost=float(n)) for n, paths in enumerate(scan.kind_paths()) for p in paths)
         relation = RelationMention(anchor.end, start, tuple(ranked), "is a")
@@ -317,7 +312,7 @@ def _distribute_relations(
         first_chain = legs[0].chain if legs and not apart else ()
         repeated = legs[0].chain[-1:] if legs else ()
         rest = tuple(mention.doubt() if scan.says_other(mention) else mention for mention in rest)
-        if scan.form == "compare" and (len(legs) == 1 or (scan.asks_who() and legs[-1].chain)):
+        if scan.form == "compare" and (len(legs) == 1 or (scan.words_between(0, 1) == ["who"] and legs[-1].chain)):
             legs = [_doubt_ranking(scan, legs[0])] if len(legs) == 1 else legs
             return tuple(replace(leg, trailing=rest, chooses_end=bool(leg.chain)) for leg in legs)
         return tuple(

@@ -297,9 +297,10 @@ class QueryComposer:
         if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
         what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
-        end = ("most" if than.most else "fewest") if counted else _superlative(than, paths[-1])
+        is_date = paths[-1].hops[-1].value_type == "date"
+        ends = ("fewest", "most") if counted else ("earliest", "latest") if is_date else ("smallest", "greatest")
         measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
-        return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
+        return self._compose_ranking(most=than.most, measure=measure, what=f"{ends[than.most]} {what}")
 
     def _compose_test(self) -> QueryDraft | None:
         """Whether the legs have the same value, or the first comes before or after the second; of one, whether any."""
@@ -334,7 +335,9 @@ class QueryComposer:
             words = (" is " if form == "whether" else " and ").join(names)
             if form == "same":
                 words += " share no value" if self.question.differs else " share a value"
-        return QueryDraft(_yes_or_no(test, pattern), f"whether {words}", pattern)
+        # One group of all solutions; without GROUP BY there would be one of none, too.
+        where = f"WHERE {{ {pattern} BIND(1 AS ?group) }} GROUP BY ?group"
+        return QueryDraft(f'SELECT (IF({test}, "yes", "no") AS ?answer) {where}', f"whether {words}", pattern)
 
     def _is_other_date(self, than: Comparison, path: GraphPath) -> bool:
         """Whether the path ends in a date that is none of what the comparison's own word compares."""
@@ -370,9 +373,11 @@ class QueryComposer:
             names.append(name)
         days = [f"YEAR({date}) * 372 + MONTH({date}) * 31 + DAY({date})" for date in ("?to", "?from") if spans]
         value = f"BIND({' - '.join(f'({day})' for day in days)} AS ?value) " if days else ""
+        # What lacks a value is compared with nothing.
+        bound = f"{{ SELECT (1 AS ?bound) WHERE {{ {' '.join(proofs)} }} LIMIT 1 }}"
         measured = (
             f"SELECT (?item AS ?one) ({measure} AS ?measure) "
-            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
+            f"WHERE {{ {bound} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
         )
         # Of two with the same value none is chosen.
         best = (
@@ -401,19 +406,3 @@ def generalize_query(sparql: str | None, entity: str, entities: Sequence[str]) -
         return None
     listed = " ".join(str(other) for other in nodes)
     return f"SELECT DISTINCT ?known ?{column} WHERE {{ VALUES ?known {{ {listed} }} {named.sub('?known', body)}}}"
-
-
-def _bound(lines: Sequence[str]) -> str:
-    """A pattern that holds, once, where all of the lines have values: what lacks one is compared with nothing."""
-    return f"{{ SELECT (1 AS ?bound) WHERE {{ {' '.join(lines)} }} LIMIT 1 }}"
-
-
-def _yes_or_no(test: str, pattern: str) -> str:
-    """A query for "yes" or "no" where the pattern has values, and for nothing where it has none."""
-    # One group of all solutions; without GROUP BY there would be one of none, too.
-    return f'SELECT (IF({test}, "yes", "no") AS ?answer) WHERE {{ {pattern} BIND(1 AS ?group) }} GROUP BY ?group'
-
-
-def _superlative(than: Comparison, path: GraphPath) -> str:
-    ends = ("earliest", "latest") if path.hops[-1].value_type == "date" else ("smallest", "greatest")
-    return ends[than.most]

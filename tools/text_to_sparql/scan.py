@@ -163,10 +163,6 @@ class QuestionScan(QuestionWords):
         }
         return {p: self.words[p].stem for p in sorted(nouns)}
 
-    def is_apposed(self, mention: RelationMention) -> bool:
-        """Whether a noun only says what an entity is ("the composer Ada Reed")."""
-        return all(map(self.is_apposed_at, range(mention.start, mention.end)))
-
     def _is_operator(self, place: int) -> bool:
         """Whether the word is plain, or an operator that the form of the question has."""
         word, stem = self.words[place].folded, self.words[place].stem
@@ -247,14 +243,8 @@ class QuestionScan(QuestionWords):
         """Whether a light verb has the noun of a relation as its object (E took as a spouse, which award did E get), or
         as its subject where a value is asked of it (when did death come).
         """
-        after = place + 1
-        while self.words_between(after, after + 1) and (
-            self.words[after].folded in english.DETERMINERS | english.SAMENESS_WORDS | {"as"} - {"of"}
-        ):
-            after += 1
-        before = place
-        while english.AUXILIARY_VERBS.intersection(self.words_between(before - 1, before)):
-            before -= 1
+        after = self.skip_words(place + 1, (english.DETERMINERS | english.SAMENESS_WORDS | {"as"}) - {"of"})
+        before = self.skip_words(place, english.AUXILIARY_VERBS, -1)
         if any(after == mention.start for mention in self.mentions):
             return before > 0 and self.in_entity_name(before - 1)
         if self.words[place].folded in english.LIGHT_VERBS - english.INTRANSITIVE_LIGHT_VERBS:
@@ -276,9 +266,7 @@ class QuestionScan(QuestionWords):
         """Whether "and" or "or" stands between two relations, which no query of this grammar combines."""
         last = place - (self.words_between(place - 1, place) == [","])
         before = any(mention.end == last for mention in self.mentions)
-        after = place + 1
-        while (english.DETERMINERS | english.SAMENESS_WORDS).intersection(self.words_between(after, after + 1)):
-            after += 1
+        after = self.skip_words(place + 1, english.DETERMINERS | english.SAMENESS_WORDS)
         return before and any(mention.start == after for mention in self.mentions)
 
     def _joins_names_wrongly(self, place: int) -> bool:
@@ -312,10 +300,8 @@ class QuestionScan(QuestionWords):
             return "count"
         asks_whether = self.asks_whether(free)
         if len(self.anchors) < 2:
-            asks_value = bool((QUESTION_WORDS - {"whether"}).intersection(free))
-            if self.is_superlative():
-                return "compare"
-            return "whether" if asks_whether and not asks_value and "or" not in free else "select"
+            asks_value = (QUESTION_WORDS - {"whether"} | {"or"}).intersection(free)
+            return "compare" if self.is_superlative() else "whether" if asks_whether and not asks_value else "select"
         if english.SAMENESS_WORDS.intersection(free) and asks_whether:
             return "same"
         if self.comparison:
@@ -366,10 +352,7 @@ class QuestionScan(QuestionWords):
         """The mention with the relation that "or" joins to it: husband or wife."""
         if self.words_between(mention.end, mention.end + 1) != ["or"] or self.form in ("same", "compare", "exceeds"):
             return None
-        start = mention.end + 1
-        while self.words_between(start, start + 1) and self.words[start].folded in english.DETERMINERS:
-            start += 1
-        other = self._find_mention_at(start)
+        other = self._find_mention_at(self.skip_words(mention.end + 1, english.DETERMINERS))
         paths = join_paths(mention.paths, other.paths) if other else ()
         return replace(mention, end=other.end, paths=paths) if other and paths else None
 

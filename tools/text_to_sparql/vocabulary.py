@@ -184,6 +184,12 @@ class QuestionWords:
         """The words from `start` up to `end`, folded."""
         return self._folded[max(0, start) : end]
 
+    def skip_words(self, place: int, skipped: frozenset[str], step: int = 1) -> int:
+        """Where these words end that begin there; with a step of -1, where those begin that end there."""
+        while skipped.intersection(self.words_between(place - (step < 0), place + (step > 0))):
+            place += step
+        return place
+
     def in_entity_name(self, place: int) -> bool:
         """Whether the word is part of an entity's name."""
         return place in self._named
@@ -227,10 +233,6 @@ class QuestionWords:
             ["were"],
         )
 
-    def asks_who(self) -> bool:
-        """Whether the question begins with "who"."""
-        return self.words_between(0, 1) == ["who"]
-
     def find_asking_who(self) -> int | None:
         """The place of the "who" that the question asks with (by whom, tell me who), which is no relative pronoun."""
         for place, word in enumerate(self._folded):
@@ -242,10 +244,6 @@ class QuestionWords:
             ):
                 return None
         return None
-
-    def is_apposed_at(self, place: int) -> bool:
-        """Whether the word is part of a noun right before a name that only says what it names: the film E."""
-        return place in self.apposed_places
 
     @cached_property
     def apposed_places(self) -> set[int]:
@@ -317,8 +315,7 @@ class QuestionWords:
 
     def find_role_word(self, start: int) -> int | None:
         """Where "as" stands before what starts there, which says as what somebody is had: E as a father, E by trade."""
-        while english.DETERMINERS.intersection(self.words_between(start - 1, start)):
-            start -= 1
+        start = self.skip_words(start, english.DETERMINERS, -1)
         return start - 1 if self.words_between(start - 1, start) in (["as"], ["for"], ["by"]) else None
 
     def repeats_auxiliary(self, place: int) -> bool:
@@ -329,7 +326,9 @@ class QuestionWords:
     def joins_names(self, place: int) -> bool:
         """Whether only "and" stands before the name in that place of all names: both E and F, E as well as F."""
         start, end = self.anchors[place - 1].end, self.anchors[place].start
-        between = {self.words[p].folded for p in range(start, end) if not self.is_apposed_at(p)} - english.DETERMINERS
+        between = {
+            self.words[p].folded for p in range(start, end) if p not in self.apposed_places
+        } - english.DETERMINERS
         return between in ({"and"}, {"as", "well"})
 
     def is_superlative(self) -> bool:
