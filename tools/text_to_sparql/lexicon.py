@@ -223,10 +223,9 @@ class GraphLexicon:
                 key = phrase_key(alias)
                 if not _FUNCTION_WORDS.issuperset(key):
                     self._aliases.setdefault(key, []).append(relation)
-        self.max_phrase_length = max(
-            (len(key) for key in (*self._labels, *self._aliases, *load_lexicon().words)), default=0
-        )
-        for key in dict.fromkeys((*self._labels, *self._aliases, *load_lexicon().words)):
+        keys = dict.fromkeys((*self._labels, *self._aliases, *load_lexicon().words))
+        self.max_phrase_length = max(map(len, keys), default=0)
+        for key in keys:
             if len(key) == 1 and len(key[0]) >= MIN_ROOT_LETTERS:
                 self._keys_by_root.setdefault(word_root(key[0]), []).append(key)
         gender = self.find_relations(GENDER_RELATION)
@@ -274,7 +273,8 @@ class GraphLexicon:
         lexicon, relation, root = load_lexicon(), atom.relation, word_root(verb.split(maxsplit=1)[0])
         if [root] == [word_root(part) for part in phrase_key(relation.label) if part != "by"]:
             return True
-        entry = lexicon.words.get(tuple(verb.split())) or lexicon.words.get(phrase_key(verb))
+        keys = (tuple(verb.split()), phrase_key(verb), *self._keys_by_root.get(root, ()))
+        entry = next((lexicon.words[key] for key in keys if key in lexicon.words), None)
         names = (relation.label, *relation.aliases, *lexicon.other_names(phrase_key(relation.label)))
         # "Directed by E", and "starring E".
         passives = [name.removesuffix(" by") for name in names if name.endswith((" by", "ing"))]

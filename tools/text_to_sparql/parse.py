@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from tools.text_to_sparql.lexicon import GraphLexicon, RelationMention, merge_mentions
 from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan
-from tools.text_to_sparql.vocabulary import ASKING, Anchor
+from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor
 from worlds.lexicon import english
 from worlds.lexicon.english import phrase_key
 from worlds.lexicon.kinship import relates_people
 
-_OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
 
@@ -87,7 +86,7 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
     if mention is None or pronoun < 1:
         return nothing
     if scan.words[pronoun].stem not in english.GENERIC_NOUNS:
-        if scan.words[pronoun].folded not in _OBJECT_PRONOUNS:
+        if scan.words[pronoun].folded not in english.RELATIVE_PRONOUNS | {"whom"}:
             return nothing
         pronoun -= scan.words[pronoun - 1].folded in english.PREPOSITIONS
         if pronoun < 1 or scan.words[pronoun - 1].stem not in english.GENERIC_NOUNS:
@@ -138,12 +137,14 @@ def _owning_mentions(scan: QuestionScan, begins: int) -> list[RelationMention]:
 
 def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
     """Where the "of" stands that joins what begins there to a relation, over articles and a noun for its class."""
+    related = {place for mention in scan.mentions for place in mention.places}
     for place in range(begins - 1, max(-1, begins - MAX_OF_DISTANCE), -1):
         word = scan.words[place].folded
-        if word in ("of", "behind"):
+        if word in ("of", "behind") and place not in related:
             return place
         if (
             scan.in_entity_name(place)
+            or word == "of"
             or word in (english.POSSESSIVE_SUFFIX, ",", "and", "or")
             or word in english.AUXILIARY_VERBS | english.RELATIVE_PRONOUNS
         ):
@@ -210,7 +211,8 @@ def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
     anchor, end = scan.anchors[0], len(scan.words) - (scan.words[-1].folded == "?")
     chain = (*_possessive_mentions(scan, anchor.end), *_of_mentions(scan, anchor, anchor.start, set()))
     begin, start = min([anchor.start, *(m.start for m in chain)]), max([anchor.end, *(m.end for m in chain)])
-    relation = chain[-1] if chain else next((m for m in scan.mentions if m.start == start), None)
+    ends = chain[-1:] if scan.words_between(start, start + 1) not in (["a"], ["an"]) else ()
+    relation = next((m for m in scan.mentions if m.start == start), ends[0] if ends else None)
     if (
         (last := scan.mentions[-1:])
         and last[0].end == end
@@ -222,13 +224,14 @@ def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
         start, end = 1, begin
     elif relation:
         start = max(start, relation.end)
-    small = english.DETERMINERS | english.PREPOSITIONS
+    small = english.DETERMINERS | english.PREPOSITIONS | english.LIGHT_VERBS
     start, end = min(scan.skip_words(start, small), end), max(scan.skip_words(end, small, -1), start)
     if relation is None and scan.words[0].folded in english.COPULAS:
         ranked = (replace(p, cost=float(n)) for n, paths in enumerate(scan.kind_paths()) for p in paths)
         relation = RelationMention(anchor.end, start, tuple(ranked), "is a")
+    said = scan.words_between(start, end)
     known = english.FUNCTION_WORDS.union(*(scan.words_between(m.start, m.end) for m in scan.mentions))
-    if relation and not (known - english.GENDERED_NOUNS.keys()).issuperset(scan.words_between(start, end)):
+    if relation and "any" not in said and not (known - english.GENDERED_NOUNS.keys()).issuperset(said):
         text = scan.text[scan.words[start].start : scan.words[end - 1].end]
         yield _BranchStart(ValueRestriction((relation,), None, text), start, end)
 
@@ -423,7 +426,11 @@ def _direct(scan: QuestionScan, mention: RelationMention, node: Anchor | ValueRe
     if any(anchor.end == role_word for anchor in scan.anchors) or scan.is_owned_by_asked(mention):
         backwards = [True] * len(mention.paths)
     elif is_noun or (is_name and auxiliary in english.POSSESSIONS):
-        backwards = [follows and auxiliary not in english.POSSESSIONS and role_word is None] * len(mention.paths)
+        # Who has the hobby E; E: who is its director?
+        is_topic = bool((QUESTION_WORDS - {"whose"}).intersection(scan.words_between(node.end, mention.start)))
+        has = auxiliary in english.POSSESSIONS
+        is_value = follows and not is_topic if not has and role_word is None else has and mention.end == node.start
+        backwards = [is_value] * len(mention.paths)
     else:
         is_passive = "by" in scan.words_between(mention.end - 1, mention.end + 1)
         is_said = follows and auxiliary in english.COPULAS

@@ -259,21 +259,17 @@ class QueryComposer:
         leg = self.question.branches[0]
         start, before, _ = self._start_term(leg)
         paths = self._branch_paths(leg)
-        words = f"number of {draft.reading}"
+        draft = replace(draft, reading=f"number of {draft.reading}")
         if leg.chooses_end or len(paths) + bool(before) < 2:
-            query = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
-            return replace(draft, sparql=query, reading=words)
+            counted = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
+            return replace(draft, sparql=counted)
         # Each of those who are asked about gets its own count, be it none.
         holder = "?holder" if len(paths) > 1 else start
         pattern = " ".join(self._writer.follow_paths(start, paths[:-1], holder, before))
         last = " ".join(self._writer.follow_paths(holder, paths[-1:], ANSWER_VARIABLE))
-        return QueryDraft(
-            f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) "
-            f"WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
-            f"GROUP BY {holder}",
-            words,
-            pattern,
-        )
+        select = f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count)"
+        where = f"WHERE {{ {pattern} OPTIONAL {{ {last} }} }} GROUP BY {holder}"
+        return replace(draft, sparql=f"{select} {where}", pattern=pattern)
 
     def _compose_comparison(self) -> QueryDraft | None:
         than = self.question.comparison

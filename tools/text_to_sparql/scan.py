@@ -91,7 +91,7 @@ class QuestionScan(QuestionWords):
 
     def find_answer_nouns(self) -> frozenset[int]:
         """The places of unknown nouns after which, what and how many; after "in which" they are values."""
-        asking = (*ASKING, ["many"])
+        asking = (*ASKING, ["many"], ["any"])
         nouns = (
             noun
             for noun in range(1, len(self.words))
