@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, RelationMention, merge_mentions
+from tools.text_to_sparql.lexicon import GraphLexicon, RelationMention
 from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan
 from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor
@@ -55,7 +55,7 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
     # "The composer Ada Reed" asks for no composer.
     apposed = scan.apposed_places if scan.form == "select" and len(scan.mentions) > 1 else set()
     rest = [m for m in scan.mentions if m.start not in used and not apposed.issuperset(range(m.start, m.end))]
-    branches = _distribute_relations(scan, legs, _order_mentions(scan, rest))
+    branches = _distribute_relations(scan, legs, scan.order_mentions(rest))
     return ParsedQuestion(
         scan.form,
         tuple(_select_gender(scan, leg) for leg in branches) if scan.form in ("select", "count") else branches,
@@ -285,25 +285,6 @@ def _opens_clause(scan: QuestionScan, place: int) -> bool:
 
 
 # The relations that are left.
-
-
-def _order_mentions(scan: QuestionScan, rest: list[RelationMention]) -> tuple[RelationMention, ...]:
-    """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
-    ordered: list[RelationMention] = []
-    run = 0
-    for place, mention in enumerate(rest):
-        between = scan.words_between(rest[place - 1].end, mention.start) if place else []
-        run = run if "of" in between and set(between) <= english.DETERMINERS else place
-        ordered.insert(run, mention)
-    requested = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
-    merged = merge_mentions([m for m in ordered if m not in requested] + requested)
-    return tuple(m.doubt() if m in requested and _is_subject(scan, m, merged) else m for m in merged)
-
-
-def _is_subject(scan: QuestionScan, mention: RelationMention, others: Sequence[RelationMention]) -> bool:
-    """Whether the noun after "which" is the subject of another relation's verb: which director was born in E."""
-    end = mention.end + bool(english.COPULAS.intersection(scan.words_between(mention.end, mention.end + 1)))
-    return any(other.start == end and other is not mention for other in others)
 
 
 def _distribute_relations(

@@ -11,6 +11,7 @@ from tools.text_to_sparql.lexicon import (
     PathHop,
     RelationMention,
     join_paths,
+    merge_mentions,
 )
 from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
 from worlds.lexicon import english
@@ -128,6 +129,23 @@ class QuestionScan(QuestionWords):
         return (is_shared and last.stem != last.folded) or (
             mention.start - 1 in self._comparison_places and self.has_class_position(mention.start)
         )
+
+    def order_mentions(self, rest: Sequence[RelationMention]) -> tuple[RelationMention, ...]:
+        """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
+        ordered: list[RelationMention] = []
+        run = 0
+        for place, mention in enumerate(rest):
+            between = self.words_between(rest[place - 1].end, mention.start) if place else []
+            run = run if "of" in between and set(between) <= english.DETERMINERS else place
+            ordered.insert(run, mention)
+        requested = [m for m in ordered if self.words_between(m.start - 1, m.start) in (*ASKING, ["many"])]
+        merged = merge_mentions([m for m in ordered if m not in requested] + requested)
+        return tuple(m.doubt() if m in requested and self._is_subject(m, merged) else m for m in merged)
+
+    def _is_subject(self, mention: RelationMention, others: Sequence[RelationMention]) -> bool:
+        """Whether the noun after "which" is the subject of another relation's verb: which director was born in E."""
+        end = mention.end + bool(english.COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
+        return any(other.start == end and other is not mention for other in others)
 
     def is_owned_by_asked(self, mention: RelationMention) -> bool:
         """Whether the question asks whose relation leads to the entity, by a noun: which ship's captain is E."""
