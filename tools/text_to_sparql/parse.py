@@ -116,7 +116,9 @@ def _of_mentions(
         mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, node, begins)
         if mention is None or mention.start in used:
             return
-        if scan.words_between(mention.start - 1, mention.start) in (["a"], ["an"]) and not _names_value(scan, mention):
+        is_plural = scan.words[mention.end - 1].stem != scan.words[mention.end - 1].folded
+        is_one_of_many = is_plural or scan.words_between(mention.start - 1, mention.start) in (["a"], ["an"])
+        if is_one_of_many and not _names_value(scan, mention):
             mention = mention.opened
         owners = _owning_mentions(scan, mention.start)
         yield from (*owners, mention)

@@ -140,6 +140,7 @@ class QuestionScan(QuestionWords):
             ordered.insert(run, mention)
         requested = [m for m in ordered if self.words_between(m.start - 1, m.start) in (*ASKING, ["many"])]
         merged = merge_mentions([m for m in ordered if m not in requested] + requested)
+        merged = tuple(sorted(merged, key=lambda m: any(request.start in m.places for request in requested)))
         return tuple(m.doubt() if m in requested and self._is_subject(m, merged) else m for m in merged)
 
     def _is_subject(self, mention: RelationMention, others: Sequence[RelationMention]) -> bool:

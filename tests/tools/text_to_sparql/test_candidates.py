@@ -273,6 +273,7 @@ def test_a_gender_that_selects_nobody_is_presumed(
         ("Who received the Golden Oar?", "Q40", 'Dan O"Shea'),
         ("Who directed Low Water?", "Q51", "Fay Lund"),
         ("Is Ada Reed a citizen of Norland?", "Q1 Q30", "yes"),
+        ("How many people are citizens of Norland?", "Q30", "2"),
         ("When is the director of the film Low Water's birthday?", "Q51", "1947-02-03"),
     ],
 )

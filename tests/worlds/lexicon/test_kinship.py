@@ -1,6 +1,5 @@
 """The algebra of relations, by brute force over a generated town and by the words of English."""
 
-
 import numpy as np
 import pytest
 
