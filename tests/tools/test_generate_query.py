@@ -153,7 +153,7 @@ def test_a_word_is_matched_by_meaning_and_explained_only_by_a_relation_that_says
         ("Which actors did Ada Reed direct?", "Q1", ["actors"]),
         ("Where was Ada Reed born before Eli Reed?", "Q1 Q5", ["where", "before"]),
         ("Who directed Low Water or Born to Row?", "Q51 Q52", ["or", "Born to Row"]),
-        ("Are Ada Reed and Eli Reed directors?", "Q1 Q5", ["and", "directors"]),
+        ("Are Ada Reed and Eli Reed directors?", "Q1 Q5", ["and"]),
         ("Who would have directed Low Water?", "Q51", ["would"]),
     ],
 )
@@ -258,8 +258,7 @@ def test_clauses_kinds_and_requests_say_no_more_than_their_relation(
     [
         ("Where is the father of Ada Reed?", "Q1", "where"),
         ("Where did the father of Ada Reed go?", "Q1", "where"),
-        ("Is Ada Reed the mother of someone?", "Q1", "is"),
-        ("Was The Father of Tides directed by a woman?", "Q50", "was"),
+        ("Was The Father of Tides directed by a woman?", "Q50", "woman"),
         ("Who took the spouse of Ada Reed?", "Q1", "took"),
         ("Who directed The Father of Tides and when did she die?", "Q50", "and"),
         ("Whose father was the father of Ada Reed?", "Q1", "whose"),
@@ -362,7 +361,8 @@ def test_real_questions_are_not_answered_from_half_of_the_facts(real_worlds: Pat
             context, {"question": question.text, "entity_ids": list(question.entities)}
         )
         assert result.observation is not None
-        assert not answers(context, result.observation.text), question.text
+        readings = result.observation.data["candidates"]
+        assert not any(answers(context, reading["sparql"]) for reading in readings), question.text
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -4,11 +4,19 @@ An unknown word is matched to the relations with the most similar names.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathAtom, PathHop, RelationMention, load_graph_lexicon
+from tools.text_to_sparql.lexicon import (
+    GraphLexicon,
+    GraphPath,
+    PathAtom,
+    PathHop,
+    RelationMention,
+    entity_term,
+    load_graph_lexicon,
+)
 from tools.text_to_sparql.parse import parse_question
 from tools.text_to_sparql.queries import (
     ParsedQuestion,
@@ -70,10 +78,6 @@ _LOCATIVES = frozenset(["in", "at", "from"])
 _PLACES = frozenset(["place", "location", "country", "region", "state", "town", "city", "village"])
 MAX_DRAFTS = 24
 MAX_CANDIDATES = 5
-MAX_REORDERED = 3
-"""So many relations are tried in all of their orders."""
-INVERSION_COST = 1.2
-REORDERING_COST = 2.0
 PARTIAL_READING_COST = 1.0
 IGNORED_ENTITY_COST = 3.0
 """For leaving one of the entities out."""
@@ -106,7 +110,6 @@ def find_candidates(
     usable: dict[str, tuple[QueryDraft, bool]] = {}
     for tier in (
         _literal_readings,
-        _reordered_readings,
         lambda q: _guessed_readings(q, guess),
         _readings_without_unknown_words,
     ):
@@ -117,6 +120,10 @@ def find_candidates(
         if any(exists and not draft.unexplained for draft, exists in usable.values()):
             break
     ranked = sorted(usable.values(), key=lambda pair: (bool(pair[0].unexplained), not pair[1], pair[0].cost))
+    if ranked and not ranked[0][1] and not ranked[0][0].unexplained and not _is_possible(graph, ranked[0][0], anchors):
+        ranked = [
+            (replace(draft, unexplained=draft.unexplained or _node_names(question.named)), False) for draft, _ in ranked
+        ]
     return [
         QueryCandidate(draft.sparql, draft.reading, _candidate_score(draft, exists=exists), draft.unexplained)
         for draft, exists in ranked[:MAX_CANDIDATES]
@@ -156,27 +163,6 @@ def _comparison_readings(question: ParsedQuestion, names: tuple[str, ...]) -> It
     last = (*question.branches[-1].chain, *question.branches[-1].trailing)[-1:]
     named = last and any(path.hops[-1].value_type != "entity" for path in last[0].paths)
     yield replace(question, branches=legs), PARTIAL_READING_COST * 2 if named else -PARTIAL_READING_COST
-
-
-def _reordered_readings(question: ParsedQuestion) -> Iterator[tuple[ParsedQuestion, float]]:
-    """The relations that are said apart in other orders; all of them where their order as read leads nowhere."""
-    for leg in question.branches[:1]:
-        mentions = (*leg.chain, *leg.trailing)
-        free = mentions if any(map(_ends_in_literals, mentions[:-1])) else leg.trailing
-        fixed = leg.chain if free is leg.trailing else ()
-        for order in permutations(free) if 1 < len(free) <= MAX_REORDERED else ():
-            yield (
-                replace(
-                    question,
-                    branches=tuple(replace(branch, chain=fixed, trailing=order) for branch in question.branches),
-                ),
-                REORDERING_COST,
-            )
-
-
-def _ends_in_literals(mention: RelationMention) -> bool:
-    """Whether no path of the mention leads to entities, from which another could go on."""
-    return bool(mention.paths) and all(path.hops and path.hops[-1].value_type != "entity" for path in mention.paths)
 
 
 def _guessed_readings(question: ParsedQuestion, guess: RelationMatcher) -> Iterator[tuple[ParsedQuestion, float]]:
@@ -291,11 +277,14 @@ def _find_unexplained(question: ParsedQuestion, choice: PathChoice, lexicon: Gra
             return tuple(dict.fromkeys((str(question.question_word), *(words[place] for place in sorted(words)))))
     starts = (leg.start for leg in question.branches)
     used = {node for start in starts for node in (start, isinstance(start, ValueRestriction) and start.anchor)}
-    unused = [
+    unused = (
         node for node in question.named if node not in used or (isinstance(node, Anchor) and node.start == node.end)
-    ]
-    omitted = [node.text if isinstance(node, ValueRestriction) else node.entity.label for node in unused]
-    return (*(words[place] for place in sorted(words)), *sorted(omitted))
+    )
+    return (*(words[place] for place in sorted(words)), *_node_names(unused))
+
+
+def _node_names(nodes: Iterable[Anchor | ValueRestriction]) -> tuple[str, ...]:
+    return tuple(sorted(node.text if isinstance(node, ValueRestriction) else node.entity.label for node in nodes))
 
 
 def _leads_to_place(path: GraphPath) -> bool:
@@ -324,16 +313,17 @@ def _find_misfits(question: ParsedQuestion, choice: PathChoice) -> dict[int, str
             holder = _holder(asked[0]) if asked else None
         else:
             holder = _holder(paths[-1]) if paths and paths[-1].inverted else None
-            if question.asks_for_person and question.form == "select" and paths and not _may_be_person(paths[-1]):
+            if (
+                question.asks_for_person
+                and question.form == "select"
+                and paths
+                and (_leads_to_place(paths[-1]) or paths[-1].hops[-1].value_type not in ("entity", "text"))
+            ):
                 misfits[-1] = "who"
         misfits |= {place: noun for place, noun in question.class_nouns.items() if not _may_be(noun, holder)}
         if question.asks_for_person and question.form == "compare" and holder == "work":
             misfits[-1] = "who"
     return misfits
-
-
-def _may_be_person(path: GraphPath) -> bool:
-    return path.hops[-1].value_type in ("entity", "text") and not _leads_to_place(path)
 
 
 def _holder(path: GraphPath) -> str | None:
@@ -380,35 +370,27 @@ def _iterate_path_choices(
 
 
 def _path_options(mention: RelationMention, lexicon: GraphLexicon) -> list[GraphPath]:
-    """The paths of a mention, also turned round where that can be meant ("the films that E directed")."""
+    """The paths of a mention, cheapest first."""
     paths: list[GraphPath] = []
     for path in mention.paths:
         # A comparison's own word names its relations; they are looked up only here, for the graph may lack some.
         paths += (
             [path] if path.hops else [replace(p, cost=p.cost + path.cost) for p in lexicon.direct_paths(path.phrase)]
         )
-    if mention.inverted_only:
-        paths = [_invert_path(path) for path in paths if _can_invert(path)]
-    elif mention.invertible:
-        paths += [_invert_path(path) for path in paths if _can_invert(path) and _is_plain(path)]
     return sorted(paths, key=lambda path: path.cost)
 
 
-def _can_invert(path: GraphPath) -> bool:
-    hop = path.hops[0]
-    return len(path.hops) == 1 and hop.value_type == "entity" and not hop.gender
+def _is_possible(graph: GraphSource, draft: QueryDraft, anchors: Sequence[Anchor]) -> bool:
+    """Whether others have what the draft asks for: only then does the graph lack it for those who are asked about."""
+    pattern = draft.pattern
+    for place, anchor in enumerate(anchors):
+        pattern = pattern.replace(f"{entity_term(anchor.entity.id)} ", f"?other{place} ")
+    return bool(_find_matching_drafts(graph, [replace(draft, pattern=pattern)], timeout={0}))
 
 
-def _invert_path(path: GraphPath) -> GraphPath:
-    atoms = tuple(replace(atom, inverse=not atom.inverse) for atom in path.hops[0].atoms)
-    return replace(path, hops=(PathHop(atoms),), cost=path.cost + INVERSION_COST, inverted=True)
-
-
-def _is_plain(path: GraphPath) -> bool:
-    return len(path.hops[0].atoms) == 1 and not path.hops[0].atoms[0].inverse
-
-
-def _find_matching_drafts(graph: GraphSource, drafts: Sequence[QueryDraft]) -> set[int]:
+def _find_matching_drafts(
+    graph: GraphSource, drafts: Sequence[QueryDraft], timeout: Set[int] = frozenset()
+) -> Set[int]:
     """The places of the drafts whose pattern matches something, by one query for all of them.
 
     A graph too large to say so in time leaves them all unproven, in the order of their cost.
@@ -421,5 +403,5 @@ def _find_matching_drafts(graph: GraphSource, drafts: Sequence[QueryDraft]) -> s
     try:
         table = graph.query(f"SELECT ?place WHERE {{ {' UNION '.join(tests)} }}")
     except SourceTimeout:
-        return set()
+        return timeout
     return {int(row[0].value) for row in table.rows if row[0] is not None}

@@ -69,9 +69,21 @@ class GraphPath:
     @property
     def is_symmetric(self) -> bool:
         """Whether it leads back as well, whoever of the two it starts at: to a friend, but not to a sister."""
-        hop = self.hops[0]
-        turned = {replace(atom, inverse=not atom.inverse) for atom in hop.atoms}
-        return len(self.hops) == 1 and not hop.gender and turned == set(hop.atoms)
+        return any(set(turned.hops[0].atoms) == set(self.hops[0].atoms) for turned in self.inverses)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it follows one relation forwards."""
+        return len(self.hops) == 1 and len(self.hops[0].atoms) == 1 and not self.hops[0].atoms[0].inverse
+
+    @property
+    def inverses(self) -> "tuple[GraphPath, ...]":
+        """The path from a value to what has it; none where that says nothing: from a date, to those of a gender."""
+        hop = self.hops[0] if len(self.hops) == 1 else None
+        if hop is None or hop.value_type != "entity" or hop.gender:
+            return ()
+        atoms = tuple(replace(atom, inverse=not atom.inverse) for atom in hop.atoms)
+        return (replace(self, hops=(PathHop(atoms),), cost=self.cost + INVERSION_COST, inverted=True),)
 
     @property
     def label_stems(self) -> frozenset[str]:
@@ -88,10 +100,6 @@ class RelationMention:
     end: int
     paths: tuple[GraphPath, ...]
     text: str
-    invertible: bool = False
-    """It may lead to what has the entity as its value ("the films that E directed")."""
-    inverted_only: bool = False
-    """It cannot be meant forwards ("Whom did E father?")."""
     merged_places: frozenset[int] = frozenset()
     """The places of other words that say the same."""
 
@@ -107,6 +115,16 @@ class RelationMention:
     def doubt(self) -> "RelationMention":
         """The mention as one that accounts for none of its words."""
         return replace(self, paths=tuple(replace(path, certain=False) for path in self.paths))
+
+    def ends_in_literals(self) -> bool:
+        """Whether no path leads to entities, from which another could go on."""
+        return bool(self.paths) and all(path.hops and path.hops[-1].value_type != "entity" for path in self.paths)
+
+    @property
+    def opened(self) -> "RelationMention":
+        """The mention also of what has the entity as its value, where words leave the direction open."""
+        paths = (turned for path in self.paths for turned in (path, *(path.inverses if path.is_plain else ())))
+        return replace(self, paths=tuple(paths))
 
     def merge(self, other: "RelationMention") -> "RelationMention | None":
         """One mention of what both may mean; None if that is nothing."""
@@ -167,6 +185,7 @@ MAX_SEGMENT_PATHS = 4
 RANK_COST = 1.0
 DERIVATION_COST = 1.0
 UNKNOWN_GENDER_COST = 1.5
+INVERSION_COST = 1.2
 ALIAS_COST = 0.5
 EXTRA_HOP_COST = 0.25
 
@@ -204,10 +223,9 @@ class GraphLexicon:
                 key = phrase_key(alias)
                 if not _FUNCTION_WORDS.issuperset(key):
                     self._aliases.setdefault(key, []).append(relation)
-        self.max_phrase_length = max(
-            (len(key) for key in (*self._labels, *self._aliases, *load_lexicon().words)), default=0
-        )
-        for key in dict.fromkeys((*self._labels, *self._aliases, *load_lexicon().words)):
+        keys = dict.fromkeys((*self._labels, *self._aliases, *load_lexicon().words))
+        self.max_phrase_length = max(map(len, keys), default=0)
+        for key in keys:
             if len(key) == 1 and len(key[0]) >= MIN_ROOT_LETTERS:
                 self._keys_by_root.setdefault(word_root(key[0]), []).append(key)
         gender = self.find_relations(GENDER_RELATION)
@@ -225,10 +243,6 @@ class GraphLexicon:
                 if relations:
                     return list(dict.fromkeys(relations))
         return []
-
-    def has_meaning(self, key: PhraseKey) -> bool:
-        """Whether the phrase has a meaning in this graph."""
-        return bool(key) and (key in self._labels or key in self._aliases or bool(self.find_paths(key, None)))
 
     def find_paths(self, key: PhraseKey, question_word: str | None) -> tuple[GraphPath, ...]:
         """Paths that the phrase may mean, best first; `question_word` is where, when, why or who."""
@@ -259,7 +273,8 @@ class GraphLexicon:
         lexicon, relation, root = load_lexicon(), atom.relation, word_root(verb.split(maxsplit=1)[0])
         if [root] == [word_root(part) for part in phrase_key(relation.label) if part != "by"]:
             return True
-        entry = lexicon.words.get(tuple(verb.split())) or lexicon.words.get(phrase_key(verb))
+        keys = (tuple(verb.split()), phrase_key(verb), *self._keys_by_root.get(root, ()))
+        entry = next((lexicon.words[key] for key in keys if key in lexicon.words), None)
         names = (relation.label, *relation.aliases, *lexicon.other_names(phrase_key(relation.label)))
         # "Directed by E", and "starring E".
         passives = [name.removesuffix(" by") for name in names if name.endswith((" by", "ing"))]
@@ -275,13 +290,26 @@ class GraphLexicon:
         named = next((segment.gender for segment in segments if segment.gender), None)
         return hop.gender or (named if len(hop.atoms) == 1 and not hop.atoms[0].inverse else None)
 
+    def select_gender(self, mention: RelationMention, gender: str) -> RelationMention:
+        """The mention as one of those of a gender; as it is in a graph without genders."""
+        paths = []
+        for path in mention.paths if self.gender_relation else ():
+            if path.hops and path.hops[-1].value_type == "entity" and path.hops[-1].gender in (None, gender):
+                hops = (*path.hops[:-1], replace(path.hops[-1], gender=gender))
+                phrase = path.phrase if path.inverted else f"{gender} {path.phrase}"
+                paths.append(replace(path, hops=hops, phrase=phrase))
+        return replace(mention, paths=tuple(paths) or mention.paths)
+
     def direct_paths(self, name: str) -> tuple[GraphPath, ...]:
         """The path of each relation of that name."""
         return tuple(GraphPath((PathHop((PathAtom(r),)),), r.label) for r in self.find_relations(name))
 
     def _build_paths(self, key: PhraseKey, question_word: str | None, seen: frozenset[PhraseKey]) -> list[GraphPath]:
         paths: list[GraphPath] = []
-        entry = load_lexicon().words.get(key)
+        words = load_lexicon().words
+        # What graphs also call a relation means all that its own name does: married to, as spouse.
+        names = (key, *(phrase_key(relation.label) for relation in self._aliases.get(key, ())))
+        entry = next((words[name] for name in names if name in words), None)
         if entry:
             for rank, expression in enumerate(entry.paths_for(question_word)):
                 for path in self._expand_expression(expression, seen | {key}):

@@ -3,18 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, RelationMention, merge_mentions
+from tools.text_to_sparql.lexicon import GraphLexicon, RelationMention
 from tools.text_to_sparql.queries import ParsedQuestion, QuestionBranch, ValueRestriction, to_iso_date
 from tools.text_to_sparql.scan import QuestionScan
-from tools.text_to_sparql.vocabulary import ASKING, Anchor
+from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor
 from worlds.lexicon import english
-from worlds.lexicon.english import phrase_key, word_root
+from worlds.lexicon.english import phrase_key
+from worlds.lexicon.kinship import relates_people
 
-_UNNAMED_AGENTS = english.GENERIC_NOUNS | {"whom", "who", "which", "what", "whose", "somebody", "?"}
-_ASKED_FOR = frozenset(["whom", "which", "what", "who"])
-_FRONTED = frozenset(["of", "to"])
-_BEFORE_VALUES = english.PREPOSITIONS - {"by", "of"}
-_OBJECT_PRONOUNS = frozenset(["whom", "that", "which", "who"])
 MAX_OF_DISTANCE = 6
 """An "of" further before a name than this does not belong to it."""
 
@@ -31,7 +27,7 @@ class _BranchStart:
 def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) -> ParsedQuestion:
     """The question in its parts."""
     scan = QuestionScan(text, anchors, lexicon)
-    values = [*_find_value_restrictions(scan), *_find_dated_verbs(scan)]
+    values = [*_find_value_restrictions(scan), *_find_dated_verbs(scan), *_find_stated_value(scan)]
     inside = [start.node.anchor for start in values if isinstance(start.node, ValueRestriction)]
     starts = [
         *values,
@@ -47,17 +43,24 @@ def parse_question(text: str, anchors: Sequence[Anchor], lexicon: GraphLexicon) 
     legs = []
     for start in starts:
         verb, begins = _find_relative_verb(scan, start)
-        chain = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, begins, used))
+        joined = (*verb, *_possessive_mentions(scan, start.end_word), *_of_mentions(scan, start.node, begins, used))
+        # From a date nothing goes on: "the director of E's birthday" is the director's.
+        chain = tuple(sorted(joined, key=RelationMention.ends_in_literals))
         used.update(place for mention in chain for place in mention.places)
         legs.append(QuestionBranch(start.node, chain))
     # The child whose mother is E is no child of whoever has that mother.
     used.update(m.start for m in scan.mentions if scan.words_between(m.end, m.end + 1) == ["whose"])
-    rest = [m for m in scan.mentions if m.start not in used and not _is_class_noun(scan, m)]
+    spans = [range(value.first_word, value.end_word) for value in values]
+    used.update(place for span in spans for place in span)
+    # "The composer Ada Reed" asks for no composer.
+    apposed = scan.apposed_places if scan.form == "select" and len(scan.mentions) > 1 else set()
+    rest = [m for m in scan.mentions if m.start not in used and not apposed.issuperset(range(m.start, m.end))]
+    branches = _distribute_relations(scan, legs, scan.order_mentions(rest))
     return ParsedQuestion(
         scan.form,
-        _distribute_relations(scan, legs, _order_mentions(scan, rest)),
+        tuple(_select_gender(scan, leg) for leg in branches) if scan.form in ("select", "count") else branches,
         scan.comparison,
-        scan.find_content_words([range(v.first_word, v.end_word) for v in values]),
+        scan.find_content_words(spans),
         frozenset([*scan.anchors, *(start.node for start in values if not isinstance(start.node, Anchor))]),
         scan.question_word,
         scan.find_answer_nouns(),
@@ -78,19 +81,17 @@ def _find_relative_verb(scan: QuestionScan, start: _BranchStart) -> tuple[tuple[
     nothing = (), start.first_word
     if not isinstance(start.node, Anchor):
         return nothing
-    pronoun, verb = start.first_word - 1, start.end_word
-    while english.AUXILIARY_VERBS.intersection(scan.words_between(verb, verb + 1)):
-        verb += 1
+    pronoun, verb = start.first_word - 1, scan.skip_words(start.end_word, english.AUXILIARY_VERBS)
     mention = next((m for m in scan.mentions if m.start == verb), None)
     if mention is None or pronoun < 1:
         return nothing
     if scan.words[pronoun].stem not in english.GENERIC_NOUNS:
-        if scan.words[pronoun].folded not in _OBJECT_PRONOUNS:
+        if scan.words[pronoun].folded not in english.RELATIVE_PRONOUNS | {"whom"}:
             return nothing
         pronoun -= scan.words[pronoun - 1].folded in english.PREPOSITIONS
         if pronoun < 1 or scan.words[pronoun - 1].stem not in english.GENERIC_NOUNS:
             return nothing
-    return (replace(_reread(scan, mention, "who"), invertible=verb == start.end_word),), pronoun
+    return (_direct(scan, _reread(scan, mention, "who"), start.node),), pronoun
 
 
 def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMention]:
@@ -107,12 +108,18 @@ def _possessive_mentions(scan: QuestionScan, ends: int) -> Iterator[RelationMent
         ends = mention.end
 
 
-def _of_mentions(scan: QuestionScan, begins: int, used: set[int]) -> Iterator[RelationMention]:
+def _of_mentions(
+    scan: QuestionScan, node: Anchor | ValueRestriction, begins: int, used: set[int]
+) -> Iterator[RelationMention]:
     while True:
         place = _find_of_before(scan, begins)
-        mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, begins)
+        mention = scan.mention_ending_at(place) if place is not None else _find_verb_before(scan, node, begins)
         if mention is None or mention.start in used:
             return
+        is_plural = scan.words[mention.end - 1].stem != scan.words[mention.end - 1].folded
+        is_one_of_many = is_plural or scan.words_between(mention.start - 1, mention.start) in (["a"], ["an"])
+        if is_one_of_many and not _names_value(scan, mention):
+            mention = mention.opened
         owners = _owning_mentions(scan, mention.start)
         yield from (*owners, mention)
         begins = owners[0].start if owners else mention.start
@@ -132,12 +139,14 @@ def _owning_mentions(scan: QuestionScan, begins: int) -> list[RelationMention]:
 
 def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
     """Where the "of" stands that joins what begins there to a relation, over articles and a noun for its class."""
+    related = {place for mention in scan.mentions for place in mention.places}
     for place in range(begins - 1, max(-1, begins - MAX_OF_DISTANCE), -1):
         word = scan.words[place].folded
-        if word in ("of", "behind"):
+        if word in ("of", "behind") and place not in related:
             return place
         if (
             scan.in_entity_name(place)
+            or word == "of"
             or word in (english.POSSESSIVE_SUFFIX, ",", "and", "or")
             or word in english.AUXILIARY_VERBS | english.RELATIVE_PRONOUNS
         ):
@@ -145,18 +154,20 @@ def _find_of_before(scan: QuestionScan, begins: int) -> int | None:
     return None
 
 
-def _find_verb_before(scan: QuestionScan, begins: int) -> RelationMention | None:
+def _find_verb_before(scan: QuestionScan, node: Anchor | ValueRestriction, begins: int) -> RelationMention | None:
     """The verb of "(the one) who directed E", which leads from E to whoever did."""
     for mention in scan.mentions:
-        between = range(mention.end, begins)
+        between = set(range(mention.end, begins)) - scan.apposed_places
         pronoun = bool(english.RELATIVE_PRONOUNS.intersection(scan.words_between(mention.start - 1, mention.start)))
         if (
             mention.end <= begins
-            and all(scan.words[place].folded in english.DETERMINERS or scan.is_apposed_at(place) for place in between)
+            and all(
+                scan.words[place].folded in english.DETERMINERS or place in scan.apposed_places for place in between
+            )
             and mention.start > 1
             and (pronoun or scan.words[mention.start].folded.endswith("ing"))
         ):
-            verb = _reread(scan, mention, "who")
+            verb = _direct(scan, _reread(scan, mention, "who"), node)
             agent = next((m for m in scan.mentions if m.end == mention.start - pronoun), None)
             # The artist who performs, the director that directs: the noun says no more than the verb.
             return (agent and verb.merge(agent)) or verb
@@ -169,11 +180,6 @@ def _reread(scan: QuestionScan, mention: RelationMention, question_word: str) ->
     forms = tuple(word.folded for word in words), tuple(word.stem for word in words)
     paths = scan.lexicon.find_paths(forms[0], question_word) or scan.lexicon.find_paths(forms[1], question_word)
     return replace(mention, paths=paths or scan.lexicon.find_derived_paths(forms[1][0], question_word))
-
-
-def _is_class_noun(scan: QuestionScan, mention: RelationMention) -> bool:
-    """A noun that only says what an entity is ("the composer Ada Reed"), as no "of" stands between them."""
-    return scan.form == "select" and len(scan.mentions) > 1 and scan.is_apposed(mention)
 
 
 # Those "whose A is V".
@@ -198,6 +204,38 @@ def _find_dated_verbs(scan: QuestionScan) -> Iterator[_BranchStart]:
         value = _parse_value_after(scan, (replace(dated, paths=paths),), start) if paths else None
         if value and value[0].anchor is None and to_iso_date(value[0].text) is not None:
             yield _BranchStart(value[0], mention.start, value[1])
+
+
+def _find_stated_value(scan: QuestionScan) -> Iterator[_BranchStart]:
+    """What is said, in words, of the one that a question for yes or no is about: is E a mason, is chess E's hobby."""
+    if scan.form != "whether" or len(scan.anchors) != 1:
+        return
+    anchor, end = scan.anchors[0], len(scan.words) - (scan.words[-1].folded == "?")
+    chain = (*_possessive_mentions(scan, anchor.end), *_of_mentions(scan, anchor, anchor.start, set()))
+    begin, start = min([anchor.start, *(m.start for m in chain)]), max([anchor.end, *(m.end for m in chain)])
+    ends = chain[-1:] if scan.words_between(start, start + 1) not in (["a"], ["an"]) else ()
+    relation = next((m for m in scan.mentions if m.start == start), ends[0] if ends else None)
+    if (
+        (last := scan.mentions[-1:])
+        and last[0].end == end
+        and (place := scan.find_role_word(last[0].start) or 0) > start
+    ):
+        # Has E chess as a hobby, is E a mason by trade.
+        relation, end = last[0], place
+    elif relation and start == end:
+        start, end = 1, begin
+    elif relation:
+        start = max(start, relation.end)
+    small = english.DETERMINERS | english.PREPOSITIONS | english.LIGHT_VERBS
+    start, end = min(scan.skip_words(start, small), end), max(scan.skip_words(end, small, -1), start)
+    if relation is None and scan.words[0].folded in english.COPULAS:
+        ranked = (replace(p, cost=float(n)) for n, paths in enumerate(scan.kind_paths()) for p in paths)
+        relation = RelationMention(anchor.end, start, tuple(ranked), "is a")
+    said = scan.words_between(start, end)
+    known = english.FUNCTION_WORDS.union(*(scan.words_between(m.start, m.end) for m in scan.mentions))
+    if relation and "any" not in said and not (known - english.GENDERED_NOUNS.keys()).issuperset(said):
+        text = scan.text[scan.words[start].start : scan.words[end - 1].end]
+        yield _BranchStart(ValueRestriction((relation,), None, text), start, end)
 
 
 def _whose_relations(scan: QuestionScan, place: int) -> tuple[RelationMention, ...]:
@@ -251,25 +289,6 @@ def _opens_clause(scan: QuestionScan, place: int) -> bool:
 # The relations that are left.
 
 
-def _order_mentions(scan: QuestionScan, rest: list[RelationMention]) -> tuple[RelationMention, ...]:
-    """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
-    ordered: list[RelationMention] = []
-    run = 0
-    for place, mention in enumerate(rest):
-        between = scan.words_between(rest[place - 1].end, mention.start) if place else []
-        run = run if "of" in between and set(between) <= english.DETERMINERS else place
-        ordered.insert(run, mention)
-    requested = [m for m in ordered if scan.words_between(m.start - 1, m.start) in (["which"], ["what"], ["many"])]
-    merged = merge_mentions([m for m in ordered if m not in requested] + requested)
-    return tuple(m.doubt() if m in requested and _is_subject(scan, m, merged) else m for m in merged)
-
-
-def _is_subject(scan: QuestionScan, mention: RelationMention, others: Sequence[RelationMention]) -> bool:
-    """Whether the noun after "which" is the subject of another relation's verb: which director was born in E."""
-    end = mention.end + bool(english.COPULAS.intersection(scan.words_between(mention.end, mention.end + 1)))
-    return any(other.start == end and other is not mention for other in others)
-
-
 def _distribute_relations(
     scan: QuestionScan, legs: list[QuestionBranch], rest: tuple[RelationMention, ...]
 ) -> tuple[QuestionBranch, ...]:
@@ -279,7 +298,7 @@ def _distribute_relations(
         first_chain = legs[0].chain if legs and not apart else ()
         repeated = legs[0].chain[-1:] if legs else ()
         rest = tuple(mention.doubt() if scan.says_other(mention) else mention for mention in rest)
-        if scan.form == "compare" and (len(legs) == 1 or (scan.asks_who() and legs[-1].chain)):
+        if scan.form == "compare" and (len(legs) == 1 or (scan.words_between(0, 1) == ["who"] and legs[-1].chain)):
             legs = [_doubt_ranking(scan, legs[0])] if len(legs) == 1 else legs
             return tuple(replace(leg, trailing=rest, chooses_end=bool(leg.chain)) for leg in legs)
         return tuple(
@@ -291,18 +310,19 @@ def _distribute_relations(
     rest = tuple(mention.doubt() if scan.says_class(mention) else mention for mention in rest)
     if scan.form == "whether":
         return _link_by_verb(scan, legs, rest)
-    rest = tuple(
-        replace(mention, invertible=_is_invertible(scan, mention), inverted_only=_is_stranded(scan, mention))
-        for mention in rest
-    )
     if len(legs) < 2:
-        return tuple(replace(leg, trailing=rest, chooses_end=_asks_for_ends(scan, leg)) for leg in legs)
+        return tuple(
+            replace(
+                leg, trailing=tuple(_direct(scan, m, leg.start) for m in rest), chooses_end=_asks_for_ends(scan, leg)
+            )
+            for leg in legs
+        )
     shared: list[QuestionBranch] = []
     before, last = -1, legs[-1]
     for leg in legs:
         end = leg.start.end if isinstance(leg.start, Anchor) else before
-        mine = [m for m in rest if m.start >= before and (m.start < end or leg is last)]
-        shared.append(replace(leg, trailing=tuple(mine)))
+        mine = (m for m in rest if m.start >= before and (m.start < end or leg is last))
+        shared.append(replace(leg, trailing=tuple(_direct(scan, mention, leg.start) for mention in mine)))
         before = end
     related = [leg for leg in shared if leg.chain or leg.trailing]
     if len(related) == 1 and all(scan.joins_names(place) for place in range(1, len(scan.anchors))):
@@ -318,6 +338,19 @@ def _doubt_ranking(scan: QuestionScan, leg: QuestionBranch) -> QuestionBranch:
     is_attribute = any(english.DETERMINERS.issuperset(words) for words in between)
     is_predicate = all(mention.end <= start for mention in leg.chain) and _asks_for_ends(scan, leg)
     return leg if is_attribute or is_predicate else replace(leg, chain=tuple(map(RelationMention.doubt, leg.chain)))
+
+
+def _select_gender(scan: QuestionScan, leg: QuestionBranch) -> QuestionBranch:
+    """The leg, to those of a gender if the question asks for them: which women, which of E's friends are women."""
+    relations = {place for mention in scan.mentions for place in mention.places}
+    asked = (place for place in range(len(scan.words)) if scan.selects_gender(place) and place not in relations)
+    gender = next((english.GENDERED_NOUNS[scan.words[place].stem] for place in asked), None)
+    is_trailing = leg.trailing and not leg.chooses_end
+    *others, end = (leg.trailing if is_trailing else leg.chain) or (None,)
+    if gender is None or end is None:
+        return leg
+    mentions = (*others, scan.lexicon.select_gender(end, gender))
+    return replace(leg, trailing=mentions) if is_trailing else replace(leg, chain=mentions)
 
 
 def _asks_for_ends(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -337,48 +370,67 @@ def _link_by_verb(
     """The two legs with what links them, on the one that has the relation: in "did E direct F" F, which has a director,
     in "was E directed by F" and "did E die in F" E. What links them in another way explains none of its words.
     """
-    if len(legs) != 2 or not rest:
+    for value in (leg.start for leg in legs if isinstance(leg.start, ValueRestriction)):
+        return tuple(
+            leg if leg.start is value or leg.chain[-1:] == value.relations else replace(leg, trailing=value.relations)
+            for leg in legs
+        )
+    if len(legs) > 2 or not rest:
         return tuple(legs)
-    holder, paths = _find_holder(scan, legs, rest[0]) if len(rest) == 1 else (0, ())
+    before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= rest[0].start]
+    subject = before[-1] if before else 0
+    linked, holder = tuple(_direct(scan, mention, legs[subject].start) for mention in rest), subject
     if scan.joins_equals():
-        paths = tuple(path for path in rest[0].paths if path.is_symmetric)
-    linked = (replace(rest[0], paths=paths),) if paths else tuple(map(RelationMention.doubt, rest))
+        linked = (replace(rest[0], paths=tuple(path for path in rest[0].paths if path.is_symmetric)),)
+    elif len(legs) > 1 and len(linked) == 1 and any(path.inverted for path in linked[0].paths):
+        linked, holder = rest, 1 - subject
+    if len(linked) > 1 or not linked[0].paths:
+        linked = tuple(map(RelationMention.doubt, rest))
     return tuple(replace(leg, trailing=linked) if place == holder else leg for place, leg in enumerate(legs))
 
 
-def _find_holder(
-    scan: QuestionScan, legs: list[QuestionBranch], mention: RelationMention
-) -> tuple[int, tuple[GraphPath, ...]]:
-    """The place of the leg that has the relation, and the paths that the mention may mean so; () for none."""
-    before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= mention.start]
-    if not before:
-        return 0, ()
-    subject, auxiliary = before[-1], scan.find_auxiliary(mention.start)
+def _direct(scan: QuestionScan, mention: RelationMention, node: Anchor | ValueRestriction) -> RelationMention:
+    """The mention with its paths from the entity to what is asked for: backwards where the entity is their value.
+
+    The words say so: who directed a film is its director, but who won a prize has it. Only where they leave it open,
+    the paths of both directions are kept, and what the graph has decides.
+    """
     previous, following = (scan.words_between(p, p + 1) for p in (mention.start - 1, mention.end))
-    by_value = tuple(path for path in mention.paths if scan.lexicon.is_done_by_value(path, mention.text))
-    if "as" in scan.words_between(mention.start - 2, mention.start):
-        return 0, mention.paths
-    is_bare_noun = scan.lexicon.is_label(scan.stems(mention)) and auxiliary in english.COPULAS
-    if english.DETERMINERS.intersection(previous) or (is_bare_noun and following == ["to"]):
-        owned = auxiliary in english.POSSESSIONS
-        return (subject if owned else 1 - subject), (mention.paths if owned or following == ["to"] else ())
-    if "by" in scan.words_between(mention.end - 1, mention.end + 1):
-        return subject, by_value
-    if auxiliary in english.COPULAS:
-        is_noun = is_bare_noun and bool(english.PREPOSITIONS.intersection(following))
-        return subject, tuple(path for path in mention.paths if is_noun or path not in by_value)
-    return (1 - subject, by_value) if by_value else (subject, mention.paths)
-
-
-def _is_active_verb(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether the mention is an active verb whose subject, by the names of its relations, is their value: directed."""
     auxiliary = scan.find_auxiliary(mention.start)
-    return (
-        "by" not in scan.words_between(mention.end - 1, mention.end + 1)
-        and auxiliary not in english.COPULAS
-        and (auxiliary in (english.SUPPORTS | english.POSSESSIONS) or not scan.lexicon.is_label(scan.stems(mention)))
-        and any(scan.lexicon.is_done_by_value(path, mention.text) for path in mention.paths)
+    is_name = _names_value(scan, mention)
+    is_noun = scan.words[mention.end - 1].folded not in english.PREPOSITIONS and (
+        bool((english.DETERMINERS | {"whose"}).intersection(previous)) or following in (["to"], ["of"])
     )
+    is_asked = any(scan.words_between(place - 1, place) in (*ASKING, ["many"]) for place in mention.places)
+    if isinstance(node, ValueRestriction) or is_asked or (is_noun and not is_name):
+        return mention.opened
+    follows = node.end <= mention.start or node.start == node.end
+    role_word = scan.find_role_word(mention.start)
+    if any(anchor.end == role_word for anchor in scan.anchors) or scan.is_owned_by_asked(mention):
+        backwards = [True] * len(mention.paths)
+    elif is_noun or (is_name and auxiliary in english.POSSESSIONS):
+        # Who has the hobby E; E: who is its director?
+        is_topic = bool((QUESTION_WORDS - {"whose"}).intersection(scan.words_between(node.end, mention.start)))
+        has = auxiliary in english.POSSESSIONS
+        is_value = follows and not is_topic if not has and role_word is None else has and mention.end == node.start
+        backwards = [is_value] * len(mention.paths)
+    else:
+        is_passive = "by" in scan.words_between(mention.end - 1, mention.end + 1)
+        is_said = follows and auxiliary in english.COPULAS
+        backwards = [
+            not is_said and (follows != is_passive) == scan.lexicon.is_done_by_value(path, mention.text)
+            for path in mention.paths
+        ]
+    turned = (
+        path.inverses if back and path.hops[-1].value_type == "entity" else (path,)
+        for path, back in zip(mention.paths, backwards, strict=True)
+    )
+    return replace(mention, paths=tuple(path for paths in turned for path in paths))
+
+
+def _names_value(scan: QuestionScan, mention: RelationMention) -> bool:
+    """Whether the noun is what the relation leads to, a father or a director, and not what has it: a citizen."""
+    return scan.lexicon.is_label(phrase_key(mention.text)) or relates_people(mention.text)
 
 
 def _says_that_of(scan: QuestionScan, leg: QuestionBranch) -> bool:
@@ -395,52 +447,3 @@ def _stands_alone(scan: QuestionScan, leg: QuestionBranch) -> bool:
     """In "the same R as B" and "older than the R of B" what is said of one is not said of the other."""
     begins = leg.start.start if isinstance(leg.start, Anchor) else 0
     return bool({"as", "than"}.intersection(scan.words_between(begins - MAX_OF_DISTANCE, begins)))
-
-
-def _is_invertible(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether a relation may be meant backwards: not what "who" does, unless a preposition leads to the value ("who
-    lives in E"), nor where an entity "has" it, unless it has a value beside it.
-    """
-    if scan.words_between(mention.start - 1, mention.start) == ["who"]:
-        return any(word in _BEFORE_VALUES for word in scan.words_between(mention.end - 1, mention.end + 1))
-    if scan.follows_asked_noun(mention.start) and _is_active_verb(scan, mention):
-        return False
-    is_noun = scan.words_between(mention.start - 1, mention.start) == ["the"] and not scan.in_entity_name(mention.end)
-    is_value = is_noun and "as" not in scan.words_between(mention.start - 2, mention.start)
-    is_said = any(anchor.end == mention.start for anchor in scan.anchors)
-    if is_value or is_said or any(scan.in_entity_name(place + 1) for place in mention.merged_places):
-        return False
-    beside = any(anchor.start == mention.end for anchor in scan.anchors)
-    return beside or not english.POSSESSIONS.intersection(word.folded for word in scan.words)
-
-
-def _is_stranded(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether the question asks for what has the entity as its value: who is E the father of, whom did E father."""
-    is_label = scan.lexicon.is_label(scan.stems(mention))
-    follows_entity = any(anchor.end == mention.start for anchor in scan.anchors)
-    following = scan.words_between(mention.end, mention.end + 2)
-    asked = _ASKED_FOR.intersection(following[1:]) or following[1:] in ([], ["?"])
-    fronted = _FRONTED.intersection(scan.words_between(0, 1)) and _ASKED_FOR.intersection(scan.words_between(1, 2))
-    if is_label and (fronted or (asked and following[:1] == ["to"])):
-        return True
-    if follows_entity and _is_active_verb(scan, mention):
-        return True
-    if follows_entity and scan.form == "select":
-        return is_label and bool(english.SUPPORTS.intersection(scan.words_between(0, mention.start)))
-    if _has_agent(scan, mention) or scan.is_had_as(mention.start) or scan.is_owned_by_asked(mention):
-        return True
-    stranded = following in (["of"], ["of", "?"]) or (is_label and asked and following[:1] == ["of"])
-    return bool(stranded) and not mention.merged_places
-
-
-def _has_agent(scan: QuestionScan, mention: RelationMention) -> bool:
-    """Whether "by" follows with who did it: a director may be the one whom a film is directed by, an award none that it
-    is received by.
-    """
-    end = mention.end - (scan.words_between(mention.end - 1, mention.end) == ["by"])
-    following = [word for word in scan.words_between(end + 1, end + 3) if word not in {"a", "an", "the"}][:1]
-    if scan.words_between(end, end + 1) != ["by"] or not following or _UNNAMED_AGENTS.intersection(following):
-        return False
-    root = word_root(scan.words[mention.start].folded)
-    labels = (path.hops[-1].atoms[-1].relation.label for path in mention.paths if len(path.hops) == 1)
-    return any([root] == [word_root(part) for part in phrase_key(label) if part != "by"] for label in labels)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, entity_term, predicate_term
 from tools.text_to_sparql.vocabulary import Anchor
 from worlds import terms
-from worlds.lexicon.english import Comparison
+from worlds.lexicon.english import GENDERED_NOUNS, Comparison
 from worlds.source import Relation
 from worlds.sparql_syntax import quote_literal
 
@@ -86,16 +86,12 @@ def to_iso_date(text: str) -> str | None:
     if not day[:1].isdecimal():
         day, month = month, day
     day = _ORDINAL_ENDING.sub("", day)
-    number = next((n for n, name in enumerate(_MONTHS, 1) if name in {month, *_complete_month(month, name)}), None)
+    letters = month.removesuffix(".")
+    months = (n for n, name in enumerate(_MONTHS, 1) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters))
+    number = next(months, None)
     if any(more) or not (day.isdecimal() and year.isdecimal()) or number is None:
         return None
     return f"{int(year):04}-{number:02}-{int(day):02}"
-
-
-def _complete_month(abbreviation: str, name: str) -> tuple[str, ...]:
-    """The month, if it is abbreviated so: Oct, Sept."""
-    letters = abbreviation.removesuffix(".")
-    return (name,) if len(letters) >= _MIN_MONTH_LETTERS and name.startswith(letters) else ()
 
 
 @dataclass
@@ -169,7 +165,8 @@ def describe_paths(paths: tuple[GraphPath, ...], start: str) -> str:
     text = start
     for place, path in enumerate(paths):
         text = f"{'the ' if place else ''}{text}"
-        text = f"those whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
+        gender = f"{path.hops[-1].gender} ones" if path.hops[-1].gender else "those"
+        text = f"{gender} whose {path.phrase} is {text}" if path.inverted else f"{path.phrase} of {text}"
     return text
 
 
@@ -187,16 +184,14 @@ class QueryComposer:
 
     def compose(self) -> QueryDraft | None:
         """The draft; None where this form cannot be asked with these paths."""
-        compose_form = {
-            "compare": self._compose_comparison,
-            "exceeds": self._compose_exceeds,
-            "same": self._compose_same,
-            "whether": self._compose_whether,
-            "count": self._compose_count,
-        }.get(self.question.form, self._compose_select)
-        if self.question.form in ("compare", "exceeds", "same") and not self._compares_alike():
+        form = self.question.form
+        if form in ("compare", "exceeds", "same") and not self._compares_alike():
             return None
-        return compose_form()
+        if form in ("exceeds", "same", "whether"):
+            return self._compose_test()
+        if form == "compare":
+            return self._compose_comparison()
+        return self._compose_count() if form == "count" else self._compose_select()
 
     # Parts.
 
@@ -215,22 +210,19 @@ class QueryComposer:
         return self._restricted_start(leg.start)
 
     def _restricted_start(self, value: ValueRestriction) -> tuple[str, PatternLines, str]:
-        holder = self._writer.new_variable("holder")
+        holder = variable = self._writer.new_variable("holder")
         paths = tuple(self.choice[mention] for mention in value.relations)
         if value.anchor:
             lines = self._writer.follow_paths(holder, paths, entity_term(value.anchor.entity.id))
         else:
             variable = self._writer.new_variable("value")
             lines = self._writer.follow_paths(holder, paths, variable)
-            lines += self._writer.match_names(variable, (value.text,), paths[-1].hops[-1].value_type)
-        names = " of the ".join(path.phrase for path in reversed(paths))
-        return holder, lines, f"those whose {names} is {value.text}"
-
-    def _branch_lines(self, leg: QuestionBranch, end: str) -> tuple[PatternLines, str]:
-        """The lines from a leg's start to the term `end`, and their reading."""
-        start, before, name = self._start_term(leg)
-        paths = self._branch_paths(leg)
-        return self._writer.follow_paths(start, paths, end, before), describe_paths(paths, name)
+            names = (value.text, GENDERED_NOUNS.get(value.text, value.text))
+            lines += self._writer.match_names(variable, names, paths[-1].hops[-1].value_type)
+        if self.question.form == "whether":
+            return variable, lines, value.text
+        way = " of the ".join(path.phrase for path in reversed(paths))
+        return holder, lines, f"those whose {way} is {value.text}"
 
     def _proof_lines(self, leg: QuestionBranch, paths: tuple[GraphPath, ...]) -> PatternLines:
         start, before, _ = self._start_term(leg)
@@ -261,32 +253,23 @@ class QueryComposer:
         )
 
     def _compose_count(self) -> QueryDraft | None:
-        if len(self.question.branches) != 1:
+        draft = self._compose_select() if len(self.question.branches) == 1 else None
+        if draft is None:
             return None
         leg = self.question.branches[0]
-        start, before, name = self._start_term(leg)
+        start, before, _ = self._start_term(leg)
         paths = self._branch_paths(leg)
-        if not paths and not before:
-            return None
-        if leg.chooses_end and leg.trailing and (draft := self._compose_select()):
-            query = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
-            return replace(draft, sparql=query, reading=f"number of {draft.reading}")
-        words = f"number of {describe_paths(paths, name)}"
-        if not paths or (len(paths) == 1 and not before):
-            counted = ANSWER_VARIABLE if paths else start
-            pattern = " ".join(self._writer.follow_paths(start, paths, ANSWER_VARIABLE, before))
-            return QueryDraft(f"SELECT (COUNT(DISTINCT {counted}) AS ?count) WHERE {{ {pattern} }}", words, pattern)
+        draft = replace(draft, reading=f"number of {draft.reading}")
+        if leg.chooses_end or len(paths) + bool(before) < 2:
+            counted = f"SELECT (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) WHERE {{ {draft.pattern} }}"
+            return replace(draft, sparql=counted)
         # Each of those who are asked about gets its own count, be it none.
         holder = "?holder" if len(paths) > 1 else start
         pattern = " ".join(self._writer.follow_paths(start, paths[:-1], holder, before))
         last = " ".join(self._writer.follow_paths(holder, paths[-1:], ANSWER_VARIABLE))
-        return QueryDraft(
-            f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count) "
-            f"WHERE {{ {pattern} OPTIONAL {{ {last} }} }} "
-            f"GROUP BY {holder}",
-            words,
-            pattern,
-        )
+        select = f"SELECT {holder} (COUNT(DISTINCT {ANSWER_VARIABLE}) AS ?count)"
+        where = f"WHERE {{ {pattern} OPTIONAL {{ {last} }} }} GROUP BY {holder}"
+        return replace(draft, sparql=f"{select} {where}", pattern=pattern)
 
     def _compose_comparison(self) -> QueryDraft | None:
         than = self.question.comparison
@@ -310,24 +293,47 @@ class QueryComposer:
         if not paths or (counted and not than.can_count) or paths[-1].hops[-1].value_type == "text":
             return None
         what = paths[-1].phrase + "".join(f" of the {path.phrase}" for path in reversed(paths[:-1]))
-        end = ("most" if than.most else "fewest") if counted else _superlative(than, paths[-1])
+        is_date = paths[-1].hops[-1].value_type == "date"
+        ends = ("fewest", "most") if counted else ("earliest", "latest") if is_date else ("smallest", "greatest")
         measure = "COUNT(DISTINCT ?value)" if counted else "MIN(?value)"
-        return self._compose_ranking(most=than.most, measure=measure, what=f"{end} {what}")
+        return self._compose_ranking(most=than.most, measure=measure, what=f"{ends[than.most]} {what}")
 
-    def _compose_exceeds(self) -> QueryDraft | None:
-        """Whether the first comes before or after the second."""
-        than, legs = self.question.comparison, self.question.branches
-        if than is None or than.date_span or len(legs) != 2 or not all(self._branch_paths(leg) for leg in legs):
+    def _compose_test(self) -> QueryDraft | None:
+        """Whether the legs have the same value, or the first comes before or after the second; of one, whether any."""
+        form, than = self.question.form, self.question.comparison
+        legs = sorted(self.question.branches, key=lambda leg: form == "whether" and not self._branch_paths(leg))
+        ways = [self._branch_paths(leg) for leg in legs]
+        if not ways or not all(ways if form != "whether" else ways[:1]):
             return None
-        last = self._branch_paths(legs[0])[-1]
-        if last.hops[-1].value_type in ("entity", "text") or self._is_other_date(than, last):
-            return None
-        (one, first), (two, second) = self._branch_lines(legs[0], "?one"), self._branch_lines(legs[1], "?two")
-        pattern = " ".join((*one, *two))
-        words = f"whether {first} is {'after or above' if than.most else 'before or below'} {second}"
-        ends = "MAX" if than.most else "MIN"
-        test = f"{ends}(?one) {'>' if than.most else '<'} {ends}(?two)"
-        return QueryDraft(_yes_or_no(test, pattern), words, pattern)
+        last = ways[0][-1]
+        values, names = [f"?value{place}" for place in range(1, len(legs) + 1)], []
+        lines: PatternLines = ()
+        for place, leg in enumerate(legs):
+            start, before, name = self._start_term(leg)
+            if not ways[place]:
+                if isinstance(leg.start, Anchor) and last.hops[-1].value_type != "entity":
+                    return None
+                values[place] = start
+            lines += self._writer.follow_paths(start, ways[place], values[place], before)
+            names.append(describe_paths(ways[place], name))
+        pattern = " ".join(lines)
+        if form == "exceeds":
+            if than is None or than.date_span or len(legs) != 2 or self._is_other_date(than, last):
+                return None
+            if last.hops[-1].value_type in ("entity", "text"):
+                return None
+            ends = "MAX" if than.most else "MIN"
+            test = f"{ends}({values[0]}) {'>' if than.most else '<'} {ends}({values[1]})"
+            words = f" is {'after or above' if than.most else 'before or below'} ".join(names)
+        else:
+            equal = " && ".join(f"{values[0]} = {value}" for value in values[1:]) or "true"
+            test = f"MAX(IF({equal}, 1, 0)) = {int(not self.question.differs)}"
+            words = (" is " if form == "whether" else " and ").join(names)
+            if form == "same":
+                words += " share no value" if self.question.differs else " share a value"
+        # One group of all solutions; without GROUP BY there would be one of none, too.
+        where = f"WHERE {{ {pattern} BIND(1 AS ?group) }} GROUP BY ?group"
+        return QueryDraft(f'SELECT (IF({test}, "yes", "no") AS ?answer) {where}', f"whether {words}", pattern)
 
     def _is_other_date(self, than: Comparison, path: GraphPath) -> bool:
         """Whether the path ends in a date that is none of what the comparison's own word compares."""
@@ -363,9 +369,11 @@ class QueryComposer:
             names.append(name)
         days = [f"YEAR({date}) * 372 + MONTH({date}) * 31 + DAY({date})" for date in ("?to", "?from") if spans]
         value = f"BIND({' - '.join(f'({day})' for day in days)} AS ?value) " if days else ""
+        # What lacks a value is compared with nothing.
+        bound = f"{{ SELECT (1 AS ?bound) WHERE {{ {' '.join(proofs)} }} LIMIT 1 }}"
         measured = (
             f"SELECT (?item AS ?one) ({measure} AS ?measure) "
-            f"WHERE {{ {_bound(proofs)} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
+            f"WHERE {{ {bound} {' UNION '.join(branches)} {value}}} GROUP BY ?item"
         )
         # Of two with the same value none is chosen.
         best = (
@@ -376,43 +384,6 @@ class QueryComposer:
             f"SELECT ?item{'' if spans else ' ?measure'} WHERE {{ {{ {best} }} FILTER(?tied = 1) }}",
             f"which of {' and '.join(names)} has the {what}",
             " ".join(proofs),
-        )
-
-    def _compose_same(self) -> QueryDraft | None:
-        if len(self.question.branches) < 2 or not all(self._branch_paths(leg) for leg in self.question.branches):
-            return None
-        lines: list[str] = []
-        readings = []
-        values = [f"?value{place}" for place in range(1, len(self.question.branches) + 1)]
-        for leg, value in zip(self.question.branches, values, strict=True):
-            line, words = self._branch_lines(leg, value)
-            lines += line
-            readings.append(words)
-        pattern = " ".join(lines)
-        same = " && ".join(f"{values[0]} = {value}" for value in values[1:])
-        query = _yes_or_no(f"MAX(IF({same}, 1, 0)) = {int(not self.question.differs)}", pattern)
-        shared = "no value" if self.question.differs else "a value"
-        return QueryDraft(query, f"whether {' and '.join(readings)} share {shared}", pattern)
-
-    def _compose_whether(self) -> QueryDraft | None:
-        if len(self.question.branches) != 2:
-            return None
-        leg, other = self.question.branches
-        if other.trailing or not self._branch_paths(leg):
-            # "Is A the R of B?": the relation leads from the second to the first.
-            leg, other = other, leg
-        paths = self._branch_paths(leg)
-        if not paths or isinstance(other.start, ValueRestriction) or paths[-1].hops[-1].value_type != "entity":
-            return None
-        lines, words = self._branch_lines(leg, "?value")
-        end, name = entity_term(other.start.entity.id), other.start.entity.label
-        if self._branch_paths(other):
-            end = "?other"
-            more, name = self._branch_lines(other, end)
-            lines = (*lines, *more)
-        pattern = " ".join(lines)
-        return QueryDraft(
-            _yes_or_no(f"MAX(IF(?value = {end}, 1, 0)) = 1", pattern), f"whether {words} is {name}", pattern
         )
 
 
@@ -431,19 +402,3 @@ def generalize_query(sparql: str | None, entity: str, entities: Sequence[str]) -
         return None
     listed = " ".join(str(other) for other in nodes)
     return f"SELECT DISTINCT ?known ?{column} WHERE {{ VALUES ?known {{ {listed} }} {named.sub('?known', body)}}}"
-
-
-def _bound(lines: Sequence[str]) -> str:
-    """A pattern that holds, once, where all of the lines have values: what lacks one is compared with nothing."""
-    return f"{{ SELECT (1 AS ?bound) WHERE {{ {' '.join(lines)} }} LIMIT 1 }}"
-
-
-def _yes_or_no(test: str, pattern: str) -> str:
-    """A query for "yes" or "no" where the pattern has values, and for nothing where it has none."""
-    # One group of all solutions; without GROUP BY there would be one of none, too.
-    return f'SELECT (IF({test}, "yes", "no") AS ?answer) WHERE {{ {pattern} BIND(1 AS ?group) }} GROUP BY ?group'
-
-
-def _superlative(than: Comparison, path: GraphPath) -> str:
-    ends = ("earliest", "latest") if path.hops[-1].value_type == "date" else ("smallest", "greatest")
-    return ends[than.most]

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tools.text_to_sparql.lexicon import GraphLexicon, GraphPath, PathHop, RelationMention, join_paths
+from tools.text_to_sparql.lexicon import (
+    GENDER_RELATION,
+    GraphLexicon,
+    GraphPath,
+    PathHop,
+    RelationMention,
+    join_paths,
+    merge_mentions,
+)
 from tools.text_to_sparql.vocabulary import ASKING, QUESTION_WORDS, Anchor, QuestionWords
 from worlds.lexicon import english
 from worlds.lexicon.english import load_lexicon, word_root
@@ -41,6 +49,9 @@ class QuestionScan(QuestionWords):
         self.differs = "different" in self.words_outside_names()
         self.question_word = "when" if self.comparison else self._find_question_word()
         self.mentions = list(self._find_mentions())
+        self.mentions = [
+            m for m in self.mentions if not (self._only_locates(m.start) and self._supports_relation(m.start))
+        ]
 
     def mention_starting_at(self, start: int) -> RelationMention | None:
         """The mention that starts there: a relation, or an unknown word in the place of one."""
@@ -58,39 +69,30 @@ class QuestionScan(QuestionWords):
         if self.comparison and not self._is_other_comparison():
             explained |= self._comparison_places
         kinds = set() if self.comparison else self.kind_places(self.question_word or "")
-        explained |= kinds | self.kind_places("which") | self._head_noun_places() | self._predicate_noun_places()
+        explained |= kinds | self.kind_places("which") | self._described_noun_places()
         return {
             place: word.folded
             for place, word in enumerate(self.words)
             if place not in explained and not self.in_entity_name(place) and not self._is_operator(place)
         }
 
-    def _head_noun_places(self) -> set[int]:
-        """The nouns that only announce a relative clause, which says who is meant ("the firm that published E")."""
+    def _described_noun_places(self) -> set[int]:
+        """The nouns that only announce a clause, which says who is meant: the firm that published E, E is a film by."""
+        nouns = (place for place in range(1, len(self.words)) if self._is_unknown_noun(place))
         return {
-            mention.start - 2
-            for mention in self.mentions
-            if self.words_between(mention.start - 3, mention.start - 2) == ["the"]
-            and self.words_between(mention.start - 1, mention.start)[0] in english.RELATIVE_PRONOUNS
-            and self._is_unknown_noun(mention.start - 2)
+            noun for noun in nouns if self.words[noun - 1].folded in ("a", "an", "the") and self._is_described(noun)
         }
 
-    def _predicate_noun_places(self) -> set[int]:
-        """The nouns that only say what an entity is ("E is a film by ...")."""
-        return {
-            anchor.end + 2
-            for anchor in self.anchors
-            if english.COPULAS.intersection(self.words_between(anchor.end, anchor.end + 1))
-            and self.words_between(anchor.end + 1, anchor.end + 2) in (["a"], ["an"], ["the"])
-            and self._is_unknown_noun(anchor.end + 2)
-            and not self._is_unknown_noun(anchor.end + 3)
-            and not self.ends_at(anchor.end + 3)
-            and anchor.end + 3 not in self._comparison_places
-        }
+    def _is_described(self, noun: int) -> bool:
+        if english.RELATIVE_PRONOUNS.intersection(self.words_between(noun + 1, noun + 2)):
+            return any(mention.start == noun + 2 for mention in self.mentions)
+        is_predicate = self.words[noun - 2].folded in english.COPULAS and self.in_entity_name(noun - 3)
+        is_last = self.ends_at(noun + 1) or noun + 1 in self._comparison_places or self._is_unknown_noun(noun + 1)
+        return is_predicate and not is_last
 
     def find_answer_nouns(self) -> frozenset[int]:
         """The places of unknown nouns after which, what and how many; after "in which" they are values."""
-        asking = (*ASKING, ["many"])
+        asking = (*ASKING, ["many"], ["any"])
         nouns = (
             noun
             for noun in range(1, len(self.words))
@@ -128,6 +130,24 @@ class QuestionScan(QuestionWords):
             mention.start - 1 in self._comparison_places and self.has_class_position(mention.start)
         )
 
+    def order_mentions(self, rest: Sequence[RelationMention]) -> tuple[RelationMention, ...]:
+        """The order in which they are followed: as read, "R of its S" turned, what "which R" asks for last."""
+        ordered: list[RelationMention] = []
+        run = 0
+        for place, mention in enumerate(rest):
+            between = self.words_between(rest[place - 1].end, mention.start) if place else []
+            run = run if "of" in between and set(between) <= english.DETERMINERS else place
+            ordered.insert(run, mention)
+        requested = [m for m in ordered if self.words_between(m.start - 1, m.start) in (*ASKING, ["many"])]
+        merged = merge_mentions([m for m in ordered if m not in requested] + requested)
+        merged = tuple(sorted(merged, key=lambda m: any(request.start in m.places for request in requested)))
+        return tuple(m.doubt() if m in requested and self._is_subject(m, merged) else m for m in merged)
+
+    def _is_subject(self, mention: RelationMention, others: Sequence[RelationMention]) -> bool:
+        """Whether the noun after "which" is the subject of another relation's verb: which director was born in E."""
+        end = mention.end + bool(english.COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
+        return any(other.start == end and other is not mention for other in others)
+
     def is_owned_by_asked(self, mention: RelationMention) -> bool:
         """Whether the question asks whose relation leads to the entity, by a noun: which ship's captain is E."""
         owner = mention.start - 2
@@ -137,10 +157,6 @@ class QuestionScan(QuestionWords):
             and not any(owner in other.places for other in self.mentions)
             and bool(english.COPULAS.intersection(self.words_between(mention.end, mention.end + 1)))
         )
-
-    def stems(self, mention: RelationMention) -> tuple[str, ...]:
-        """The stems of the mention's words."""
-        return tuple(word.stem for word in self.words[mention.start : mention.end])
 
     def find_auxiliary(self, begins: int) -> str | None:
         """The auxiliary of the verb that begins there: the last one of its clause before it."""
@@ -166,14 +182,10 @@ class QuestionScan(QuestionWords):
         }
         return {p: self.words[p].stem for p in sorted(nouns)}
 
-    def is_apposed(self, mention: RelationMention) -> bool:
-        """Whether a noun only says what an entity is ("the composer Ada Reed")."""
-        return all(map(self.is_apposed_at, range(mention.start, mention.end)))
-
     def _is_operator(self, place: int) -> bool:
         """Whether the word is plain, or an operator that the form of the question has."""
         word, stem = self.words[place].folded, self.words[place].stem
-        if self._asks_yes_or_no(place) or self.selects_gender(place) or self.repeats_auxiliary(place):
+        if self.selects_gender(place) or self.repeats_auxiliary(place):
             return False
         if word == "whose" and self.form in ("select", "count"):
             return False
@@ -189,7 +201,10 @@ class QuestionScan(QuestionWords):
             return False
         several = len(self.anchors) > 1
         return (
-            (word == "behind" and self._joins_like_of(place))
+            (
+                word == "behind"
+                and any(m.end == place and self.words[m.start - 1].folded == "the" for m in self.mentions)
+            )
             or (
                 word in english.PLAIN_WORDS
                 and (word not in english.VALUE_QUESTION_WORDS or self.form in ("select", "count"))
@@ -201,7 +216,7 @@ class QuestionScan(QuestionWords):
             or stem in english.GENERIC_NOUNS
             or (word in english.REQUEST_WORDS and all(map(self.opens_request, range(place + 1))))
             or (word == "true" and self.words_between(place - 2, place + 2) == ["is", "it", "true", "that"])
-            or (word in english.LIGHT_VERBS and self._supports_relation(place))
+            or ((word in english.LIGHT_VERBS or self._only_locates(place)) and self._supports_relation(place))
             or (word in english.COUNT_WORDS | {"how"} and self.form == "count")
             or (word in english.SAMENESS_WORDS and self.form == "same")
             or (word in english.COMPARISON_WORDS and self.comparison is not None and self._compares_at(place))
@@ -243,47 +258,25 @@ class QuestionScan(QuestionWords):
         forms = ((*self.words_between(m.start, m.end),) for m in self.mentions)
         return any(self.lexicon.find_paths(f, "why") != self.lexicon.find_paths(f, None) for f in forms)
 
-    def _joins_like_of(self, place: int) -> bool:
-        """Whether the word there joins a relation to a name: the director behind E."""
-        after = place + 1
-        while (
-            self.words_between(after, after + 1)
-            and not self.in_entity_name(after)
-            and (self.words[after].folded in english.DETERMINERS or self.is_apposed_at(after))
-        ):
-            after += 1
-        return any(mention.end == place for mention in self.mentions) and self.in_entity_name(after)
-
-    def _asks_yes_or_no(self, place: int) -> bool:
-        """Whether the verb there asks for yes or no where the form of the question gives values."""
-        return (
-            place == 0
-            and self.form == "select"
-            and self.words[0].folded in english.AUXILIARY_VERBS
-            and not english.SPEAKERS.intersection(self.words_between(1, 2))
-            and not QUESTION_WORDS.intersection(self.words_outside_names())
-        )
-
     def _supports_relation(self, place: int) -> bool:
         """Whether a light verb has the noun of a relation as its object (E took as a spouse, which award did E get), or
         as its subject where a value is asked of it (when did death come).
         """
-        after = place + 1
-        while self.words_between(after, after + 1) and (
-            self.words[after].folded in english.DETERMINERS | english.SAMENESS_WORDS | {"as"} - {"of"}
-        ):
-            after += 1
-        before = place
-        while english.AUXILIARY_VERBS.intersection(self.words_between(before - 1, before)):
-            before -= 1
+        after = self.skip_words(place + 1, (english.DETERMINERS | english.SAMENESS_WORDS | {"as"}) - {"of"})
+        before = self.skip_words(place, english.AUXILIARY_VERBS, -1)
         if any(after == mention.start for mention in self.mentions):
             return before > 0 and self.in_entity_name(before - 1)
-        if self.words[place].folded not in english.INTRANSITIVE_LIGHT_VERBS:
+        if self.words[place].folded in english.LIGHT_VERBS - english.INTRANSITIVE_LIGHT_VERBS:
             requested = any(self.words_between(m.start - 1, m.start) in (*ASKING, ["many"]) for m in self.mentions)
             return requested and self.ends_at(place + 1)
         owner = any(anchor.end == before for anchor in self.anchors) and any(m.end < before for m in self.mentions)
         asks_value = self.question_word in english.VALUE_QUESTION_WORDS
         return asks_value and (owner or any(before == mention.end for mention in self.mentions))
+
+    def _only_locates(self, place: int) -> bool:
+        """Whether the word there asks for no more than a location: where the grave lies is where it is."""
+        entry = load_lexicon().words.get((self.words[place].folded,))
+        return entry is not None and entry.paths_for("where")[0].relations == ("location",)
 
     def _is_unknown_noun(self, place: int) -> bool:
         return self._unknown_mention(place) is not None and all(m.start != place for m in self.mentions)
@@ -292,9 +285,7 @@ class QuestionScan(QuestionWords):
         """Whether "and" or "or" stands between two relations, which no query of this grammar combines."""
         last = place - (self.words_between(place - 1, place) == [","])
         before = any(mention.end == last for mention in self.mentions)
-        after = place + 1
-        while (english.DETERMINERS | english.SAMENESS_WORDS).intersection(self.words_between(after, after + 1)):
-            after += 1
+        after = self.skip_words(place + 1, english.DETERMINERS | english.SAMENESS_WORDS)
         return before and any(mention.start == after for mention in self.mentions)
 
     def _joins_names_wrongly(self, place: int) -> bool:
@@ -326,13 +317,15 @@ class QuestionScan(QuestionWords):
         pairs = set(pairwise(free))
         if pairs & {("how", "many"), ("number", "of")}:
             return "count"
+        asks_whether = self.asks_whether(free)
         if len(self.anchors) < 2:
-            return "compare" if self.is_superlative() else "select"
-        if english.SAMENESS_WORDS.intersection(free) and self.asks_whether(free):
+            asks_value = (QUESTION_WORDS - {"whether"} | {"or"}).intersection(free)
+            return "compare" if self.is_superlative() else "whether" if asks_whether and not asks_value else "select"
+        if english.SAMENESS_WORDS.intersection(free) and asks_whether:
             return "same"
         if self.comparison:
-            return "exceeds" if free[0] in english.AUXILIARY_VERBS and "or" not in free else "compare"
-        return "whether" if free and free[0] in english.AUXILIARY_VERBS else "select"
+            return "exceeds" if asks_whether and "or" not in free else "compare"
+        return "whether" if asks_whether else "select"
 
     def _negated_choice(self) -> set[int]:
         """The place of the "not" in a choice of one of two, which then is the other: which was not released first."""
@@ -357,24 +350,28 @@ class QuestionScan(QuestionWords):
         if self.form == "whether" and self.words[0].folded in english.COPULAS and len(self.anchors) == 2:
             one, other = self.anchors
             if self.words_between(one.end, other.start) in (["a"], ["an"]) and self.ends_at(other.end):
-                works, kinds = map(self.lexicon.direct_paths, ("occupation", "instance of"))
+                works, kinds, _ = self.kind_paths()
                 yield RelationMention(one.end, other.start, join_paths(works, kinds) or works or kinds, "is a")
         while place < len(self.words):
             mention = self._find_mention_at(place)
+            gender = english.GENDERED_NOUNS.get(self.words[place].folded) if mention is None else None
+            if gender and not self.selects_gender(place) and (mention := self._find_mention_at(place + 1)):
+                mention = replace(self.lexicon.select_gender(mention, gender), start=place)
             while mention and (either := self._join_alternative(mention)):
                 mention = either
             if mention:
                 yield mention
             place = mention.end if mention else place + 1
 
+    def kind_paths(self) -> tuple[tuple[GraphPath, ...], ...]:
+        """The relations that say what somebody or something is: by what they do, by kind, by gender."""
+        return tuple(map(self.lexicon.direct_paths, ("occupation", "instance of", GENDER_RELATION)))
+
     def _join_alternative(self, mention: RelationMention) -> RelationMention | None:
         """The mention with the relation that "or" joins to it: husband or wife."""
         if self.words_between(mention.end, mention.end + 1) != ["or"] or self.form in ("same", "compare", "exceeds"):
             return None
-        start = mention.end + 1
-        while self.words_between(start, start + 1) and self.words[start].folded in english.DETERMINERS:
-            start += 1
-        other = self._find_mention_at(start)
+        other = self._find_mention_at(self.skip_words(mention.end + 1, english.DETERMINERS))
         paths = join_paths(mention.paths, other.paths) if other else ()
         return replace(mention, end=other.end, paths=paths) if other and paths else None
 

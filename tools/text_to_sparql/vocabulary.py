@@ -184,6 +184,12 @@ class QuestionWords:
         """The words from `start` up to `end`, folded."""
         return self._folded[max(0, start) : end]
 
+    def skip_words(self, place: int, skipped: frozenset[str], step: int = 1) -> int:
+        """Where these words end that begin there; with a step of -1, where those begin that end there."""
+        while skipped.intersection(self.words_between(place - (step < 0), place + (step > 0))):
+            place += step
+        return place
+
     def in_entity_name(self, place: int) -> bool:
         """Whether the word is part of an entity's name."""
         return place in self._named
@@ -223,11 +229,9 @@ class QuestionWords:
             *ASKING,
             ["many"],
             ["a"],
+            ["are"],
+            ["were"],
         )
-
-    def asks_who(self) -> bool:
-        """Whether the question begins with "who"."""
-        return self.words_between(0, 1) == ["who"]
 
     def find_asking_who(self) -> int | None:
         """The place of the "who" that the question asks with (by whom, tell me who), which is no relative pronoun."""
@@ -240,10 +244,6 @@ class QuestionWords:
             ):
                 return None
         return None
-
-    def is_apposed_at(self, place: int) -> bool:
-        """Whether the word is part of a noun right before a name that only says what it names: the film E."""
-        return place in self.apposed_places
 
     @cached_property
     def apposed_places(self) -> set[int]:
@@ -313,11 +313,10 @@ class QuestionWords:
         before = self.words_between(place - 3, place)
         return before[-1:] == ["the"] and before[:1] in ASKING and before[1] in english.COPULAS
 
-    def is_had_as(self, start: int) -> bool:
-        """Whether what starts there says as what somebody has the entity: who has E as a father, for a father."""
-        owned = (a for a in self.anchors if english.POSSESSIONS.intersection(self.words_between(a.start - 1, a.start)))
-        between = ([w for w in self.words_between(a.end, start) if w not in english.DETERMINERS] for a in owned)
-        return any(words in (["as"], ["for"]) for words in between)
+    def find_role_word(self, start: int) -> int | None:
+        """Where "as" stands before what starts there, which says as what somebody is had: E as a father, E by trade."""
+        start = self.skip_words(start, english.DETERMINERS, -1)
+        return start - 1 if self.words_between(start - 1, start) in (["as"], ["for"], ["by"]) else None
 
     def repeats_auxiliary(self, place: int) -> bool:
         """Whether a question has its verb a second time, as none does: how many sons do the friends does E have."""
@@ -327,7 +326,9 @@ class QuestionWords:
     def joins_names(self, place: int) -> bool:
         """Whether only "and" stands before the name in that place of all names: both E and F, E as well as F."""
         start, end = self.anchors[place - 1].end, self.anchors[place].start
-        between = {self.words[p].folded for p in range(start, end) if not self.is_apposed_at(p)} - english.DETERMINERS
+        between = {
+            self.words[p].folded for p in range(start, end) if p not in self.apposed_places
+        } - english.DETERMINERS
         return between in ({"and"}, {"as", "well"})
 
     def is_superlative(self) -> bool:
@@ -335,11 +336,6 @@ class QuestionWords:
         end = max(self.comparing_places, default=-1)
         word = self.words[end].folded if self.anchors and end >= 0 else ""
         return word.endswith("est") or (word in ("first", "last") and self.ends_at(end + 1))
-
-    def follows_asked_noun(self, begins: int) -> bool:
-        """Whether only a noun stands between "which" and what begins there: which film directed E."""
-        before = self.words_between(begins - 2, begins)
-        return before[:1] in ASKING and len(before) > 1 and before[1] not in english.AUXILIARY_VERBS
 
 
 _MAX_PHRASE_WORDS = 6

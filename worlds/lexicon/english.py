@@ -40,8 +40,8 @@ VALUE_QUESTION_WORDS = frozenset(["where", "when"])
 """Words that ask for a value, and so not for one of several things, nor for yes or no."""
 _QUESTION_WORDS = VALUE_QUESTION_WORDS | {"what", "whether"}
 GENERIC_NOUNS = frozenset("person man woman guy individual human thing someone".split())
-GENDERED_NOUNS = {"man": MALE, "woman": FEMALE}
-"""The generic nouns that state a gender where they are asked for: which woman."""
+GENDERED_NOUNS = {"man": MALE, "woman": FEMALE, MALE: MALE, FEMALE: FEMALE}
+"""The words that state a gender where they are asked for: which woman, which of them are female."""
 THIRD_PERSON_PRONOUNS = frozenset("he she it they him her them his its their".split())
 POSSESSIVE_PRONOUNS = frozenset("his her its their".split())
 PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "ess")

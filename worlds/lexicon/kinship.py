@@ -115,18 +115,6 @@ def find_relation_path(relation: str) -> RelationPath | None:
 
 
 @cache
-def path_lengths(relation: str) -> list[int]:
-    """Return the number of steps of a relation, the most direct first: 2 for an uncle; [] if the word is ambiguous."""
-    definition = find_relation_path(relation)
-    if definition is None:
-        return [1]
-    if not is_compound(relation):
-        return [1, len(definition.steps)]
-    lengths = [_path_length(path) for path in _paths(relation) if len(path.segments) > 1]
-    return [] if lengths[0] in lengths[1:] else lengths[:1]
-
-
-@cache
 def inverse_relations(relation: str) -> tuple[InverseRelation, ...]:
     """Return the relations that state this one from the other side: father and mother for a child."""
     inverses: list[InverseRelation] = []
@@ -292,12 +280,3 @@ def _first_relation(segment: PathSegment) -> str:
 def _symmetric(relation: str) -> Iterator[InverseRelation]:
     if (symmetric := symmetric_relation(relation)) and symmetric.gender is None:
         yield symmetric
-
-
-def _path_length(path: PathExpression) -> int:
-    return sum(map(_relation_length, map(_first_relation, path.segments)))
-
-
-def _relation_length(relation: str) -> int:
-    definition = find_relation_path(relation) if is_compound(relation) else None
-    return sum(map(_relation_length, definition.steps)) if definition else 1
