@@ -88,6 +88,19 @@ def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
         ["What is the tallest mountain in alaska?", question["question"], "1.000"]
     ]
     assert "peaks" not in {version["name"] for version in json.loads(home.run("library", "list", "--json"))}
+    joe.open("mintaka")
+    joe.press("Alt+e")
+    joe.choose_option("Format", "openai")
+    joe.fill("Keep out questions from split", "held-out")
+    expect(alert).to_contain_text("the format openai does not say which, so nothing was written", timeout=60_000)
+    assert joe.rows("Test questions among the demonstrations")[0][1] == question["question"]
+    joe.dialog.get_by_text("Write these too").click()
+    expect(joe.dialog.get_by_role("button", name="Download 20 traces")).to_be_visible()
+    joe.open()
+    joe.press("Alt+l")
+    joe.fill("Name", "peaks")
+    joe.choose_option("Project", PROJECT)
+    joe.fill("Keep out questions from split", "held-out")
     joe.dialog.get_by_text("Freeze anyway: includes test questions").click()
     joe.settle()
     joe.dialog.get_by_role("button", name="Freeze", exact=True).click()
