@@ -55,9 +55,8 @@ def _skill_conversations(record: TraceRecord, export: TraceExport) -> Iterator[C
         reply = _skill_reply(step)
         if reply is not None:
             prompt = _skill_prompt(step, export)
-            yield Conversation(
-                [*prompt, TraceMessage("assistant", to_json_text(reply))], shown=len(prompt), is_sent=True
-            )
+            messages = [*prompt, TraceMessage("assistant", to_json_text(reply))]
+            yield Conversation(messages, shown=len(prompt), is_sent=True)
 
 
 def _skill_reply(step: Step) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ class TraceExport:
     find_prompt: Callable[[UUID], list[dict[str, Any]] | None] = _no_prompt
     """Returns the messages that were sent for a step that calls a skill, or None if they are not stored."""
     find_exchanges: Callable[[TraceRecord], Sequence[ModelExchange]] = no_exchanges
-    """Returns what was sent for the steps and the answer, in order; nothing if it is not stored, or was edited since."""
+    """Returns what was sent for the steps and the answer, in order; nothing if that is not stored, or edited since."""
 
     def tool_definitions(self, record: TraceRecord) -> list[dict[str, Any]]:
         """The definitions of the tools offered for the trace; unknown tools get one inferred from their calls."""

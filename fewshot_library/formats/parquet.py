@@ -107,7 +107,7 @@ def _encode_rows(record: TraceRecord, export: TraceExport) -> Iterator[dict[str,
             "tools": json.dumps(conversation.tools, ensure_ascii=False),
             "conversation": number,
         }
-        columns |= dict.fromkeys(LIST_MODELS, [])
+        columns |= {name: [] for name in LIST_MODELS}
 
 
 def _pack_fields(kind: type[Base], noun: dict[str, Any]) -> dict[str, Any]:
