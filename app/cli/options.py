@@ -99,6 +99,9 @@ ProfileOption = Annotated[
         help="Profile of the language model; default: that of the environment, else the first of `models list`."
     ),
 ]
+GoldWorldOption = Annotated[
+    str | None, typer.Option("--world", help="The world whose graph has the names of gold answers that are ids.")
+]
 DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
 SelectionOption = Annotated[
     str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
