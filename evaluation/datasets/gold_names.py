@@ -9,6 +9,7 @@ A gold answer is then named by its label, its aliases and the title of its artic
 official metrics compare.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,6 @@ from itertools import islice
 from typing import Any
 
 from db.database import StoreError
-from evaluation.datasets.graph_answers import find_qid
 from evaluation.datasets.record import QuestionRecord, make_gold
 from runs.services import Services
 from worlds import terms
@@ -27,13 +27,25 @@ _RECORDS_AT_ONCE = 100
 """The records whose ids are looked up together."""
 
 
+_WIKIDATA_ID = re.compile(
+    r"(?:wdt?:|https?://(?:www\.)?wikidata\.org/(?:entity|wiki|prop/direct)/(?:Property:|Lexeme:)?)?([QPL][1-9]\d*)"
+)
+"""An item, a property or a lexeme: alone, with a prefix, or at one of its addresses."""
+
+
 def find_bare_id(gold: dict[str, Any]) -> str | None:
     """The id or IRI that is the whole text of a gold answer; None for one with a name in words."""
-    text, entity = terms.strip_marks(gold["text"]), gold.get("entity")
+    bare, entity = _read_id(gold["text"]), gold.get("entity")
     if entity:
-        return entity if text == entity else None
-    short = terms.shorten_iri(text.removeprefix("wd:"))
-    return find_qid(short) or (text if "://" in text and terms.expand_id(text) else None)
+        return entity if gold["text"] == entity or bare in (entity, _read_id(entity)) else None
+    return bare
+
+
+def _read_id(text: str) -> str | None:
+    plain = terms.strip_marks(text).removeprefix("<").removesuffix(">")
+    if match := _WIKIDATA_ID.fullmatch(plain):
+        return match[1]
+    return plain if "://" in plain and terms.expand_id(plain) else None
 
 
 def open_world_graph(services: Services, world: str | None) -> GraphSource | None:
@@ -108,7 +120,7 @@ class GoldNames:
         entity = self._entities[bare]
         if entity is None or entity.label in (entity.id, bare):
             # An address that the graph does not know is an answer itself, such as that of a web site.
-            if gold.get("entity") or find_qid(bare):
+            if gold.get("entity") or _WIKIDATA_ID.fullmatch(bare):
                 self.unnamed += 1
                 self.first_unnamed = self.first_unnamed or bare
             return gold
