@@ -89,7 +89,7 @@ def test_a_test_question_is_exported_to_train_with_on_request_only(page: Page, h
     alert = joe.dialog.get_by_role("alert")
     expect(alert).to_contain_text("the format openai does not say which, so nothing was written", timeout=60_000)
     assert joe.rows("Test questions among the demonstrations")[0][1] == question
-    joe.dialog.get_by_text("Write these too").click()
+    joe.dialog.get_by_text("Write these too", exact=True).click()
     expect(joe.dialog.get_by_role("button", name="Download 20 traces")).to_be_visible()
 
 
