@@ -31,13 +31,13 @@ from db.models import Question
 from db.projects import QuestionAppender, QuestionImportCounts
 from db.trace_record import TraceRecord
 from evaluation.datasets import open_question_file
-from evaluation.datasets.gold_names import GoldNames
+from evaluation.datasets.gold_names import GoldNames, open_world_graph
 from evaluation.datasets.record import QuestionRecord
 from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import ReadResult, RecordRemark, RefusedRecord
 from guard.files import open_regular
 from runs.services import Services
-from worlds.folder import ScratchFolder, WorldError, claim_abandoned_folders
+from worlds.folder import ScratchFolder, claim_abandoned_folders
 from worlds.source import GraphSource
 
 PROGRESS_SECONDS = 1.0
@@ -195,11 +195,7 @@ def open_project_graph(services: Services, plan: QuestionImportPlan) -> GraphSou
     """The graph of the world that the questions are of; None if there is no such world, or if it has none."""
     with services.database.read() as session:
         project = projects.find_project(session, plan.project)
-    world = plan.world if project is None else project.world
-    try:
-        return services.open_world(world).graph if world else None
-    except WorldError:
-        return None
+    return open_world_graph(services, plan.world if project is None else project.world)
 
 
 def finish_interrupted_imports(services: Services) -> Iterator[str]:

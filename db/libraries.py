@@ -112,11 +112,13 @@ class DemonstrationFacets(NamedTuple):
 
 
 def list_candidates(
-    session: Session, conditions: DemonstrationFilter, status: str | None = "approved"
+    session: Session,
+    conditions: DemonstrationFilter,
+    status: str | None = "approved",
+    version_id: UUID | None = None,
 ) -> list[Demonstration]:
     """List the traces with this status, or all, that match; ordered by id, as in every database."""
-    pool = _select_demonstrations() if status is None else _select_demonstrations().where(Trace.status == status)
-    chosen = _apply_filter(pool, conditions)
+    chosen = _apply_filter(_select_pool(version_id, status), conditions)
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 
@@ -142,12 +144,16 @@ def count_demonstrations(session: Session, conditions: DemonstrationFilter, vers
     return session.scalar(matching) or 0
 
 
-def list_matching_ids(session: Session, conditions: DemonstrationFilter, version_id: UUID | None = None) -> list[UUID]:
-    """List the ids of matching traces of a version in its order, or of all approved ones ordered by id."""
+def list_matching_ids(
+    session: Session,
+    conditions: DemonstrationFilter,
+    version_id: UUID | None = None,
+    status: str | None = "approved",
+) -> list[UUID]:
+    """List the ids of matching traces of a version in its order, or of all with this status ordered by id."""
     order = Trace.id if version_id is None else LibraryItem.position
-    return list(
-        session.scalars(_apply_filter(_select_pool(version_id), conditions).with_only_columns(Trace.id).order_by(order))
-    )
+    matching = _apply_filter(_select_pool(version_id, status), conditions)
+    return list(session.scalars(matching.with_only_columns(Trace.id).order_by(order)))
 
 
 def list_facets(session: Session, version_id: UUID | None = None) -> DemonstrationFacets:
@@ -283,10 +289,10 @@ def _select_demonstrations() -> Any:
     )
 
 
-def _select_pool(version_id: UUID | None) -> Any:
-    """Select the traces of the version, or all approved ones."""
+def _select_pool(version_id: UUID | None, status: str | None = "approved") -> Any:
+    """Select the traces of the version, or all with this status; None for any status."""
     if version_id is None:
-        return _select_demonstrations().where(Trace.status == "approved")
+        return _select_demonstrations() if status is None else _select_demonstrations().where(Trace.status == status)
     return (
         _select_demonstrations()
         .join(LibraryItem, LibraryItem.trace_id == Trace.id)

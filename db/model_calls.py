@@ -194,6 +194,27 @@ def load_skill_prompt(session: Session, step_id: UUID) -> list[dict[str, Any]] |
     return None if first is None else load_prompt(session, first)
 
 
+class StoredExchange(NamedTuple):
+    """A request of a run that decides its next step or its answer, and the reply, as they were sent."""
+
+    prompt: list[dict[str, Any]]
+    reply: dict[str, Any]
+    """With text, calls and thoughts."""
+    step_id: UUID | None
+    """The step that it decided; None for the answer."""
+
+
+def load_exchanges(session: Session, trace_id: UUID) -> list[StoredExchange]:
+    """Load the answered requests for the steps and the answer of a trace, in the order they were sent."""
+    calls = select(ModelCall).where(ModelCall.trace_id == trace_id, ModelCall.state == "answered")
+    decisions = calls.where(ModelCall.purpose == "step").order_by(ModelCall.created_at, ModelCall.id)
+    return [
+        StoredExchange(load_prompt(session, call.id), call.reply, call.step_id)
+        for call in session.scalars(decisions)
+        if call.reply is not None
+    ]
+
+
 def list_model_calls(session: Session, trace_id: UUID) -> list[ModelCall]:
     """List the trace's calls in the order they were sent."""
     calls = select(ModelCall).where(ModelCall.trace_id == trace_id).order_by(ModelCall.created_at, ModelCall.id)

@@ -57,6 +57,8 @@ class TraceConfiguration:
     """The names of the skills whose replies a person writes during the run."""
     demonstrations: tuple[DemonstrationReference, ...] | None = None
     """The selected demonstrations, in order; None before the selection."""
+    date_notation: str | None = None
+    """The notation in which the answers of a single question are stored that are days; None for that of the model."""
     prompt_format: str | None = None
     """The format of the prompts that were sent: chat or text."""
     demonstrations_shown: int | None = None
@@ -274,6 +276,7 @@ _STORED_FIELDS = {
     "demonstrations": _StoredField(
         "demonstrations", _is_demonstration_list, _decode_demonstrations, _encode_demonstrations
     ),
+    "date_notation": _StoredField("date_notation", _is_text_or_null),
     "prompt_format": _StoredField("form", _is_text_or_null),
     "demonstrations_shown": _StoredField("demonstrations_shown", _is_count_or_null),
     "prompt_versions": _StoredField("prompts", _is_text_object, dict, dict),

@@ -1,18 +1,23 @@
 """The notation of answers in evaluations: metrics that compare words ask for the one of the question's data set.
 
 Methods differ in how they write a date, and one that a metric is to compare by words is right in one notation only. So
-a run over questions with gold answers stores days as their data set writes them, for every method alike.
+a run over questions with gold answers stores days as their data set writes them, for every method alike; a question
+that is asked in a project has the notation of the project's questions.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from db.database import Database
+from db.projects import get_project, list_questions
 from evaluation.datasets import QUESTION_FORMATS
 from evaluation.metrics import find_dataset_name
 from evaluation.metrics.metric import GoldAnswer, list_aliases
 from reasoners.answers.dates_and_numbers import DateNotation, write_date
 
+_READ_QUESTIONS = 1_000
+"""The questions of a project that its notation is read from."""
 _DECLARED = {
     find_dataset_name(question_format.name): question_format.date_notation
     for question_format in QUESTION_FORMATS.values()
@@ -44,6 +49,18 @@ class DateNotations:
     def find(self, question: DatasetQuestion) -> DateNotation | None:
         """The notation for the question; None if no gold answer of its file is a day."""
         return _find_declared(question) or self._of_most
+
+
+def find_project_notation(database: Database, project_name: str | None) -> DateNotation | None:
+    """The notation of most questions of a project, by its first ones; None if none of their answers is a day."""
+    if project_name is None:
+        return None
+    with database.read() as session:
+        project = get_project(session, project_name)
+        questions = list_questions(session, project.id, limit=_READ_QUESTIONS)
+    notations = DateNotations(questions)
+    counts = Counter(notation for question in questions if (notation := notations.find(question)) is not None)
+    return next((notation for notation, _ in counts.most_common(1)), None)
 
 
 def _find_declared(question: DatasetQuestion) -> DateNotation | None:

@@ -8,19 +8,22 @@ What Inspect has no field for is in `metadata.showhow`, so that a log of Showhow
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 from uuid import UUID
 
 from db import attempts, comparisons
 from db.comparisons import ScoredAttempt
 from db.database import Database
+from db.model_calls import load_skill_prompt
 from db.models import UNFINISHED_ENDINGS, Attempt, Question, Run
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.metrics.metric import list_aliases
-from fewshot_library.formats.chat import CHAT_FIELDS, trace_to_messages
-from fewshot_library.formats.format import ExportLosses, lost_fields
+from fewshot_library.formats.chat import CHAT_FIELDS, TraceMessage, trace_to_messages
+from fewshot_library.formats.conversations import Conversation, calls_skills, trace_to_conversations
+from fewshot_library.formats.format import ExportLosses, TraceExport, lost_fields
 from fewshot_library.formats.inspect_log import encode_message, write_log
 
 LOG_VERSION = 2
@@ -38,6 +41,8 @@ STORED_FIELDS = {
     *("trace.reasoner", "trace.status", "trace.run_id", "trace.configuration"),
 }
 """The fields of a trace that a log of Showhow holds; its configuration is that of the run."""
+OUTER_FIELDS = CHAT_FIELDS - {"trace.final_answer"}
+"""Those of them that are not held of a method that calls skills."""
 JOINED_TARGETS = "that an answer has to name all of several gold answers, which are one target"
 OTHER_TARGET = "a target other than the gold answers of the project's question, which count"
 NOT_A_NUMBER = "a score that is no number"
@@ -128,11 +133,40 @@ def _encode_samples(
                 losses.lost["an attempt that has not ended"] += 1
                 continue
             record = load_trace(session, attempt.trace_id)
-            losses.lost.update(lost_fields(record, STORED_FIELDS))
+            is_of_skills = calls_skills(record)
+            losses.lost.update(lost_fields(record, STORED_FIELDS - (OUTER_FIELDS if is_of_skills else set())))
             if len(record.question.gold_answers) > 1:
                 losses.lost[JOINED_TARGETS] += 1
             losses.written += 1
-            yield _encode_sample(record, scored, ids[attempt.question_id], run.model)
+            export = TraceExport([], find_prompt=partial(load_skill_prompt, session))
+            sample = _encode_sample(record, scored, ids[attempt.question_id], run.model)
+            if is_of_skills:
+                # What its model was sent are events; between them the method worked, not the model.
+                conversations, _ = trace_to_conversations(record, export)
+                events = [_encode_event(chat, record, run.model) for chat in conversations]
+                sample |= {"messages": [sample["messages"][0], _encode_answer(record)], "events": events}
+            yield sample
+
+
+def _encode_answer(record: TraceRecord) -> dict[str, Any]:
+    return encode_message(TraceMessage("assistant", record.trace.final_answer or ""))
+
+
+def _encode_event(conversation: Conversation, record: TraceRecord, model: str | None) -> dict[str, Any]:
+    """A conversation as a request to the model and its reply."""
+    *prompt, reply = map(encode_message, conversation.messages)
+    name = model or NO_MODEL
+    return {
+        "event": "model",
+        "timestamp": record.trace.started_at.isoformat(),
+        "working_start": 0.0,
+        "model": name,
+        "input": prompt,
+        "tools": [],
+        "tool_choice": "none",
+        "config": {},
+        "output": {"model": name, "choices": [{"message": reply, "stop_reason": "stop"}]},
+    }
 
 
 def _encode_sample(record: TraceRecord, scored: ScoredAttempt, sample_id: str, model: str | None) -> dict[str, Any]:

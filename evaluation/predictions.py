@@ -8,7 +8,7 @@ and its gold answers under `gold`, or an id, the question's text or an index by 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,16 +16,19 @@ from statistics import fmean
 from typing import Any
 from uuid import UUID
 
-from rapidfuzz.distance import Levenshtein
-
 from db import attempts, comparisons
 from db.attempts import FinishedAnswer, MetricScore
 from db.database import Database
 from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
-from evaluation.datasets import read_questions
-from evaluation.datasets.layouts import open_table
-from evaluation.datasets.text_answers import restore_columns
-from evaluation.metrics import DATASET_METRICS, METRICS, find_dataset_metric, list_dataset_metrics
+from evaluation.datasets.gold_names import GoldNames
+from evaluation.metrics import (
+    DATASET_METRICS,
+    METRICS,
+    GoldAnswer,
+    find_dataset_metric,
+    list_dataset_metrics,
+    list_gold_answers,
+)
 from evaluation.metrics.metric import (
     ANSWER_FIELDS,
     GOLD_TEXT_FIELDS,
@@ -38,42 +41,25 @@ from evaluation.metrics.metric import (
     first_field,
     name_values,
 )
+from evaluation.prediction_files import (
+    FileRow,
+    PredictionFileError,
+    find_id_field,
+    index_rows,
+    join_rows,
+    read_gold,
+    read_inline_gold,
+    read_rows,
+)
 from evaluation.statistics import mean_with_error
-from worlds import terms
-from worlds.input_files import MalformedFile, iter_json_objects, iter_nonblank_lines, parse_json, read_text_file
+from worlds.input_files import MalformedFile
 
-ID_FIELDS = ("id", "_id", "qid", "question_id", "QuestionId", "ID", "uid", "interaction_id", "source_id")
-"""The fields that may hold a question's id, the first one first."""
-JOIN_FIELDS = ("index", "question", "query")
-"""The fields by which predictions without ids are joined with gold records."""
-MIN_SIMILARITY = 0.5
-"""Questions with the same index are the same from this Levenshtein similarity on."""
 KIND_FIELDS = ("kind", "type", "level")
-RECORD_LISTS = ("questions", "Questions", "predictions", "data")
-"""The fields of a JSON object that may hold the list of rows or records."""
 SCORES_A_COMMIT = 500
 INSTANCE_FIELD = "instance"
 """The field that names the instance that a question is of; the unit of PhantomWiki's means."""
-HOTPOTQA_PARTS = {"answer": "predicted", "sp": "supporting_facts", "evidence": "evidences"}
-"""The parts of a file of predictions in the form of HotpotQA's script, and the names of rows for them."""
 ANSWERED, EMPTY, REFUSED, FAILED, ABSENT = ENDINGS = ("answered", "empty", "refused", "failed", "absent")
 """How a question ended: with an answer, with an empty one, refused, failed, or without a prediction."""
-
-
-class PredictionFileError(MetricError):
-    """Predictions or gold records cannot be scored; names the file, the line or row, and the cause."""
-
-    def __init__(self, file: Path | str, place: str | None, reason: str) -> None:
-        location = f"{file}, {place}" if place else str(file)
-        super().__init__(f"{location}: {reason}. Nothing was scored; correct the file and score it again.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A record of a file; the place names its line or row."""
-
-    place: str
-    fields: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,153 +79,60 @@ RuleScore = Components | Unscorable | None
 ScoredPair = tuple[ScoringCase, RuleScore]
 
 
-def read_cases(file: Path, gold_file: Path | None, metric: DatasetMetric) -> list[ScoringCase]:
-    """Join predictions with their gold records, in the order of the gold file; PredictionFileError for bad input."""
+def read_cases(
+    file: Path, gold_file: Path | None, metric: DatasetMetric, names: GoldNames | None = None
+) -> list[ScoringCase]:
+    """Join predictions with their gold records, in the order of the gold file; PredictionFileError for bad input.
+
+    With `names`, an answer may name gold answers that are ids.
+    """
     try:
-        rows = _read_rows(file)
-        golds = None if gold_file is None else _read_gold(gold_file)
+        rows = read_rows(file)
+        golds = None if gold_file is None else read_gold(gold_file)
     except MalformedFile as error:
         place = None if error.line is None else f"line {error.line}"
         raise PredictionFileError(error.file, place, error.reason) from error
     for records, source in ((rows, file), (golds, gold_file)):
         if source is not None and not records:
             raise PredictionFileError(source, None, "the file has no record")
-    pairs: list[tuple[_Row | None, _Row]]
+    pairs: list[tuple[FileRow | None, FileRow]]
     if gold_file is None or golds is None:
-        pairs = [(row, _read_inline_gold(row, file)) for row in rows]
-        _index_rows([row for row in rows if _id_field(row.fields)], None, file)
+        pairs = [(row, read_inline_gold(row, file)) for row in rows]
+        index_rows([row for row in rows if find_id_field(row.fields)], None, file)
     else:
-        pairs = _join(rows, file, golds, gold_file)
+        pairs = join_rows(rows, file, golds, gold_file)
     for _, gold in pairs:
         _require_fields(gold, metric.gold_fields, gold_file or file, "the gold of this record has no field")
-    return [_make_case(row, gold, metric, file) for row, gold in pairs]
+    named = [None] * len(pairs) if names is None else list(_name_golds((gold for _, gold in pairs), names))
+    return [_make_case(row, gold, metric, file, golds) for (row, gold), golds in zip(pairs, named, strict=True)]
 
 
-def _read_rows(file: Path) -> list[_Row]:
-    records = _read_records(file)
-    if isinstance(records, list):
-        return records
-    parts = {name: records[part] for part, name in HOTPOTQA_PARTS.items() if isinstance(records.get(part), dict)}
-    by_id: dict[str, dict[str, Any]] = {}
-    for name, part in (parts or {ANSWER_FIELDS[0]: records}).items():
-        for question_id, value in part.items():
-            by_id.setdefault(question_id, {"id": question_id})[name] = value
-    return [_Row(f"row {place}", fields) for place, fields in enumerate(by_id.values(), 1)]
+def _name_golds(records: Iterable[FileRow], names: GoldNames) -> Iterator[list[dict[str, Any]]]:
+    """The gold answers of each record with their names."""
+    golds = []
+    for record in records:
+        try:
+            golds.append(list(map(dict, list_gold_answers(record.fields))))
+        except (MetricError, UnusableValue):
+            # The rule says what it cannot use, and scores questions without answers.
+            golds.append([])
+    names.look_up(golds)
+    return map(names.name_all, golds)
 
 
-def _read_gold(file: Path) -> list[_Row]:
-    table = open_table(file)
-    if table is not None:
-        own = {"id": "source_id", "question": "text", "kind": "kind", "gold": "gold_answers"}
-        questions = read_questions(file) if table.is_table else ()
-        rows = [{name: getattr(one, field) for name, field in own.items()} | one.details for one in questions]
-        return [_Row(f"row {n}", restore_columns(row)) for n, row in enumerate(rows or table.sample(None), 1)]
-    records = _read_records(file)
-    if not isinstance(records, list):
-        raise MalformedFile(file, None, f"it is an object without a list under {' or '.join(RECORD_LISTS)}")
-    return [replace(row, fields=restore_columns(row.fields)) for row in records]
-
-
-def _read_records(file: Path) -> list[_Row] | dict[str, Any]:
-    """The rows of JSON Lines or of a JSON list; an object that has neither rows nor the fields of one, as it is."""
-    lines = iter_nonblank_lines(file)
-    _, first = next(lines, (0, ""))
-    is_single = next(lines, None) is None
-    if not first:
-        raise MalformedFile(file, None, "the file is empty")
-    if first.lstrip().startswith("{") and not is_single and first.rstrip().endswith("}"):
-        return [_Row(f"line {line}", record) for line, record in iter_json_objects(file)]
-    document = parse_json(read_text_file(file), file, None, unique_names=True)
-    if isinstance(document, dict):
-        lists = [document[name] for name in RECORD_LISTS if isinstance(document.get(name), list)]
-        if not lists:
-            is_row = any(name in document for name in (*ANSWER_FIELDS, *ID_FIELDS, "gold"))
-            return [_Row("line 1", document)] if is_row else document
-        document = lists[0]
-    if not isinstance(document, list):
-        raise MalformedFile(file, None, "a JSON list or object is required")
-    for place, record in enumerate(document, 1):
-        if not isinstance(record, dict):
-            raise MalformedFile(file, None, f"row {place} is not a JSON object")
-    return [_Row(f"row {place}", record) for place, record in enumerate(document, 1)]
-
-
-def _read_inline_gold(row: _Row, file: Path) -> _Row:
-    if "gold" not in row.fields:
-        raise PredictionFileError(file, row.place, "the field 'gold' is missing; name a gold file with --gold")
-    gold = row.fields["gold"]
-    return _Row(row.place, gold if isinstance(gold, dict) else {"gold": gold})
-
-
-def _join(rows: list[_Row], file: Path, golds: list[_Row], gold_file: Path) -> list[tuple[_Row | None, _Row]]:
-    fields = _choose_join_fields(rows, golds)
-    if fields is None:
-        reason = f"it has no id, question or index that the records of {gold_file} have too"
-        raise PredictionFileError(file, rows[0].place, reason)
-    row_field, gold_field = fields
-    gold_keys = _index_rows(golds, gold_field, gold_file)
-    row_keys = _index_rows(rows, row_field, file)
-    for key, row in row_keys.items():
-        if key not in gold_keys:
-            raise PredictionFileError(
-                file, row.place, f"the question with the {row_field} {key!r} is not in {gold_file}"
-            )
-        if row_field == "index":
-            _require_same_question(row, gold_keys[key], file, gold_file)
-    return [(row_keys.get(key), gold) for key, gold in gold_keys.items()]
-
-
-def _require_same_question(row: _Row, gold: _Row, file: Path, gold_file: Path) -> None:
-    """An index may be that of another file; published files differ in a few letters of the same question only."""
-    question, gold_question = row.fields.get("question"), gold.fields.get("question")
-    if not isinstance(question, str) or not isinstance(gold_question, str):
-        return
-    if Levenshtein.normalized_similarity(question, gold_question) < MIN_SIMILARITY:
-        reason = f"its question is not that with the same index in {gold_file}, {gold.place}"
-        raise PredictionFileError(file, row.place, reason)
-
-
-def _choose_join_fields(rows: list[_Row], golds: list[_Row]) -> tuple[str, str] | None:
-    """The field of the rows and that of the gold records that are equal for the same question; None if there is none.
-
-    An index that several rows share, as in a file merged of several, is none; then the text of the question is.
-    """
-    row, gold = rows[0].fields, golds[0].fields
-    row_id = _id_field(row)
-    if row_id is not None:
-        gold_id = row_id if row_id in gold else _id_field(gold)
-        if gold_id is not None:
-            return row_id, gold_id
-    shared = [name for name in JOIN_FIELDS if isinstance(row.get(name), str | int) and name in gold]
-    if shared[:1] == ["index"] and len({row.fields.get("index") for row in rows}) < len(rows):
-        shared = shared[1:] or shared
-    return (shared[0], shared[0]) if shared else None
-
-
-def _id_field(record: Mapping[str, Any]) -> str | None:
-    return next((name for name in ID_FIELDS if record.get(name) is not None), None)
-
-
-def _index_rows(rows: list[_Row], field: str | None, file: Path) -> dict[str, _Row]:
-    """The rows by the value of a field, or by their own id; PredictionFileError if it is missing or repeated."""
-    by_key: dict[str, _Row] = {}
-    for row in rows:
-        name = field or _id_field(row.fields)
-        value = row.fields.get(name) if name else None
-        if not isinstance(value, str | int):
-            raise PredictionFileError(file, row.place, f"the field {name!r} is missing or no text")
-        if (first := by_key.setdefault(terms.strip_marks(str(value)), row)) is not row:
-            raise PredictionFileError(file, row.place, f"the {name} {str(value)!r} is that of {first.place} too")
-    return by_key
-
-
-def _require_fields(row: _Row, groups: Sequence[Sequence[str]], file: Path | str, complaint: str) -> None:
+def _require_fields(row: FileRow, groups: Sequence[Sequence[str]], file: Path | str, complaint: str) -> None:
     for names in groups:
         if not any(name in row.fields for name in names):
             raise PredictionFileError(file, row.place, f"{complaint} {' or '.join(map(repr, names))}")
 
 
-def _make_case(row: _Row | None, gold: _Row, metric: DatasetMetric, file: Path) -> ScoringCase:
+def _make_case(
+    row: FileRow | None, gold: FileRow, metric: DatasetMetric, file: Path, golds: Sequence[GoldAnswer] | None
+) -> ScoringCase:
+    """The case of a prediction; `golds` are the named gold answers, None for those of the record."""
+    compares_texts = metric.gold_values is None and metric.gold_fields[:1] in ((), (GOLD_TEXT_FIELDS,))
+    if golds and compares_texts:
+        gold = replace(gold, fields={**gold.fields, "gold": golds})
     fields = {} if row is None else row.fields
     instance = first_field({**fields, **gold.fields}, (INSTANCE_FIELD,))
     groups = (str(_find_kind(gold.fields, fields, metric)), None if instance is None else str(instance))
@@ -254,13 +147,15 @@ def _make_case(row: _Row | None, gold: _Row, metric: DatasetMetric, file: Path) 
     if predicted is not None and _is_blank(predicted):
         # An empty text is no answer, as an empty list is; null is kept, which a gold answer may be.
         predicted = []
+    if golds and metric.gold_values is not None and isinstance(predicted, str | list):
+        predicted = name_values(predicted, golds, metric.gold_values(gold.fields))
     return ScoringCase(Case(gold.fields, predicted, row.fields), row.place, ending, *groups)
 
 
 def _find_kind(gold: Mapping[str, Any], row: Mapping[str, Any], metric: DatasetMetric) -> Any:
     names = (metric.kind_field, *KIND_FIELDS) if metric.kind_field else KIND_FIELDS
     kinds = (record[name] for record in (gold, row) for name in names if isinstance(record.get(name), str | int))
-    question_id = str(gold.get(_id_field(gold) or "", ""))
+    question_id = str(gold.get(find_id_field(gold) or "", ""))
     # An id of MuSiQue begins with the number of hops.
     hops, is_musique, _ = question_id.partition("hop")
     return next(kinds, f"{hops} hops" if is_musique and hops.isdigit() else "unknown")
@@ -387,13 +282,16 @@ def _find_run_problem(metric: DatasetMetric) -> str | None:
     return f"The metric {metric.name} compares {lacked}, which the answers of runs do not have." if lacked else None
 
 
-def score_run(database: Database, run_id: UUID, name: str, dataset: str | None = None) -> dict[str, Any]:
+def score_run(
+    database: Database, run_id: UUID, name: str, dataset: str | None = None, names: GoldNames | None = None
+) -> dict[str, Any]:
     """Score a run's answers by a metric, store the scores, and return the metric's report.
 
     It is one of the questions' data set, or one by which every run is scored when it ends: an older run gets a new one.
-    Nothing is asked again. `dataset` is needed for questions that name none. MetricError if they cannot have the
-    metric, or if they changed since they were asked. A figure of all questions together, such as QALD's F1, is
-    reported only; stored are the figures of each question that it is made of, under their own metric's name.
+    Nothing is asked again. `names` are those of gold answers that are ids. `dataset` is needed for questions that name
+    none. MetricError if they cannot have the metric, or if they changed since they were asked. A figure of all
+    questions together, such as QALD's F1, is reported only; stored are the figures of each question that it is made
+    of, under their own metric's name.
     """
     with database.read() as session:
         run = comparisons.find_comparable_run(session, run_id)
@@ -409,7 +307,9 @@ def score_run(database: Database, run_id: UUID, name: str, dataset: str | None =
         raise MetricError(f"Questions of this run name no data set, so whether {name} applies is unknown; name theirs.")
     if run.questions_hash not in (None, attempts.hash_questions(asked)):
         raise MetricError("Questions or gold answers changed since this run asked them; score a new run over them.")
-    cases = [_make_run_case(answer, metric) for answer in answers]
+    known_names = names or GoldNames(lambda: None)
+    known_names.look_up(answer.question.gold_answers for answer in answers)
+    cases = [_make_run_case(answer, metric, known_names.name_all(answer.question.gold_answers)) for answer in answers]
     pairs = _score_cases(cases, metric, f"run {run_id}")
     stored = next(
         other
@@ -427,23 +327,21 @@ def score_run(database: Database, run_id: UUID, name: str, dataset: str | None =
     return _build_report(pairs, metric) | {"stored_as": stored.name}
 
 
-def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric) -> ScoringCase:
+def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric, golds: Sequence[GoldAnswer]) -> ScoringCase:
     question = answer.question
     # The import keeps the type that the tables of the data set use as the question's kind.
     kind = {} if question.kind is None else {"kind": question.kind}
     gold = {"question": question.text, "id": question.source_id} | question.details | kind
     names = metric.gold_fields[0] if metric.gold_fields else ()
     if not names or (names == GOLD_TEXT_FIELDS and not any(name in gold for name in names)):
-        gold["gold"] = question.gold_answers
+        gold["gold"] = golds
     place = f"the question {question.text[:80]!r}"
-    _require_fields(_Row(place, gold), metric.gold_fields, "the run", "its record has no field")
+    _require_fields(FileRow(place, gold), metric.gold_fields, "the run", "its record has no field")
     instance = question.details.get(INSTANCE_FIELD)
     groups = (str(_find_kind(gold, {}, metric)), instance and str(instance))
     if answer.ending != ANSWERED or not (text := (answer.answer or "").strip()):
         ending = {ANSWERED: EMPTY, REFUSED: REFUSED}.get(answer.ending, FAILED)
         row: dict[str, Any] = {"predicted": []} if ending == EMPTY else {}
         return ScoringCase(Case(gold, row.get("predicted"), row), place, ending, *groups)
-    predicted = (
-        text if metric.gold_values is None else name_values(text, question.gold_answers, metric.gold_values(gold))
-    )
+    predicted = text if metric.gold_values is None else name_values(text, golds, metric.gold_values(gold))
     return ScoringCase(Case(gold, predicted, {"predicted": predicted}), place, ANSWERED, *groups)

@@ -132,15 +132,19 @@ class SharedModel:
         `reserved` is what the requests under way can use.
         """
         held = (sum(amount for amount, _ in reserved), sum(amount for _, amount in reserved))
+        reported = (self.used.cost or 0.0, (self.used.input_tokens or 0) + (self.used.output_tokens or 0))
         limits = (
-            (self._limits.money, self.used.max_cost or 0.0, held[0], money, "${:,.4g}"),
-            (self._limits.tokens, self.used.max_tokens or 0, held[1], tokens, "{:,} tokens"),
+            (self._limits.money, self.used.max_cost or 0.0, reported[0], held[0], money, "${:,.4g}"),
+            (self._limits.tokens, self.used.max_tokens or 0, reported[1], held[1], tokens, "{:,} tokens"),
         )
-        for limit, used, open_amount, most, style in limits:
+        for limit, used, known, open_amount, most, style in limits:
             if limit is not None and (used >= limit or used + open_amount + most > limit):
                 unreported = self.used.unreported_calls
                 after = f"after {self.used.calls:,} requests" + (
-                    f", {unreported:,} without reported tokens" if unreported else ""
+                    f": {style.format(known)} as reported, and at most {style.format(used - known)} of {unreported:,} "
+                    "whose tokens no reply reported"
+                    if unreported
+                    else ""
                 )
                 further = f"; another one can use up to {style.format(most)}" if used < limit else ""
                 return f"the limit of {style.format(limit)} for all questions is reached {after}{further}"

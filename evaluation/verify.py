@@ -24,6 +24,7 @@ from db.verifications import VERIFICATION_NAME
 from evaluation.answer_notation import DateNotations
 from evaluation.bounded_scoring import score_within_limits
 from evaluation.datasets import read_world_questions
+from evaluation.datasets.gold_names import GoldNames
 from evaluation.metrics import METRICS, GoldAnswer, Metric
 from evaluation.metrics.metric import Unscorable
 from evaluation.scoring import list_usages
@@ -274,6 +275,8 @@ _ANSWERS_A_COMMIT = 500
 
 def score_missing_answers(services: Services, run_id: UUID) -> None:
     """Score the stored answers of a run that have no score by the present version of a metric; nothing is asked."""
+    with services.database.read() as session:
+        names = GoldNames.of_world(services, session.get_one(Run, run_id).world)
     for metric in METRICS.values():
         unscorable = set[UUID]()
         while True:
@@ -281,7 +284,7 @@ def score_missing_answers(services: Services, run_id: UUID) -> None:
                 limit = len(unscorable) + _ANSWERS_A_COMMIT
                 rows = attempts.list_answers_without_score(session, run_id, metric.name, metric.version, limit)
             rows = [row for row in rows if row.attempt_id not in unscorable]
-            scored = [(row, _score_by(row.answer, row.gold, [metric])) for row in rows]
+            scored = [(row, _score_by(row.answer, names.name_all(row.gold), [metric])) for row in rows]
             if not scored:
                 break
             unscorable |= {row.attempt_id for row, values in scored if not values}
@@ -319,7 +322,11 @@ class AttemptWorker:
         self._make_responder = None if skill_source is None else skill_source.open(services, run.world)
         with services.database.read() as session:
             used = list_usages(attempts.group_attempts(session, run.id), list_unfinished_usages(session, run.id))
-            self._notations = DateNotations(attempts.list_asked_questions(session, run.id))
+            asked = attempts.list_asked_questions(session, run.id)
+        self._notations = DateNotations(asked)
+        self.gold_names = GoldNames.of_world(services, run.world)
+        # A graph that cannot be asked says so before a question is.
+        self.gold_names.look_up(question.gold_answers for question in asked)
         self.shared_model = SharedModel(model, options.limits, stop, used=used, on_note=options.on_note)
         self.shared_model.asks_again = options.asks_again
 
@@ -370,7 +377,8 @@ class AttemptWorker:
     def _store_scores(self, lease: Lease, question: Question, outcome: RunOutcome) -> None:
         """Store the scores of the answer; of an unfinished attempt, when it is asked again."""
         answers = outcome.answers
-        scores = [] if answers is None else _score_by(answers.final_answer, question.gold_answers, METRICS.values())
+        gold = self.gold_names.name_all(question.gold_answers)
+        scores = [] if answers is None else _score_by(answers.final_answer, gold, METRICS.values())
         with self._services.database.begin() as session:
             if answers is not None:
                 attempts.save_scores(session, lease.attempt_id, lease.token, scores)

@@ -93,17 +93,20 @@ def _normalize_question(text: str) -> str:
 
 
 class LeakageError(ValueError):
-    """Demonstrations leak questions of the test split; the message names the first leaks."""
+    """Demonstrations leak questions of the test split; the message names the first leaks, and how to go on."""
 
-    def __init__(self, leaks: Sequence[Leak], split: str) -> None:
+    def __init__(
+        self,
+        leaks: Sequence[Leak],
+        split: str,
+        consequence: str = "so nothing was frozen",
+        way_out: str = "Exclude them with a filter, or force the freeze",
+    ) -> None:
         self.leaks = list(leaks)
         first = "; ".join(str(leak) for leak in self.leaks[:_MAX_LISTED_LEAKS])
         more = f"; and {len(self.leaks) - _MAX_LISTED_LEAKS} more" if len(self.leaks) > _MAX_LISTED_LEAKS else ""
         count = "1 demonstration leaks" if len(self.leaks) == 1 else f"{len(self.leaks)} demonstrations leak"
-        super().__init__(
-            f"{count} questions of the split {split!r}, so nothing was frozen: "
-            f"{first}{more}. Exclude them with a filter, or force the freeze"
-        )
+        super().__init__(f"{count} questions of the split {split!r}, {consequence}: {first}{more}. {way_out}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from db.trace_configuration import MODEL_SKILLS, DemonstrationReference, TraceCo
 from db.trace_record import TraceRecord
 from fewshot_library.selection import SelectionError
 from llm.errors import ChatError
+from reasoners.answers.dates_and_numbers import DateNotation
 from reasoners.base import ReasonerError, Task
 from reasoners.humaniq.options import AgentOptionsError
 from reasoners.registry import UnknownReasoner
@@ -76,6 +77,8 @@ class AskRequest:
     limits: RunLimits = field(default_factory=RunLimits)
     project: str | None = None
     """The name of the project whose world, tools, instruction and answer format apply; None for the world alone."""
+    date_notation: DateNotation | None = None
+    """The notation of answers that are days (evaluation/answer_notation.py); None leaves them as they are given."""
 
 
 def _ignore_step(_step: Step) -> None:
@@ -131,7 +134,9 @@ class ActiveRun:
                 raise ReasonerError(
                     f"The skills of this run are played by {config.skills}: continue it on the Ask page."
                 )
-            task = replace(self._load_task(record, configuration, config), responder=self.responder)
+            notation = configuration.date_notation and DateNotation(configuration.date_notation)
+            task = self._load_task(record, configuration, config)
+            task = replace(task, responder=self.responder, date_notation=notation or None)
             reasoner = config.make_reasoner()
         except ASK_ERRORS as error:
             return self._record_failure(RunOutcome("failed", str(error)))
@@ -184,7 +189,7 @@ def begin_run(services: Services, request: AskRequest, control: RunControl | Non
     with services.database.read() as session:
         asked = projects.asked_questions_project(session, request.world, request.project)
     read_world_metadata(services.settings.worlds_folder, asked.world)
-    run = build_ask_run(services, request.run_config, asked, request.limits)
+    run = build_ask_run(services, request.run_config, asked, request.limits, request.date_notation)
     text = request.question.strip()
     question = FreeQuestion(" ".join(text.split()) if request.project is None else text)
     with services.database.begin() as session:
@@ -203,7 +208,10 @@ def is_running(services: Services, trace: Trace) -> bool:
     return services.active_runs.get(trace.id) is not None if worker == current_worker_id() else is_worker_alive(worker)
 
 
-def build_ask_run(services: Services, config: RunConfig, project: Project, limits: RunLimits) -> Run:
+def build_ask_run(
+    services: Services, config: RunConfig, project: Project, limits: RunLimits, date_notation: str | None = None
+) -> Run:
+    """The run of a single question, with fixed versions of what it uses."""
     pinned = config.pin(services)
     profile = config.model_profile(services)
     configuration = TraceConfiguration(
@@ -215,6 +223,7 @@ def build_ask_run(services: Services, config: RunConfig, project: Project, limit
         model=profile.model if profile else None,
         person_skills=config.person_skills,
         skills=config.skills,
+        date_notation=date_notation,
     )
     return build_run(services, pinned, name=ASK_RUN_NAME, project=project, configuration=configuration.to_json())
 

@@ -52,7 +52,7 @@ def rerun_from_step(
     config.make_reasoner()
     with services.database.read() as session:
         record = traces.load_trace(session, trace_id)
-    run = build_ask_run(services, config, record.project, limits)
+    run = build_ask_run(services, config, record.project, limits, _date_notation(record))
     with services.database.begin() as session:
         trace = runs.fork_run_trace(session, trace_id, position, runs.start_run(session, run))
     return ActiveRun(services, trace.id, RunControl(limits))
@@ -66,6 +66,10 @@ class WrittenReply:
     document: dict[str, Any]
     author: str
     """The name of the person."""
+
+
+def _date_notation(record: TraceRecord) -> str | None:
+    return TraceConfiguration.from_json(record.trace.configuration).date_notation
 
 
 def rerun_with_reply(
@@ -84,7 +88,7 @@ def rerun_with_reply(
     if step is None or skill is None:
         raise Conflict(f"step {written.position} calls no skill of {config.reasoner}, so it has no reply to change")
     reply = check_written_reply(skill, step.arguments, written.document)
-    run = build_ask_run(services, config, record.project, limits)
+    run = build_ask_run(services, config, record.project, limits, _date_notation(record))
     with services.database.begin() as session:
         editor_id = users.register_user(session, written.author).id
         revised = runs.RevisedReply(str(reply), written_step_data(reply, written.author), editor_id)

@@ -1,6 +1,6 @@
-"""Read files of articles, by format: JSON Lines, question files, and documents.
+"""Read files of articles, by format: records and question files, in JSON Lines, JSON or Parquet, and documents.
 
-A line of JSON has `title`, `text` or `sentences`, and optionally an entity's id in one of ENTITY_FIELDS. The questions
+A record has `title`, `text` or `sentences`, and optionally an entity's id in one of ENTITY_FIELDS. The questions
 of HotpotQA and 2WikiMultihopQA come with paragraphs.
 """
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from guard.json_input import load_json
 from worlds import terms
 from worlds.documents import (
     ARCHIVE_SUFFIX,
@@ -23,9 +22,7 @@ from worlds.documents import (
 from worlds.folder import WorldError
 from worlds.input_files import (
     MalformedFile,
-    iter_json_list,
-    iter_json_objects,
-    iter_nonblank_lines,
+    iter_records,
     require_storable_text,
     require_text_field,
     restore_rows,
@@ -37,7 +34,7 @@ from worlds.source import Article
 def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The paragraphs of the questions whose fields equal those of `where`, each title and text once."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    for number, (_, record) in enumerate(_iter_questions(file), 1):
+    for number, (_, record) in enumerate(iter_records(file), 1):
         if not isinstance(record, dict):
             raise MalformedFile(file, None, f"record {number} is not a JSON object")
         articles = _parse_paragraphs(record, file, number)
@@ -47,11 +44,6 @@ def read_contexts(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
             if (article.title, article.sentences) not in seen:
                 seen.add((article.title, article.sentences))
                 yield article
-
-
-def _iter_questions(file: Path) -> Iterator[tuple[int, Any]]:
-    _, first_line = next(iter_nonblank_lines(file), (0, ""))
-    return iter_json_objects(file) if first_line.lstrip().startswith("{") else iter_json_list(file)
 
 
 def _parse_paragraphs(record: dict[str, Any], file: Path, number: int) -> list[Article]:
@@ -109,15 +101,17 @@ GENERIC_ENTITY_FIELDS = {"id", "_id", "item"}
 ITEM_ID_PATTERN = re.compile(r"Q[1-9][0-9]*")
 
 
-def read_jsonl(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
+def read_records(file: Path, where: Mapping[str, str]) -> Iterator[Article]:
     """The articles of the file whose fields equal those of `where`."""
-    for line, record in iter_json_objects(file):
+    for number, (line, record) in enumerate(iter_records(file), 1):
+        if not isinstance(record, dict):
+            raise MalformedFile(file, line, f"record {number} is not a JSON object")
         article = _parse_article(record, file, line)
         if all(_field_text(record.get(field)) == expected for field, expected in where.items()):
             yield article
 
 
-def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
+def _parse_article(record: dict[str, Any], file: Path, line: int | None) -> Article:
     title = require_text_field(record, "title", file, line).strip()
     if record.get("sentences") is not None:
         sentences = record["sentences"]
@@ -137,7 +131,7 @@ def _parse_article(record: dict[str, Any], file: Path, line: int) -> Article:
     return Article(title, sentences, _parse_entity(record, file, line), paragraphs=paragraphs)
 
 
-def _parse_entity(record: dict[str, Any], file: Path, line: int) -> str | None:
+def _parse_entity(record: dict[str, Any], file: Path, line: int | None) -> str | None:
     for name in ENTITY_FIELDS:
         value = record.get(name)
         if value is None or _is_record_number(name, value) or (isinstance(value, str) and not value.strip()):
@@ -170,12 +164,12 @@ def read_one_document(file: Path, where: Mapping[str, str]) -> Iterator[Article]
 
 
 ARTICLE_FORMATS: dict[str, ArticleReader] = {
-    "jsonl": read_jsonl,
+    "jsonl": read_records,
     "hotpotqa": read_contexts,
     "2wiki": read_contexts,
     "document": read_one_document,
 }
-RECORD_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")
+RECORD_SUFFIXES = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz", ".parquet")
 ARTICLE_SUFFIXES = (*RECORD_SUFFIXES, *DOCUMENT_SUFFIXES, ARCHIVE_SUFFIX)
 
 
@@ -241,11 +235,12 @@ def _select_files(paths: Sequence[Path], source: Path, kind: str) -> list[Path]:
     return files
 
 
-def _has_context(line: str) -> bool:
-    """Whether the line is a question with its paragraphs, and not an article."""
+def _has_context(file: Path) -> bool:
+    """Whether the first record is a question with its paragraphs, and not an article."""
     try:
-        record = load_json(line)
-    except ValueError:
+        _, record = next(iter_records(file), (None, None))
+    except MalformedFile:
+        # The reader says what is wrong.
         return False
     return isinstance(record, dict) and "context" in record and "title" not in record
 
@@ -254,8 +249,7 @@ def _select_reader(file: Path, format_name: str) -> ArticleReader:
     if format_name == "auto" and is_document(file.name):
         format_name = "document"
     if format_name == "auto":
-        _, first_line = next(iter_nonblank_lines(file), (0, ""))
-        format_name = "2wiki" if first_line.lstrip().startswith("[") or _has_context(first_line) else "jsonl"
+        format_name = "2wiki" if _has_context(file) else "jsonl"
     if format_name not in ARTICLE_FORMATS:
         raise UnknownArticleFormat(
             f"There is no article format {format_name!r}; the formats are auto, {', '.join(ARTICLE_FORMATS)}."

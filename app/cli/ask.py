@@ -34,6 +34,7 @@ from db.models import Step
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from db.traces import load_trace
+from evaluation.answer_notation import find_project_notation
 from reasoners.registry import default_reasoner
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
 from runs.budget import RunLimits
@@ -78,7 +79,10 @@ def ask(  # noqa: PLR0913 - every option of the verb is one parameter
         print_progress(f"{reason}; --reasoner chooses another one")
     config = parse_run_config(services, reasoner, library, k, mode, option, profile)
     limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-    request = AskRequest(question, world or NO_WORLD, config, limits, project)
+    notation = find_project_notation(services.database, project)
+    if notation is not None:
+        print_progress(f"an answer that is a day is stored as those of {project}: {notation}")
+    request = AskRequest(question, world or NO_WORLD, config, limits, project, notation)
     control = RunControl()
     try:
         with _stop_on_interrupt(control.stop), _print_waits():

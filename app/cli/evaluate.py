@@ -42,6 +42,7 @@ from db.trace_configuration import MODEL_SKILLS
 from db.verifications import list_gold_questions
 from evaluation.answer_notation import DateNotations
 from evaluation.datasets import read_world_questions
+from evaluation.datasets.gold_names import GoldNames
 from evaluation.metrics import METRICS, format_means
 from evaluation.scoring import (
     REFUSED,
@@ -201,6 +202,10 @@ def _answer_in_memory(  # noqa: PLR0913, PLR0917 - those of _keep_answers, and t
     shared = SharedModel(chat, options.limits, stop, on_note=options.on_note)
     make_responder = None if skill_source is None else skill_source.open(services, project.world)
     prepare = partial(_prepare_task, services, project, config, shared, make_responder, DateNotations(sample))
+    names = GoldNames.of_world(services, project.world)
+    names.look_up(question.gold_answers for question in sample)
+    for question in sample:
+        question.gold_answers = names.name_all(question.gold_answers)
     answer = partial(_answer_question, prepare, config, RunControl(plan.limits, stop), shared)
     yield _Evaluation(shared, answer, "its results are not stored, and --keep would store them")
 
@@ -222,6 +227,7 @@ def _keep_answers(
 
         def answer(question: Question) -> QuestionScore | None:
             outcome = worker.work(attempt_ids[question.id])
+            question.gold_answers = worker.gold_names.name_all(question.gold_answers)
             return None if outcome is None else score_outcome(question, outcome)
 
         print_progress(f"the answers are stored in verification {run.id}")

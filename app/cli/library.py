@@ -19,24 +19,22 @@ from app.cli.options import (
     build_demonstration_filter,
     with_selection_options,
 )
-from app.cli.output import CommandError, emit, fail_on_interrupt, open_atomically
-from app.cli.traces import TestSplitOption, WithTestSplitOption, build_export, emit_losses, refuse_test_questions
+from app.cli.output import CommandError, emit, fail_on_interrupt
+from app.cli.traces import TestSplitOption, WithTestSplitOption, emit_losses, write_export_file
 from app.progress import print_count
 from app.services import authorize_verb, current_author, current_services
+from app.trace_export import ExportPlan
 from db.libraries import (
     Demonstration,
+    count_demonstrations,
     find_version,
-    list_candidates,
-    list_matching_ids,
     list_versions,
     load_demonstrations,
 )
 from db.projects import list_question_kinds
-from db.traces import load_traces
 from evaluation.drift import check_repetitions
 from evaluation.selection_usage import Report, UsageRequest, compute_usage
-from fewshot_library.formats import find_writer, writable_formats
-from fewshot_library.formats.format import FormatError
+from fewshot_library.formats import writable_formats
 from fewshot_library.library import (
     FreezeOptions,
     LeakageError,
@@ -138,25 +136,16 @@ def export(  # noqa: PLR0913 - every option of the verb is one parameter
 ) -> None:
     """Write the demonstrations of a version, or all approved traces, to a file; losses are listed on stderr.
 
-    Of approved traces nothing is written if a question is of the test split and the format does not say so.
+    Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
     services = current_services()
     conditions = build_demonstration_filter(project=project, kind=kind, rating=rating, by=by, text=text)
-    try:
-        write = find_writer(format_name)
-    except FormatError as error:
-        raise CommandError(str(error)) from error
-    if library is None and not with_test_split:
-        with services.database.read() as session:
-            chosen = list_candidates(session, conditions)
-        refuse_test_questions(services, format_name, chosen, test_split)
     with services.database.read() as session:
-        version_id = find_version(session, library).id if library is not None else None
-        ids = list_matching_ids(session, conditions, version_id)
-        if not ids:
+        version_id = None if library is None else find_version(session, library).id
+        if not count_demonstrations(session, conditions, version_id):
             raise CommandError("no demonstration matches, so nothing was written; try fewer filters")
-        with open_atomically(file, force=force) as stream:
-            losses = write(build_export(services.tool_registry(), session, load_traces(session, ids)), stream)
+    plan = ExportPlan(format_name, conditions, library, test_split=None if with_test_split else test_split)
+    losses = write_export_file(services, plan, file, force=force)
     emit_losses(losses, file, as_json=as_json)
 
 

@@ -99,6 +99,9 @@ ProfileOption = Annotated[
         help="Profile of the language model; default: that of the environment, else the first of `models list`."
     ),
 ]
+GoldWorldOption = Annotated[
+    str | None, typer.Option("--world", help="The world whose graph has the names of gold answers that are ids.")
+]
 DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
 SelectionOption = Annotated[
     str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")
@@ -125,10 +128,19 @@ ConcurrencyOption = Annotated[
 ]
 TotalCostLimitOption = Annotated[
     float | None,
-    typer.Option(min=0, help="Send no request once all questions together have cost this many US dollars."),
+    typer.Option(
+        min=0,
+        help="Send no request that could make all questions together cost more US dollars; one whose reply is lost "
+        "counts with the most that it can cost.",
+    ),
 ]
 TotalTokenLimitOption = Annotated[
-    int | None, typer.Option(min=1, help="Send no request once all questions together have used this many tokens.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="Send no request that could make all questions together use more tokens; one whose reply is lost counts "
+        "with the most that it can use.",
+    ),
 ]
 TotalTimeLimitOption = Annotated[
     float | None,

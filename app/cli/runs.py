@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from app.cli.options import GoldWorldOption
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt, open_atomically
 from app.cli.score import report_lines
 from app.imports import finish_interrupted_imports
@@ -34,6 +35,7 @@ from evaluation.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
+from evaluation.datasets.gold_names import GoldNames, open_gold_names
 from evaluation.inspect_import import import_inspect_log
 from evaluation.inspect_runs import write_inspect_log
 from evaluation.predictions import list_run_metrics, score_run
@@ -220,10 +222,15 @@ def score_answers(
     *,
     metric: Annotated[str, typer.Option(help="The metric's name; `list` shows those that the run can have.")],
     dataset: Annotated[str | None, typer.Option(help="The data set of questions that do not name theirs.")] = None,
+    world: GoldWorldOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score the stored answers of a run by a metric of its data set, and store the scores; nothing is asked again."""
-    database = current_services().database
+    """Score the stored answers of a run by a metric of its data set, and store the scores; nothing is asked again.
+
+    Gold answers that are ids have the names of the run's world, unless another one is named.
+    """
+    services = current_services()
+    database = services.database
     (run_id,) = _find_runs(database, [run])
     if metric == "list":
         purposes = {known.name: known.purpose for known in list_run_metrics(database, run_id)}
@@ -231,8 +238,15 @@ def score_answers(
         text = "\n".join(lines) or "its questions name no data set with metrics; name it with --dataset"
         emit(purposes, text, as_json=as_json)
         return
-    report = score_run(database, run_id, metric, dataset)
+    if world is None:
+        with database.read() as session:
+            names = GoldNames.of_world(services, session.get_one(Run, run_id).world)
+    else:
+        names = open_gold_names(services, world)
+    report = score_run(database, run_id, metric, dataset, names)
     emit(report, "\n".join(report_lines(report)), as_json=as_json)
+    if names.named or names.unnamed:
+        print_progress(names.summary)
 
 
 LOG_FORMATS = ("inspect",)

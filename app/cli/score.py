@@ -10,6 +10,7 @@ import typer
 
 from app.cli.options import (
     ConcurrencyOption,
+    GoldWorldOption,
     ProfileOption,
     TotalCostLimitOption,
     TotalTimeLimitOption,
@@ -20,6 +21,7 @@ from app.progress import print_count, print_progress
 from app.services import current_services
 from db import comparisons
 from db.review import add_labels
+from evaluation.datasets.gold_names import open_gold_names
 from evaluation.metrics import find_dataset_metric, list_dataset_metrics
 from evaluation.model_judges import (
     JudgingOptions,
@@ -50,6 +52,7 @@ def score(  # noqa: PLR0913 - every option of the verb is one parameter
     dataset: Annotated[
         str | None, typer.Option(help="The data set, so that a metric which it cannot have is refused.")
     ] = None,
+    world: GoldWorldOption = None,
     unbounded: UnboundedOption = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON with value, components, counts and values by kind.")
@@ -64,9 +67,18 @@ def score(  # noqa: PLR0913 - every option of the verb is one parameter
     chosen = find_dataset_metric(metric, dataset)
     if file is None:
         raise CommandError("no file of predictions is named; name one, or list the metrics with --metric list")
+    # The memory of an open world is not that of the file.
+    names = None if world is None else open_gold_names(current_services(), world)
     with bounded_work(file, unbounded=unbounded):
-        report = score_cases(read_cases(file, gold, chosen), chosen, file)
+        report = score_cases(read_cases(file, gold, chosen, names), chosen, file)
     emit(report, "\n".join(report_lines(report)), as_json=as_json)
+    if names is not None:
+        print_progress(names.summary)
+    elif chosen.gold_values is not None and report["answered"] and not report["right"]:
+        print_progress(
+            "no answer equals the gold answer; if the gold answers are ids and these are in words, name the world "
+            "whose graph has their names with --world"
+        )
 
 
 def _metric_lines(rows: dict[str, dict[str, str]]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`showhow traces import | export | list | show | replay`."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,27 +14,22 @@ from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrup
 from app.imports import finish_interrupted_imports, import_traces
 from app.progress import print_count, print_progress, print_result
 from app.services import authorize_verb, current_services
-from db.database import RowNotFound, StoreError
-from db.libraries import Demonstration, DemonstrationFilter, list_candidates
-from db.model_calls import load_skill_prompt
+from app.trace_export import ExportPlan, write_traces
+from db.database import StoreError
+from db.libraries import DemonstrationFilter
 from db.projects import find_project
 from db.serialization import to_json_fields
 from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
-from db.traces import iterate_traces, list_trace_summaries, load_trace
+from db.traces import list_trace_summaries, load_trace
 from db.users import ADMIN, REVIEWER
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.selection_usage import Report
-from fewshot_library.formats import find_format, find_writer, readable_formats, writable_formats
-from fewshot_library.formats.format import (
-    ExportLosses,
-    FormatError,
-    TraceExport,
-)
+from fewshot_library.formats import readable_formats, writable_formats
+from fewshot_library.formats.format import ExportLosses, FormatError
 from fewshot_library.formats.showhow import record_to_json
+from fewshot_library.library import LeakageError
 from guard.input_bounds import bounded_work
 from runs.services import Services
-from tools.registry import ToolRegistry
-from tools.tool import Tool
 
 MAX_OBSERVATION_CHARACTERS = 300
 """Characters of an observation that are printed; --json prints all."""
@@ -156,33 +151,25 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
 
     Nothing is written if a question is, or nearly is, of the test split and the format does not say so.
     """
-    try:
-        write = find_writer(format_name)
-    except FormatError as error:
-        raise CommandError(str(error)) from error
     services = current_services()
-    if not with_test_split:
-        with services.database.read() as session:
-            chosen = list_candidates(session, DemonstrationFilter(project=project), _parse_status(status))
-        refuse_test_questions(services, format_name, chosen, test_split)
-    with services.database.read() as session, open_atomically(file, force=force) as stream:
+    with services.database.read() as session:
         _check_project(session, project)
-        records = iterate_traces(session, status=_parse_status(status), project=project)
-        losses = write(build_export(services.tool_registry(), session, records), stream)
+    conditions = DemonstrationFilter(project=project)
+    split = None if with_test_split else test_split
+    plan = ExportPlan(format_name, conditions, status=_parse_status(status), test_split=split)
+    losses = write_export_file(services, plan, file, force=force)
     emit_losses(losses, file, as_json=as_json)
 
 
-def refuse_test_questions(
-    services: Services, format_name: str, chosen: Sequence[Demonstration], test_split: str
-) -> None:
-    """CommandError if questions of the test split would be written to a file that does not name their split."""
-    leaks = [] if find_format(format_name).keeps_split else services.find_leaks(chosen, test_split)
-    if leaks:
-        raise CommandError(
-            f"{len(leaks):,} traces have questions of the split {test_split!r}, and a file in the format {format_name} "
-            f"does not say which, so nothing was written: {leaks[0]}. Choose others, or write these too with "
-            "--with-test-split"
-        )
+def write_export_file(services: Services, plan: ExportPlan, file: Path, *, force: bool) -> ExportLosses:
+    """Write the traces of the plan to a file that appears when it is complete."""
+    try:
+        with open_atomically(file, force=force) as stream:
+            return write_traces(services, plan, stream)
+    except FormatError as error:
+        raise CommandError(str(error)) from error
+    except LeakageError as error:
+        raise CommandError(f"{error} with --with-test-split") from error
 
 
 def _parse_status(status: str) -> str | None:
@@ -273,32 +260,6 @@ def emit_losses(losses: ExportLosses, file: Path, *, as_json: bool) -> None:
         "refused": [asdict(record) for record in losses.refused],
     }
     emit(value, f"{losses.written} traces written to {file}", as_json=as_json)
-
-
-def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRecord]) -> TraceExport:
-    """Build the input of a format's writer; the session must stay open while it writes."""
-    return TraceExport(
-        records,
-        tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
-        offered_tools=tuple(tool.name for tool in registry.available_tools(None)),
-        find_trace=partial(_find_trace, session),
-        find_prompt=partial(load_skill_prompt, session),
-    )
-
-
-def _chat_function(tool: Tool) -> dict[str, Any]:
-    """The tool's definition in the format of chat models."""
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
-    }
-
-
-def _find_trace(session: Any, trace_id: UUID) -> TraceRecord | None:
-    try:
-        return load_trace(session, trace_id)
-    except RowNotFound:
-        return None
 
 
 def format_trace_json(record: TraceRecord) -> str:

@@ -16,6 +16,7 @@ from app.jobs import JobError
 from app.pages.library.demonstrations import may_export, show_export
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
+from app.trace_export import ExportPlan
 from app.widgets.choices import choose_tools, pluralize
 from app.widgets.job_panel import show_import_job
 from app.widgets.page_layout import (
@@ -32,14 +33,16 @@ from app.widgets.table import TableCell, show_table
 from db import projects, queue
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
+from db.libraries import DemonstrationFilter
 from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from db.trace_record import TRACE_STATUSES
-from db.traces import count_stored_traces, count_traces, iterate_traces
+from db.traces import count_stored_traces, count_traces
 from db.types import load_json
 from db.users import ADMIN
 from evaluation.statistics import AnswerAgreement, measure_answer_agreement
 from evaluation.value_format import format_count
+from fewshot_library.formats import writable_formats
 from fewshot_library.formats.format import FormatError
 from fewshot_library.formats.survey_worker import TraceSurvey, survey_in_worker
 from reasoners.answers.normalization import normalize_answer
@@ -407,7 +410,7 @@ def _show_export(services: Services, project: Project) -> None:
     show_export(
         services,
         counts[status],
-        lambda session: iterate_traces(session, status=status, project=project.name),
+        ExportPlan(writable_formats()[0], DemonstrationFilter(project=project.name), status=status),
         project.name,
         f"showhow traces export FILE --project {shlex.quote(project.name)} --status {status}",
     )

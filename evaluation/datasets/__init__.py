@@ -6,7 +6,7 @@ from pathlib import Path
 from db.database import RowNotFound
 from evaluation.datasets.graph_answers import COMPMIX, CWQ, GRAILQA, MINTAKA, PATHQUESTION, WEBQSP
 from evaluation.datasets.layouts import ColumnNames
-from evaluation.datasets.open_domain_answers import KILT, POPQA, SQUAD, TRIVIAQA
+from evaluation.datasets.open_domain_answers import DROP, FRAMES, KILT, POPQA, SQUAD, TRIVIAQA
 from evaluation.datasets.reader import AUTO, QuestionReader, UnreadRecord, open_questions
 from evaluation.datasets.record import CSV, JSONL, QuestionFormat, QuestionRecord
 from evaluation.datasets.sparql_answers import LCQUAD2, QALD, SOLVED_QALD, SPINACH
@@ -24,6 +24,7 @@ QUESTION_FORMATS: dict[str, QuestionFormat] = {
         *(QALD, SOLVED_QALD, LCQUAD2, SPINACH),
         *(WEBQSP, CWQ, GRAILQA, PATHQUESTION),
         *(TRIVIAQA, SQUAD, KILT, POPQA),
+        *(DROP, FRAMES),
         *(ATOMR, BLENDQA, CRAG, STRATEGYQA, PHANTOMWIKI),
     )
 }

@@ -1,34 +1,67 @@
 """Names of gold answers that are ids, as QALD's are: an import keeps those of the world's graph with them.
 
-    names = GoldNames(lambda: world.graph)
+    names = GoldNames.of_world(services, "wikidata")
     records = names.add_to(reader.iter_records())
+
+Questions that were stored without them get the names when they are scored, and stay as they are.
 
 A gold answer is then named by its label, its aliases and the title of its article, and still by its id, which the
 official metrics compare.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from db.database import StoreError
-from evaluation.datasets.graph_answers import find_qid
 from evaluation.datasets.record import QuestionRecord, make_gold
+from runs.services import Services
 from worlds import terms
+from worlds.folder import WorldError
 from worlds.source import Entity, GraphSource, SourceError
 
 _RECORDS_AT_ONCE = 100
 """The records whose ids are looked up together."""
 
 
+_WIKIDATA_ID = re.compile(
+    r"(?:wdt?:|https?://(?:www\.)?wikidata\.org/(?:entity|wiki|prop/direct)/(?:Property:|Lexeme:)?)?([QPL][1-9]\d*)"
+)
+"""An item, a property or a lexeme: alone, with a prefix, or at one of its addresses."""
+
+
 def find_bare_id(gold: dict[str, Any]) -> str | None:
     """The id or IRI that is the whole text of a gold answer; None for one with a name in words."""
-    text, entity = terms.strip_marks(gold["text"]), gold.get("entity")
+    bare, entity = _read_id(gold["text"]), gold.get("entity")
     if entity:
-        return entity if text == entity else None
-    short = terms.shorten_iri(text.removeprefix("wd:"))
-    return find_qid(short) or (text if "://" in text and terms.expand_id(text) else None)
+        return entity if gold["text"] == entity or bare in (entity, _read_id(entity)) else None
+    return bare
+
+
+def _read_id(text: str) -> str | None:
+    plain = terms.strip_marks(text).removeprefix("<").removesuffix(">")
+    if match := _WIKIDATA_ID.fullmatch(plain):
+        return match[1]
+    return plain if "://" in plain and terms.expand_id(plain) else None
+
+
+def open_world_graph(services: Services, world: str | None) -> GraphSource | None:
+    """The graph of a world; None if there is no such world, or if it has none."""
+    try:
+        return services.open_world(world).graph if world else None
+    except WorldError:
+        return None
+
+
+def open_gold_names(services: Services, world: str) -> "GoldNames":
+    """The names that the graph of a world has; WorldError if there is no such world, or if it has no graph."""
+    graph = services.open_world(world).graph
+    if graph is None:
+        raise WorldError(f"The world {world} has no graph, which names of gold answers are taken from.")
+    return GoldNames(lambda: graph)
 
 
 class GoldNames:
@@ -40,13 +73,33 @@ class GoldNames:
         self.named = self.unnamed = 0
         self.first_unnamed = ""
 
+    @property
+    def summary(self) -> str:
+        """The numbers of gold answers that were ids, as a sentence."""
+        without = f", {self.unnamed:,} have none there (first {self.first_unnamed})" if self.unnamed else ""
+        return f"{self.named:,} gold answers that are ids have names from the world's graph{without}"
+
+    @classmethod
+    def of_world(cls, services: Services, world: str | None) -> "GoldNames":
+        """The names that the graph of a world has, which is opened when the first of them is looked for."""
+        return cls(partial(open_world_graph, services, world))
+
     def add_to(self, records: Iterable[QuestionRecord]) -> Iterator[QuestionRecord]:
         """The records with named gold answers; StoreError if the graph gives no answer."""
         source = iter(records)
         while part := list(islice(source, _RECORDS_AT_ONCE)):
-            ids = (find_bare_id(gold) for record in part for gold in record.gold_answers)
-            self._look_up([one for one in dict.fromkeys(ids) if one and one not in self._entities])
-            yield from (replace(record, gold_answers=list(map(self._name, record.gold_answers))) for record in part)
+            self.look_up(record.gold_answers for record in part)
+            yield from (replace(record, gold_answers=self.name_all(record.gold_answers)) for record in part)
+
+    def name_all(self, golds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The gold answers of a question with their names; StoreError if the graph gives no answer."""
+        self.look_up([golds])
+        return list(map(self._name, golds))
+
+    def look_up(self, golds: Iterable[Sequence[dict[str, Any]]]) -> None:
+        """Look up the ids among the gold answers of many questions at once; StoreError if the graph gives no answer."""
+        ids = dict.fromkeys(bare for some in golds for gold in some if (bare := find_bare_id(gold)) is not None)
+        self._look_up([one for one in ids if one not in self._entities])
 
     def _look_up(self, ids: Sequence[str]) -> None:
         graph = self._open_graph() if ids else None
@@ -67,7 +120,7 @@ class GoldNames:
         entity = self._entities[bare]
         if entity is None or entity.label in (entity.id, bare):
             # An address that the graph does not know is an answer itself, such as that of a web site.
-            if gold.get("entity") or find_qid(bare):
+            if gold.get("entity") or _WIKIDATA_ID.fullmatch(bare):
                 self.unnamed += 1
                 self.first_unnamed = self.first_unnamed or bare
             return gold

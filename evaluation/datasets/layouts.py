@@ -6,13 +6,10 @@ read record by record, as often as they are iterated, and never held in memory.
 
 import csv
 import io
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,9 +19,11 @@ from guard.files import open_regular
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
 from guard.workbook_input import MAGIC, UnreadableWorkbook, iterate_sheets
 from worlds.input_files import (
+    PARQUET_MAGIC,
     MalformedFile,
     decode_line,
     iter_json_list,
+    iter_parquet_rows,
     iter_raw_lines,
     open_bytes,
     parse_json,
@@ -115,6 +114,8 @@ class _JsonObject(Layout):
         name = next((name for name in LIST_NAMES if isinstance(document, dict) and name in document), None)
         if name is not None:
             document = document[name]
+        elif _has_records_by_id(document):
+            document = [{"id": key} | record for key, record in document.items()]
         if not isinstance(document, list):
             seen = f"an object with {describe_fields([document])}" if isinstance(document, dict) else "no list"
             raise MalformedFile(file, None, f"a list of questions is required, or an object with one; it is {seen}")
@@ -125,8 +126,20 @@ class _JsonObject(Layout):
         return (Entry(number, value) for number, value in enumerate(records, 1))
 
 
+def _has_records_by_id(document: Any) -> bool:
+    """Whether an object has a record for each id, as DROP's files do."""
+    return (
+        isinstance(document, dict) and len(document) > 0 and all(isinstance(value, dict) for value in document.values())
+    )
+
+
 def _list_questions(record: Any) -> Iterator[Any]:
-    """The record, or the questions of an article in the form of SQuAD's files, each with its paragraph."""
+    """The record, or the questions of an article in the form of SQuAD's or DROP's files, each with its paragraph."""
+    pairs = record.get("qa_pairs") if isinstance(record, dict) else None
+    if isinstance(pairs, list):
+        shared = {"section_id": record.get("id"), "passage": record.get("passage")}
+        yield from (shared | pair if isinstance(pair, dict) else pair for pair in pairs)
+        return
     paragraphs = record.get("paragraphs") if isinstance(record, dict) else None
     if not isinstance(paragraphs, list) or not all(isinstance(p, dict) and "qas" in p for p in paragraphs):
         yield record
@@ -146,7 +159,9 @@ class _Table(Layout):
         names = list_columns(row, self.columns)
         if not _has_questions(names):
             shown = ", ".join(map(repr, names[:MAX_SHOWN_FIELDS]))
-            raise MalformedFile(self.file, line, f"no column is called {' or '.join(TEXT_NAMES)}; there are {shown}")
+            raise MalformedFile(
+                self.file, line, f"no column is called {' or '.join(TEXT_NAMES[:2])}; there are {shown}"
+            )
         if len(set(names)) != len(names):
             raise MalformedFile(self.file, line, "two columns have the same name")
         return names
@@ -324,36 +339,7 @@ class _Parquet(Layout):
     is_line_based = False
 
     def iter_entries(self) -> Iterator[Entry]:
-        # It takes 0.3 s to load, and few files are Parquet.
-        import pyarrow  # noqa: PLC0415
-
-        from guard.parquet_input import iterate_rows, open_parquet  # noqa: PLC0415
-
-        try:
-            with open_regular(self.file) as stream, open_parquet(stream) as table:
-                for number, row in enumerate(iterate_rows(table, stream), 1):
-                    yield Entry(number, _to_json(row))
-        except (OSError, pyarrow.ArrowException) as error:
-            reason = str(error).partition("\n")[0]
-            raise MalformedFile(self.file, None, f"it cannot be read as Parquet ({reason})") from error
-        except InputBoundExceeded as error:
-            raise MalformedFile(self.file, None, str(error)) from error
-
-
-def _to_json(value: Any) -> Any:
-    """A value of Parquet as JSON; null, which fills every field that a row lacks, NaN and bytes are left out."""
-    match value:
-        case dict():
-            converted = {name: _to_json(field) for name, field in value.items()}
-            return {name: field for name, field in converted.items() if field is not None}
-        case list() | tuple():
-            return [_to_json(element) for element in value]
-        case datetime() | date() | time():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-    is_json = isinstance(value, str | bool | int) or (isinstance(value, float) and not math.isnan(value))
-    return value if is_json else None
+        return (Entry(number, row) for number, row in enumerate(iter_parquet_rows(self.file), 1))
 
 
 def describe_fields(sample: Sequence[Any]) -> str:
@@ -379,7 +365,7 @@ def open_table(file: Path, *, is_text_table: bool = False, columns: ColumnNames 
     A text is a table if its name says so, as that of q.csv does, or if its first line has a column for questions.
     """
     start = _peek(file)
-    if start.startswith(b"PAR1"):
+    if start.startswith(PARQUET_MAGIC):
         return _Parquet(file)
     if start.startswith(MAGIC):
         return _Workbook(file, columns)
@@ -407,7 +393,8 @@ def _open_json(file: Path) -> Layout:
     if isinstance(first.value, dict):
         holds_list = any(isinstance(first.value.get(name), list) for name in LIST_NAMES)
         is_question = any(name in first.value for name in TEXT_NAMES)
-        return _JsonObject(file) if holds_list and not is_question else lines
+        holds_records = not others and _has_records_by_id(first.value)
+        return _JsonObject(file) if (holds_list or holds_records) and not is_question else lines
     # Objects follow a broken first line. In a document at most the last record is a line without a comma.
     objects = sum(isinstance(entry.value, dict) for entry in others)
     return lines if first.problem is None or objects > 1 or (others and objects == len(others)) else _JsonObject(file)

@@ -1,9 +1,13 @@
-"""Reads sets of questions with alternative answers, one of which a correct answer names: TriviaQA, SQuAD, KILT, PopQA.
+"""Reads sets of questions over texts: TriviaQA, SQuAD, KILT and PopQA, with alternative answers; DROP; FRAMES.
 
 `details` holds all fields of the record but its id and question. TriviaQA: `answer` {value, aliases, ...}, or with
 capitals as in its own files. SQuAD: `answers` with `text` and `answer_start`, as lists or as a list of objects; none
 for a question that its `context` does not answer. KILT: `input`, and `output` with answers and their provenance; the
 same answer is there once for each. PopQA: `possible_answers` as a list or as its JSON, `o_uri` or `obj_id`.
+
+DROP: `answer` {number, date {day, month, year}, spans}, all of whose spans a correct answer names, and
+`validated_answers` of other people; or, of the hub, `answers_spans`. FRAMES: `Prompt`, `Answer`, `reasoning_types`,
+`wiki_links`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +19,7 @@ from evaluation.datasets.record import (
     QuestionFormat,
     QuestionRecord,
     UnreadableRecord,
+    distinct_golds,
     format_value,
     make_gold,
     optional_text,
@@ -87,6 +92,58 @@ def _parse_popqa(fields: Fields, _: str) -> QuestionRecord:
     )
 
 
+def _parse_drop(fields: Fields, _: str) -> QuestionRecord:
+    if "answers_spans" in fields:
+        spans = fields["answers_spans"]
+        answers = [list(map(format_value, require_list(spans if isinstance(spans, dict) else {}, "spans")))]
+    else:
+        validated = restore_rows(fields.get("validated_answers"))
+        answers = list(
+            map(_list_drop_answers, [fields.get("answer"), *(validated if isinstance(validated, list) else ())])
+        )
+    return QuestionRecord(
+        text=require_text(fields, "question"),
+        source_id=optional_text(fields.get("query_id")),
+        dataset="drop",
+        # A correct answer names all that one person gave; what others gave instead are its other names.
+        gold_answers=distinct_golds(map(make_gold, answers[0]))
+        if len(answers[0]) > 1
+        else make_alternatives(answer[0] for answer in answers if len(answer) == 1),
+        details=without(fields, "query_id", "question"),
+    )
+
+
+def _list_drop_answers(answer: Any) -> list[str]:
+    """The number, the date or the spans of an answer."""
+    if not isinstance(answer, dict):
+        raise UnreadableRecord("an answer is not an object with 'number', 'date' and 'spans'")
+    if (number := optional_text(answer.get("number"))) is not None:
+        return [number]
+    if spans := [text for span in answer.get("spans") or () if (text := optional_text(span))]:
+        return spans
+    date = answer.get("date") or {}
+    day = " ".join(text for part in ("day", "month", "year") if (text := optional_text(date.get(part))))
+    return [day] if day else []
+
+
+def _parse_frames(fields: Fields, _: str) -> QuestionRecord:
+    lowered = {name.lower(): value for name, value in fields.items()}
+    answer = lowered.get("answer")
+    return QuestionRecord(
+        text=require_text(lowered, "prompt"),
+        source_id=next(
+            (text for name in ("unnamed: 0", "column 1", "id") if (text := optional_text(lowered.get(name)))), None
+        ),
+        dataset="frames",
+        kind=optional_text(lowered.get("reasoning_types")),
+        # A cell of a table with a | has several parts.
+        gold_answers=make_alternatives([" | ".join(answer) if isinstance(answer, list) else answer] if answer else []),
+        details={
+            name: value for name, value in lowered.items() if name not in ("prompt", "answer", "unnamed: 0", "column 1")
+        },
+    )
+
+
 def _is_triviaqa(fields: Fields) -> bool:
     match fields:
         case {"question": str(), "answer": {"value": _, "aliases": list()}}:
@@ -118,7 +175,24 @@ def _is_popqa(fields: Fields) -> bool:
     return isinstance(fields.get("question"), str) and isinstance(fields.get("possible_answers"), str | list)
 
 
+def _is_drop(fields: Fields) -> bool:
+    match fields:
+        case {"question": str(), "answer": {"number": _, "spans": _}} | {
+            "question": str(),
+            "answers_spans": {"spans": _},
+        }:
+            return True
+    return False
+
+
+def _is_frames(fields: Fields) -> bool:
+    names = {name.lower() for name in fields}
+    return {"prompt", "answer"} <= names and not names.isdisjoint({"reasoning_types", "wiki_links"})
+
+
 TRIVIAQA = QuestionFormat("triviaqa", "TriviaQA, of the hub or its own files", _is_triviaqa, _parse_triviaqa)
 SQUAD = QuestionFormat("squad", "SQuAD and others with answers as spans of a context", _is_squad, _parse_squad)
 KILT = QuestionFormat("kilt", "KILT's tasks", _is_kilt, _parse_kilt)
 POPQA = QuestionFormat("popqa", "PopQA", _is_popqa, _parse_popqa, is_tabular=True)
+DROP = QuestionFormat("drop", "DROP, of the hub or its own files", _is_drop, _parse_drop)
+FRAMES = QuestionFormat("frames", "FRAMES", _is_frames, _parse_frames, is_tabular=True)

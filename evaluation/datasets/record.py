@@ -180,8 +180,10 @@ def parse_record(form: QuestionFormat, fields: Fields, language: str) -> Questio
     return record
 
 
-TEXT_NAMES = ("question", "text")
+TEXT_NAMES = ("question", "text", "prompt", "problem")
 ANSWER_NAMES = ("answers", "answer", "gold_answers")
+ALTERNATIVES_NAME = "golden_answers"
+"""The field of a list of answers of which a correct answer names one, as in FlashRAG's files."""
 _NUMBERED_ANSWER = re.compile(r"answer_?\d+")
 """The fields of alternative answers, as FreshQA's answer_0 to answer_9."""
 ID_NAMES = ("id", "_id", "qid", "question_id", "source_id")
@@ -208,13 +210,15 @@ def parse_cells(names: list[str], cells: list[str]) -> dict[str, Any]:
     return fields
 
 
-def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
+def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
+    fields = _lower_known_names(raw)
     name = next((name for name in TEXT_NAMES if name in fields), TEXT_NAMES[0])
     consumed = {name}
     source = next((field for field in ID_NAMES if isinstance(fields.get(field), str | int)), None)
     answers = next((field for field in ANSWER_NAMES if fields.get(field) is not None), None)
     alternatives = [] if answers else [field for field in fields if _NUMBERED_ANSWER.fullmatch(field) and fields[field]]
-    consumed |= {field for field in (source, answers, *alternatives) if field}
+    listed = parse_aliases(fields.get(ALTERNATIVES_NAME)) if not answers else None
+    consumed |= {field for field in (source, answers, *alternatives, ALTERNATIVES_NAME if listed else None) if field}
     own: dict[str, Any] = {}
     for metadata in METADATA_NAMES:
         if fields.get(metadata) is not None:
@@ -224,8 +228,8 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
         own["decomposition"] = fields["decomposition"]
         consumed.add("decomposition")
     gold_answers = _parse_answers(fields[answers]) if answers else []
-    if alternatives:
-        first, *others = (format_value(fields[field]) for field in alternatives)
+    if alternatives or listed:
+        first, *others = listed or (format_value(fields[field]) for field in alternatives)
         gold_answers = [make_gold(first, aliases=others)]
     if not isinstance(fields.get("attachments", {}), dict):
         kind = describe_type(fields["attachments"])
@@ -241,6 +245,13 @@ def _parse_plain(fields: Fields, _: str) -> QuestionRecord:
         details={field: value for field, value in fields.items() if field not in consumed},
         **own,
     )
+
+
+def _lower_known_names(fields: Fields) -> Fields:
+    """The fields with the names of questions, answers and ids in lower case, unless two would have the same name."""
+    known = {*TEXT_NAMES, *ANSWER_NAMES, *ID_NAMES, ALTERNATIVES_NAME}
+    lowered = {name: name.lower() for name in fields if name.lower() in known and name.lower() not in fields}
+    return {lowered.get(name, name): value for name, value in fields.items()} if lowered else fields
 
 
 def _is_hop_list(value: Any) -> bool:
@@ -273,7 +284,7 @@ def _add_aliases(gold: dict[str, Any], aliases: list[str]) -> None:
 
 
 def _is_plain(fields: Fields) -> bool:
-    return any(isinstance(fields.get(name), str) for name in TEXT_NAMES)
+    return any(isinstance(value, str) for name, value in fields.items() if name.lower() in TEXT_NAMES)
 
 
 JSONL = QuestionFormat("jsonl", "JSON with the fields question or text, answer or answers, id", _is_plain, _parse_plain)

@@ -59,6 +59,7 @@ __all__ = [
     "find_dataset_name",
     "format_means",
     "list_dataset_metrics",
+    "list_gold_answers",
     "mean",
     "score_against_gold",
     "score_answer",
@@ -99,7 +100,7 @@ def _for_any_dataset(metric: Metric) -> DatasetMetric:
     """
 
     def score(case: Case) -> Components:
-        return {metric.name: metric.score(to_text(case.predicted), _list_gold_answers(case.gold))}
+        return {metric.name: metric.score(to_text(case.predicted), list_gold_answers(case.gold))}
 
     return DatasetMetric(
         name=metric.name,
@@ -114,7 +115,8 @@ def _for_any_dataset(metric: Metric) -> DatasetMetric:
     )
 
 
-def _list_gold_answers(gold: Mapping[str, Any]) -> Sequence[GoldAnswer]:
+def list_gold_answers(gold: Mapping[str, Any]) -> Sequence[GoldAnswer]:
+    """The gold answers of a record of a gold file, as its import would store them; UnusableValue if there are none."""
     formats = () if "gold" in gold else list_claims(gold, QUESTION_FORMATS)
     if len(formats) == 1:
         try:

@@ -287,13 +287,15 @@ def _excludes(answer: ParsedAnswer, gold: ParsedAnswer) -> bool:
 ANSWER_F1 = Metric("f1", 2, "F1", "F1 that accepts the gold answer in any notation", score_against_gold)
 
 
-def name_values(text: str, golds: Sequence[GoldAnswer], values: Sequence[Any]) -> list[Any]:
-    """The ids and values that a text names: those of `values` for gold answers by their names or ids, else its words.
+def name_values(answer: str | Sequence[Any], golds: Sequence[GoldAnswer], values: Sequence[Any]) -> list[Any]:
+    """The ids and values that an answer names: of gold answers, by names or ids, those of `values`; else its words.
 
-    So an answer in words is scored by a rule that compares ids; each gold answer has one of the values.
+    So an answer in words, or a list of some, is scored by a rule that compares ids; each gold answer has one of the
+    values.
     """
     named = [(gold, _find_value(gold, place, golds, values)) for place, gold in enumerate(golds)]
-    return [_name_value(part, named) for part in split_answers(text, golds)]
+    parts = split_answers(answer, golds) if isinstance(answer, str) else answer
+    return [_name_value(part, named) if isinstance(part, str) else part for part in parts]
 
 
 def _name_value(part: str, named: Sequence[tuple[GoldAnswer, Any]]) -> Any:

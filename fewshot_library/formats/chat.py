@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from db.models import SPAN_SKILL, Project, Question, Run, Step, Trace
+from db.models import Project, Question, Run, Step, Trace
 from db.trace_record import TraceRecord
-from fewshot_library.formats.format import ReadResult, RecordRemark, TraceExport, lost_fields
+from fewshot_library.formats.format import ReadResult, RecordRemark
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
 from fewshot_library.formats.thoughts import split_thoughts, take_thoughts
@@ -20,6 +20,7 @@ CHAT_FIELDS = {
     *("step.thought", "step.observation", "step.error"),
 }
 _ANSWER_PREFIX = "Final Answer: "
+DATA_LOSS = "a step's data"
 ERROR_LOSS = "the distinction of a step's error from an observation"
 
 
@@ -95,45 +96,6 @@ def step_to_messages(step: Step) -> list[TraceMessage]:
         message,
         TraceMessage("tool", step_outcome_text(step), call_id=call.id, name=step.tool, failed=failed, data=step.data),
     ]
-
-
-def trace_to_conversations(record: TraceRecord, export: TraceExport) -> list[list[TraceMessage]]:
-    """The conversations to train a model on: that of the trace, or one for each reply to a skill, as it was asked for.
-
-    What a method did between the calls of its skills is not the model's; its results are in the prompts.
-    """
-    replies = [(step, reply) for step in record.steps if (reply := _skill_reply(step)) is not None]
-    if not replies:
-        return [trace_to_messages(record)]
-    return [[*_skill_prompt(step, export), TraceMessage("assistant", to_json_text(reply))] for step, reply in replies]
-
-
-def list_conversation_losses(record: TraceRecord) -> list[str]:
-    """Describe what `trace_to_conversations` loses."""
-    if calls_skills(record):
-        return [*lost_fields(record, ("step.input",))]
-    return [*lost_fields(record, CHAT_FIELDS), *list_ambiguities(record)]
-
-
-def calls_skills(record: TraceRecord) -> bool:
-    """Whether its model replied to skills, and called no tools itself."""
-    return any(_skill_reply(step) is not None for step in record.steps)
-
-
-def _skill_reply(step: Step) -> dict[str, Any] | None:
-    """The reply that a step of a skill stores; None for other steps, and where there was no usable one."""
-    if step.tool is not None or step.skill in (None, SPAN_SKILL):
-        return None
-    reply = (step.data or {}).get("reply")
-    return reply if isinstance(reply, dict) else None
-
-
-def _skill_prompt(step: Step, export: TraceExport) -> list[TraceMessage]:
-    """The messages as they were sent, or where no model was asked, the request alone."""
-    sent = export.find_prompt(step.id)
-    if sent is None:
-        return [TraceMessage("user", to_json_text(step.arguments))]
-    return [TraceMessage(message["role"], message["content"]) for message in sent]
 
 
 def step_outcome_text(step: Step) -> str:

@@ -36,6 +36,23 @@ def _no_prompt(_: UUID) -> list[dict[str, Any]] | None:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelExchange:
+    """A request that decided a step or the answer of a trace, and the model's reply, as they were sent."""
+
+    prompt: Sequence[Mapping[str, Any]]
+    """Messages {role, content, tool_calls, tool_call_id}; a call is {id, name, arguments}."""
+    reply: Mapping[str, Any]
+    """Its text, calls and thoughts."""
+    tools: Sequence[dict[str, Any]] = ()
+    """The definitions of the tools that were declared to the model."""
+
+
+def no_exchanges(_: TraceRecord) -> Sequence[ModelExchange]:
+    """The exchanges of a trace that no model recorded."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
 class TraceExport:
     """The traces to write, the tools offered for them, and access to the traces they were forked from."""
 
@@ -48,6 +65,8 @@ class TraceExport:
     """Returns the trace with this id, or None."""
     find_prompt: Callable[[UUID], list[dict[str, Any]] | None] = _no_prompt
     """Returns the messages that were sent for a step that calls a skill, or None if they are not stored."""
+    find_exchanges: Callable[[TraceRecord], Sequence[ModelExchange]] = no_exchanges
+    """Returns what was sent for the steps and the answer, in order; nothing if that is not stored, or edited since."""
 
     def tool_definitions(self, record: TraceRecord) -> list[dict[str, Any]]:
         """The definitions of the tools offered for the trace; unknown tools get one inferred from their calls."""

@@ -1,4 +1,6 @@
-"""LangChain messages as written by `messages_to_dict`, one chat a line.
+"""LangChain messages as written by `messages_to_dict`, in an object for each chat, one a line.
+
+    chats = [messages_from_dict(json.loads(line)["messages"]) for line in file]
 
 The forms of `dumpd` and `model_dump`, states of LangGraph and runs of LangSmith are read as well.
 """
@@ -8,17 +10,14 @@ from typing import Any
 
 from db.trace_record import TraceRecord
 from fewshot_library.formats.chat import (
-    CHAT_FIELDS,
+    DATA_LOSS,
     ERROR_LOSS,
     ChatTranscript,
     TraceMessage,
-    calls_skills,
     chat_to_records,
-    list_ambiguities,
-    list_conversation_losses,
-    trace_to_conversations,
 )
 from fewshot_library.formats.content_parts import expand_content
+from fewshot_library.formats.conversations import trace_to_conversations
 from fewshot_library.formats.format import (
     FileHead,
     ReadResult,
@@ -26,7 +25,6 @@ from fewshot_library.formats.format import (
     TraceExport,
     TraceFormat,
     json_rows_writer,
-    lost_fields,
 )
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
@@ -159,13 +157,13 @@ def _kind_and_data(raw: Any) -> tuple[str, _LangchainMessageData]:
     return _kind(data.type), data
 
 
-def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[list[list[dict[str, Any]]], list[str]]:
-    chats = [list(map(_encode_message, messages)) for messages in trace_to_conversations(record, export)]
-    if calls_skills(record):
-        return chats, list_conversation_losses(record)
-    # A tool message of LangChain has a status, so errors of tools are not lost.
-    ambiguities = [loss for loss in list_ambiguities(record) if loss != ERROR_LOSS]
-    return chats, [*lost_fields(record, {*CHAT_FIELDS, "step.data"}), *ambiguities]
+def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
+    conversations, losses = trace_to_conversations(record, export)
+    chats = [{"messages": list(map(_encode_message, conversation.messages))} for conversation in conversations]
+    if conversations[0].is_sent:
+        return chats, losses
+    # A tool message of LangChain has a status and an artifact, so that errors and data of tools are not lost.
+    return chats, [loss for loss in losses if loss not in (ERROR_LOSS, DATA_LOSS)]
 
 
 def _encode_message(message: TraceMessage) -> dict[str, Any]:

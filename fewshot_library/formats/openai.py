@@ -10,13 +10,11 @@ from fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
-    calls_skills,
     chat_to_records,
-    list_conversation_losses,
     to_json_text,
-    trace_to_conversations,
 )
 from fewshot_library.formats.content_parts import expand_content, read_arguments
+from fewshot_library.formats.conversations import Conversation, trace_to_conversations
 from fewshot_library.formats.format import (
     FileHead,
     ReadResult,
@@ -197,10 +195,19 @@ def encode_message(message: TraceMessage, *, arguments_as_text: bool = True) -> 
 
 
 def _encode_record(record: TraceRecord, export: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
-    conversations, tools = trace_to_conversations(record, export), export.tool_definitions(record)
-    offered = {"tools": tools, "parallel_tool_calls": False} if tools and not calls_skills(record) else {}
-    chats = [{"messages": [encode_message(message) for message in messages]} | offered for messages in conversations]
-    return chats, list_conversation_losses(record)
+    conversations, losses = trace_to_conversations(record, export)
+    return list(map(_encode_conversation, conversations)), losses
+
+
+def _encode_conversation(conversation: Conversation) -> dict[str, Any]:
+    messages = list(map(encode_message, conversation.messages))
+    for message in messages[: conversation.shown]:
+        if message["role"] == "assistant":
+            # What the model was shown is not trained on.
+            message["weight"] = 0
+    is_parallel = any(len(message.calls) > 1 for message in conversation.messages)
+    offered = {"tools": conversation.tools, "parallel_tool_calls": is_parallel} if conversation.tools else {}
+    return {"messages": messages} | offered
 
 
 def _sniff(head: FileHead) -> bool:

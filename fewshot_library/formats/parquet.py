@@ -1,4 +1,8 @@
-"""Parquet for Hugging Face datasets: one row for each trace, with typed columns and its chat for training."""
+"""Parquet for Hugging Face datasets: a row for each conversation of a trace, with typed columns.
+
+`messages` and `tools` are the conversation, to train a model on. Most traces have one; a method that calls skills has
+one for each reply. The first row of a trace has all that it consists of, the others its question, project and fields.
+"""
 
 import json
 from collections.abc import Iterator
@@ -16,6 +20,7 @@ from db.serialization import ADDED_FIELDS, InvalidRecord, field_types
 from db.trace_record import TraceRecord
 from db.types import Base
 from fewshot_library.formats.chat import trace_to_messages
+from fewshot_library.formats.conversations import calls_skills, trace_to_conversations
 from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceExport, TraceFormat, open_bytes
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.openai import decode_chat, encode_message, without_nulls
@@ -49,7 +54,7 @@ _MESSAGE_TYPE = pa.struct(
         "tool_calls": pa.list_(_CALL_TYPE),
     }
 )
-CHAT_COLUMNS = {"messages": pa.list_(_MESSAGE_TYPE), "tools": pa.string()}
+CHAT_COLUMNS = {"messages": pa.list_(_MESSAGE_TYPE), "tools": pa.string(), "conversation": pa.int32()}
 
 
 @cache
@@ -78,30 +83,31 @@ def _write_table(export: TraceExport, stream: BinaryIO) -> ExportLosses:
     rows: list[dict[str, Any]] = []
     with pq.ParquetWriter(stream, _table_schema(), compression="zstd") as writer:
         for record in export.records:
-            rows.append(_encode_row(record, export))
+            rows += _encode_rows(record, export)
             losses.written += 1
-            if len(rows) == BATCH_ROWS:
+            if len(rows) >= BATCH_ROWS:
                 writer.write_table(pa.Table.from_pylist(rows, _table_schema()))
                 rows = []
         writer.write_table(pa.Table.from_pylist(rows, _table_schema()))
     return losses
 
 
-def _encode_row(record: TraceRecord, export: TraceExport) -> dict[str, Any]:
+def _encode_rows(record: TraceRecord, export: TraceExport) -> Iterator[dict[str, Any]]:
     encoded = record_to_json(record)
-    row: dict[str, Any] = _chat_columns(record)
-    row["tools"] = json.dumps(export.tool_definitions(record), ensure_ascii=False)
-    for name, kind in RECORD_MODELS.items():
-        noun = encoded[name]
-        row[name] = (
-            [_pack_fields(kind, item) for item in noun] if name in LIST_MODELS else noun and _pack_fields(kind, noun)
-        )
-    row["people"] = [{"id": key, "name": name} for key, name in encoded["people"].items()]
-    return row
-
-
-def _chat_columns(record: TraceRecord) -> dict[str, Any]:
-    return {"messages": [encode_message(message) for message in trace_to_messages(record)]}
+    columns: dict[str, Any] = {
+        name: [_pack_fields(kind, item) for item in encoded[name]]
+        if name in LIST_MODELS
+        else encoded[name] and _pack_fields(kind, encoded[name])
+        for name, kind in RECORD_MODELS.items()
+    }
+    columns["people"] = [{"id": key, "name": name} for key, name in encoded["people"].items()]
+    for number, conversation in enumerate(trace_to_conversations(record, export)[0], start=1):
+        yield columns | {
+            "messages": list(map(encode_message, conversation.messages)),
+            "tools": json.dumps(conversation.tools, ensure_ascii=False),
+            "conversation": number,
+        }
+        columns |= {name: [] for name in LIST_MODELS}
 
 
 def _pack_fields(kind: type[Base], noun: dict[str, Any]) -> dict[str, Any]:
@@ -137,6 +143,8 @@ def _read_table(path: Path) -> Iterator[ReadResult]:
             if not own and "messages" not in names:
                 raise FormatError(f"{path} has neither the columns of Showhow's traces nor a column messages")
             for number, row in enumerate(iterate_rows(file, stream), start=1):
+                if own and (row.get("conversation") or 1) > 1:
+                    continue
                 origin = RecordOrigin(PARQUET.name, path.stem, f"row {number}")
                 values = _json_values(row) if own else without_nulls(_json_values(row))
                 yield from decode_record(values, _decode_own_row if own else decode_chat, origin)
@@ -172,9 +180,16 @@ def _decode_own_row(row: Any, _: RecordOrigin) -> Iterator[ReadResult]:
         record = record_from_json(encoded)
     except (InvalidRecord, ValueError, KeyError) as error:
         raise MalformedRecord(str(error)) from error
-    if "messages" in row and without_nulls(row["messages"]) != _chat_columns(record)["messages"]:
+    if _contradicts(row.get("messages"), record):
         raise MalformedRecord("its messages and its steps differ; remove the column messages or make them agree")
     yield record
+
+
+def _contradicts(messages: Any, record: TraceRecord) -> bool:
+    """Whether the messages are not those of the steps; what was sent to a model cannot be told from them."""
+    is_sent = calls_skills(record) or (messages and messages[0].get("role") == "system")
+    own = list(map(encode_message, trace_to_messages(record)))
+    return messages is not None and not is_sent and without_nulls(messages) != own
 
 
 PARQUET = TraceFormat(

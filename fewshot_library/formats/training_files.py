@@ -7,6 +7,7 @@ dspy.Example(**json.loads(line)).with_inputs("question").
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -16,15 +17,13 @@ from fewshot_library.formats.chat import (
     ChatTranscript,
     MessageToolCall,
     TraceMessage,
-    calls_skills,
     chat_to_records,
-    list_conversation_losses,
     list_error_losses,
     step_outcome_text,
     to_json_text,
-    trace_to_conversations,
 )
 from fewshot_library.formats.content_parts import expand_content, read_arguments
+from fewshot_library.formats.conversations import Conversation, calls_skills, trace_to_conversations
 from fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
@@ -34,6 +33,7 @@ from fewshot_library.formats.format import (
     json_lines_writer,
     json_rows_writer,
     lost_fields,
+    no_exchanges,
 )
 from fewshot_library.formats.json_documents import (
     ExtensibleModel,
@@ -85,9 +85,17 @@ REJECTED_STATUSES = ("failed", "rejected", "submitted")
 
 def _encode_preference(record: TraceRecord, export: TraceExport) -> tuple[dict[str, Any], list[str]]:
     parent = _find_rejected_parent(record, export)
+    # A person's steps, which a fixed trace ends with, were not sent as a prompt has them.
+    export = replace(export, find_exchanges=no_exchanges)
+    conversations, losses = trace_to_conversations(record, export)
+    others, _ = trace_to_conversations(parent, export)
+    pair = _first_difference(conversations, others) if calls_skills(record) else (conversations[0], others[0])
+    if pair is None:
+        raise UnsupportedTrace(
+            f"no skill was asked for the same in its parent, trace {parent.trace.id}, and answered otherwise"
+        )
     good, bad = (
-        [encode_message(message, arguments_as_text=False) for message in messages]
-        for messages in _first_difference(record, parent, export)
+        [encode_message(message, arguments_as_text=False) for message in conversation.messages] for conversation in pair
     )
     # The common beginning is the prompt. It does not end with a call, which stays together with its result.
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(good, bad, strict=False))))
@@ -95,28 +103,25 @@ def _encode_preference(record: TraceRecord, export: TraceExport) -> tuple[dict[s
         shared -= 1
     if len(good) == shared or len(bad) == shared:
         raise UnsupportedTrace(f"it or its parent, trace {parent.trace.id}, has nothing after their common beginning")
-    pair = {
+    row = {
         "prompt": good[:shared],
         "chosen": good[shared:],
         "rejected": bad[shared:],
-        "tools": [] if calls_skills(record) else export.tool_definitions(record),
+        "tools": pair[0].tools,
     }
-    return pair, [loss for loss in list_conversation_losses(record) if loss != "a trace's parent_id"]
+    return row, [loss for loss in losses if loss != "a trace's parent_id"]
 
 
 def _first_difference(
-    record: TraceRecord, parent: TraceRecord, export: TraceExport
-) -> tuple[list[TraceMessage], list[TraceMessage]]:
-    """The conversations of the traces; of traces that call skills those about the first request with two replies."""
-    pairs = list(zip(trace_to_conversations(record, export), trace_to_conversations(parent, export), strict=False))
-    if not calls_skills(record):
-        return pairs[0]
-    differing = (pair for pair in pairs if pair[0] != pair[1] and pair[0][:-1] == pair[1][:-1])
-    if (first := next(differing, None)) is None:
-        raise UnsupportedTrace(
-            f"no skill was asked for the same in its parent, trace {parent.trace.id}, and answered otherwise"
-        )
-    return first
+    conversations: list[Conversation], others: list[Conversation]
+) -> tuple[Conversation, Conversation] | None:
+    """The conversations about the first request to a skill with two replies."""
+    pairs = zip(conversations, others, strict=False)
+    return next((pair for pair in pairs if pair[0] != pair[1] and _prompts_equal(*pair)), None)
+
+
+def _prompts_equal(one: Conversation, other: Conversation) -> bool:
+    return one.messages[:-1] == other.messages[:-1]
 
 
 def _find_rejected_parent(record: TraceRecord, export: TraceExport) -> TraceRecord:
@@ -143,13 +148,14 @@ _THOUGHT_START, _THOUGHT_END = "<think>\n", "\n</think>\n\n"
 def _encode_conversations(record: TraceRecord, export: TraceExport) -> tuple[list[dict[str, Any]], list[str]]:
     if not record.trace.final_answer:
         raise UnsupportedTrace("it has no answer, and conversations in this format end with one")
-    tools = [] if calls_skills(record) else [tool["function"] for tool in export.tool_definitions(record)]
-    lost = list_conversation_losses(record)
+    conversations, lost = trace_to_conversations(record, export)
     rows = []
-    for messages in trace_to_conversations(record, export):
+    for conversation in conversations:
+        messages = conversation.messages
         system = messages[0].content if messages[0].role == "system" else ""
         turns, lost_ends = _encode_turns(messages[1:] if system else messages)
-        rows.append({"conversations": turns, "system": system, "tools": to_json_text(tools)})
+        tools = to_json_text([tool["function"] for tool in conversation.tools])
+        rows.append({"conversations": turns, "system": system, "tools": tools})
         lost += lost_ends
     return rows, lost
 
@@ -159,7 +165,10 @@ def _encode_turns(messages: list[TraceMessage]) -> tuple[list[dict[str, str]], l
     pending_thoughts: list[str] = []
     lost: list[str] = []
     for message, after in zip(messages, [*messages[1:], None], strict=True):
-        if message.role != "assistant":
+        if message.role == "tool" and turns and turns[-1]["from"] == "observation":
+            # Turns alternate, so the results of calls of one message are one turn.
+            turns[-1]["value"] += f"\n\n{message.content}"
+        elif message.role != "assistant":
             turns.append({"from": "observation" if message.role == "tool" else "human", "value": message.content})
         elif message.calls or after is None or after.role == "user":
             turns.append(_assistant_turn(message, pending_thoughts))
@@ -176,8 +185,8 @@ def _assistant_turn(message: TraceMessage, pending_thoughts: list[str]) -> dict[
         thought = "\n\n".join(part for part in (*pending_thoughts, message.reasoning) if part)
         return {"from": "gpt", "value": _tag_thought(thought) + message.content}
     thought = "\n\n".join(part for part in (*pending_thoughts, message.content) if part)
-    (call,) = message.calls
-    call_text = to_json_text({"name": call.name, "arguments": call.arguments})
+    calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
+    call_text = to_json_text(calls if len(calls) > 1 else calls[0])
     return {"from": "function_call", "value": _tag_thought(thought) + call_text}
 
 

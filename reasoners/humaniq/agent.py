@@ -61,12 +61,15 @@ def find_tool_source(tool: str) -> str | None:
 
 def restrict_to_sources(task: Task, sources: str) -> Task:
     """Return the task with only the tools of these sources; "both" keeps all tools, including external ones."""
-    if sources == "both":
-        return task
-    tools = [tool for tool in task.tools if tool.source in _SOURCE_KINDS[sources]]
+    tools = select_tools(task.tools, sources)
     if not tools:
         raise ReasonerError(f"No tool offered here uses the {sources}; choose other sources.")
     return replace(task, tools=tools)
+
+
+def select_tools(tools: Sequence[Tool], sources: str) -> list[Tool]:
+    """The tools of these sources; "both" keeps all, including external ones."""
+    return [tool for tool in tools if sources == "both" or tool.source in _SOURCE_KINDS[sources]]
 
 
 STATIC_TOOL_ORDER = ("wikisearch", "getWikiDataID", "generateQuery", "runQuery", "getLabel")

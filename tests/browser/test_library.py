@@ -69,11 +69,32 @@ def test_demonstrations_are_filtered_opened_and_exported(page: Page, home: Showh
     assert download.value.path().read_bytes() == file.read_bytes()
 
 
-def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
+def hold_out_alaska(home: Showhow) -> str:
+    """A question of a split that a demonstration nearly has."""
     questions = home.home / "held_out.jsonl"
     question = {"question": "What is the tallest mountain in Alaska", "answer": "Denali", "split": "held-out"}
     questions.write_text(json.dumps(question), encoding="utf-8")
     home.run("questions", "import", str(questions), "--project", "Held out", "--world", "real")
+    return question["question"]
+
+
+def test_a_test_question_is_exported_to_train_with_on_request_only(page: Page, home: Showhow):
+    question = hold_out_alaska(home)
+    joe = Librarian(page, home.url, "joe")
+    joe.open("mintaka")
+    joe.press("Alt+e")
+    expect(joe.dialog).not_to_contain_text("Keep out questions")
+    joe.choose_option("Format", "openai")
+    joe.fill("Keep out questions from split", "held-out")
+    alert = joe.dialog.get_by_role("alert")
+    expect(alert).to_contain_text("the format openai does not say which, so nothing was written", timeout=60_000)
+    assert joe.rows("Test questions among the demonstrations")[0][1] == question
+    joe.dialog.get_by_text("Write these too", exact=True).click()
+    expect(joe.dialog.get_by_role("button", name="Download 20 traces")).to_be_visible()
+
+
+def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
+    question = hold_out_alaska(home)
     joe = Librarian(page, home.url, "joe")
     joe.open()
     joe.press("Alt+l")
@@ -85,7 +106,7 @@ def test_a_leak_is_refused_and_can_be_forced(page: Page, home: Showhow):
     alert = joe.dialog.get_by_role("alert")
     expect(alert).to_contain_text("1 demonstration leaks questions of the split 'held-out'", timeout=60_000)
     assert joe.rows("Test questions among the demonstrations") == [
-        ["What is the tallest mountain in alaska?", question["question"], "1.000"]
+        ["What is the tallest mountain in alaska?", question, "1.000"]
     ]
     assert "peaks" not in {version["name"] for version in json.loads(home.run("library", "list", "--json"))}
     joe.dialog.get_by_text("Freeze anyway: includes test questions").click()

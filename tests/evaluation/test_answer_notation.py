@@ -72,3 +72,10 @@ def test_right_days_are_right_by_the_official_rule_with_every_method(
             assert done.returncode == 0, done.stderr
             summary = json.loads(done.stdout)
             assert (summary["right"], summary["f1"], summary["official_f1"]) == (4, 1.0, 1.0), reasoner
+            # Whoever asks in the project gets the notation of its questions, and whoever asks the world the model's.
+            question = ("ask", "When was event 2?", "--reasoner", reasoner)
+            stored = run_in_process(tmp_path, *question, "--project", "Days", **environ)
+            assert stored.stdout.splitlines()[0] == DAYS[2], stored.stderr
+            assert f"as those of Days: {DateNotation.DAY_FIRST}" in stored.stderr
+            given = run_in_process(tmp_path, *question, "--world", "w", **environ)
+            assert given.stdout.splitlines()[0] in (ISO_DAYS[2], "May 1, 1604"), given.stderr

@@ -160,8 +160,8 @@ def test_files_of_other_data_are_refused_or_have_no_gold_answers(question_files,
             refused += 1
         else:
             assert survey.problem, file
-    # HumanIQ's agent runs and a list of articles have texts of questions or articles, and no answers.
-    assert refused == len(list(filter(Path.is_file, shared_data.rglob("*")))) - len(question_files) - 4
+    # HumanIQ's demonstrations and runs and a list of articles have texts of questions or articles, and no answers.
+    assert refused == len(list(filter(Path.is_file, shared_data.rglob("*")))) - len(question_files) - 12
 
 
 def test_texts_and_ids_are_those_of_the_file_and_details_hold_the_raw_fields(question_files, everything):

@@ -12,14 +12,16 @@ from app.imports import QuestionImportPlan, QuestionImportReport, import_questio
 from db import projects
 from db.database import StoreError
 from db.models import Question
-from evaluation.datasets.gold_names import find_bare_id
+from evaluation.datasets.gold_names import GoldNames, find_bare_id
 from evaluation.metrics import METRICS, score_answer
 from evaluation.predictions import score_run
 from runs.services import Services
 from settings import Settings
+from tests.app.cli.in_process import run_in_process
 from tests.fixtures.compared_runs import ComparedRuns
 from tests.servers.live_world import description
 from tests.servers.loopback import free_port
+from tests.servers.model import ModelServer, Request, Says
 from tests.servers.sparql import SparqlServer
 from worlds.build import WorldContents, build_world
 from worlds.live.world import add_live_world
@@ -129,6 +131,76 @@ def test_ids_without_a_name_stay_and_are_told(services: Services, tmp_path: Path
     assert questions[2].gold_answers == [{"text": "https://www.forbes.com", "entity": None}]
 
 
+def add_without_names(services: Services, file: Path) -> list[Question]:
+    """The questions of a project over the isle that an import without names has stored."""
+    _, questions = add(services, file, "bare")
+    with services.database.begin() as session:
+        projects.get_project(session, "Isle").world = "isle"
+    return questions
+
+
+def test_ids_that_were_stored_without_names_have_them_when_answers_are_scored(services: Services, tmp_path: Path):
+    questions = add_without_names(services, write_qald(tmp_path, uris(f"{WD}Q2"), uris(f"{WD}Q6")))
+    assert [question.gold_answers[0]["text"] for question in questions] == ["Q2", "Q6"]
+    made = ComparedRuns(services.database, _project(services), questions)
+    texts = ("Tom Quill", "Fährmann")
+    outcomes = {
+        (question.id, 1): {"ending": "answered", "answer": text}
+        for question, text in zip(questions, texts, strict=True)
+    }
+    run = made.add_run(questions, outcomes)
+    for metric in ("qald_macro_f1", "f1"):
+        assert score_run(services.database, run.id, metric)["value"] == 0.0
+        report = score_run(services.database, run.id, metric, names=GoldNames.of_world(services, "isle"))
+        assert report["value"] == 1.0
+    # The questions stay those that were asked.
+    with services.database.read() as session:
+        assert projects.list_questions(session, _project(services).id)[0].gold_answers == questions[0].gold_answers
+
+
+@pytest.mark.parametrize("keep", [(), ("--keep",)])
+def test_a_run_over_ids_that_were_stored_without_names_takes_labels_for_right(
+    services: Services, tmp_path: Path, keep: tuple[str, ...]
+):
+    add_without_names(services, write_qald(tmp_path, uris(f"{WD}Q1"), uris(NORTHPOINT)))
+
+    def answer(request: Request) -> Says:
+        return Says(f"Final Answer: {'the Keeper' if 'Which is 0?' in request.prompt else 'Northpoint'}")
+
+    with ModelServer(answer) as server:
+        environ = {"SHOWHOW_MODEL": "openai:scripted", "SHOWHOW_MODEL_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
+        options = ("--project", "Isle", "--reasoner", "humaniq", "--option", "response=none", "--json", *keep)
+        done = run_in_process(tmp_path, "evaluate", *options, **environ)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["right"], summary["f1"]) == (2, 1.0)
+    if keep:
+        scored = run_in_process(tmp_path, "runs", "score", summary["run"], "--metric", "qald_macro_f1", "--json")
+        assert json.loads(scored.stdout)["value"] == 1.0
+        assert "2 gold answers that are ids have names" in scored.stderr
+
+
+@pytest.mark.parametrize(
+    "predicted",
+    [["Mara Quill", "Tom Quill; the Keeper", "Northpoint"], [["Q1"], ["Tom Quill", "M. Quill"], ["Northpoint"]]],
+    ids=["texts", "lists"],
+)
+def test_predictions_in_words_are_scored_by_ids_with_the_names_of_a_world(
+    services: Services, tmp_path: Path, predicted: list[Any]
+):
+    gold = write_qald(tmp_path, uris(f"{WD}Q1"), uris(f"{WD}Q1", f"{WD}Q2"), uris(NORTHPOINT))
+    file = tmp_path / "p.jsonl"
+    file.write_text("".join(f"{json.dumps({'id': str(n), 'predicted': p})}\n" for n, p in enumerate(predicted)))
+    command = ("score", file, "--gold", gold, "--metric", "qald_macro_f1", "--json")
+    scored = run_in_process(tmp_path, *command, "--world", "isle")
+    assert json.loads(scored.stdout)["value"] == 1.0
+    assert "4 gold answers that are ids have names from the world's graph" in scored.stderr
+    without = run_in_process(tmp_path, *command)
+    assert json.loads(without.stdout)["value"] == 0.0
+    assert "name the world whose graph has their names with --world" in without.stderr
+    assert run_in_process(tmp_path, *command, "--world", "nowhere").returncode == 1
+
+
 def test_a_graph_that_gives_no_answer_ends_the_import_and_nothing_stays(services: Services, tmp_path: Path):
     file = write_qald(tmp_path, uris(f"{WD}Q1"))
     with pytest.raises(StoreError, match="the gold answers are ids, and the graph of the world could not be asked"):
@@ -143,6 +215,15 @@ def test_ids_in_the_answers_of_any_format_count_and_names_and_values_do_not():
         ("Q7", None, "Q7"),
         ("wd:Q7", None, "Q7"),
         (f"{WD}Q7", None, "Q7"),
+        (f"<{WD}Q7>", None, "Q7"),
+        ("https://www.wikidata.org/wiki/Q7", None, "Q7"),
+        ("https://www.wikidata.org/wiki/Property:P22", None, "P22"),
+        ("http://www.wikidata.org/prop/direct/P22", None, "P22"),
+        ("wdt:P22", None, "P22"),
+        ("P22", None, "P22"),
+        ("L12", None, "L12"),
+        (f"{WD}Q7", "Q7", "Q7"),
+        ("wd:Q7", "Q7", "Q7"),
         ("m.02x", "m.02x", "m.02x"),
         (NORTHPOINT, None, NORTHPOINT),
         ("Ada", "Q7", None),

@@ -15,7 +15,8 @@ from db import attempts, comparisons
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.comparisons import IMPORTED_RUN_NAME
 from db.database import Conflict, Database, RowNotFound
-from db.models import Run
+from db.model_calls import ModelReply, ModelRequest, begin_model_call, complete_model_call
+from db.models import Run, Step, Trace
 from db.projects import create_project
 from db.schema import upgrade
 from db.traces import load_trace
@@ -119,6 +120,38 @@ def test_a_run_that_is_exported_and_imported_elsewhere_is_the_same(services: Ser
         imported = session.get_one(Run, report.run_id)
     assert (imported.name, imported.reasoner, imported.model) == (IMPORTED_RUN_NAME, "replay", "openai:gpt")
     assert (imported.options, imported.world, imported.world_hash) == ({"k": 3}, "made", "w1")
+
+
+def test_a_sample_of_skills_has_their_prompts_as_events_and_the_answer_once(services: Services, tmp_path: Path):
+    _, run = made_run(services.database)
+    sent = [{"role": "system", "content": "Make a plan."}, {"role": "user", "content": "Who?"}]
+    reply = {"tree": "born(x)"}
+    with services.database.begin() as session:
+        scored = next(
+            entry
+            for entry in comparisons.iterate_scored_attempts(session, run.id)
+            if entry.attempt.ending == "answered"
+        )
+        trace = session.get_one(Trace, scored.attempt.trace_id)
+        trace.final_answer, trace.final_thought = "Zanzibar", "So the answer is: Zanzibar. [step 1]"
+        step = Step(trace_id=trace.id, position=1, thought="I think.", skill="plan/1", data={"reply": reply})
+        step.observation = "born(x)"
+        session.add(step)
+        session.flush()
+        call = begin_model_call(session, ModelRequest("skill:plan", "gpt", sent), trace_id=trace.id, step_id=step.id)
+        complete_model_call(session, call.id, ModelReply({"text": json.dumps(reply), "calls": [], "stopped": "stop"}))
+    losses = write(services.database, run.id, tmp_path / "run.json")
+    assert losses.lost["a step's thought"] == 1
+    samples = json.loads((tmp_path / "run.json").read_text())["samples"]
+    (sample,) = (sample for sample in samples if "events" in sample)
+    assert [message["role"] for message in sample["messages"]] == ["user", "assistant"]
+    assert sample["messages"][-1] == {"role": "assistant", "content": "Zanzibar", "source": "generate"}
+    (event,) = sample["events"]
+    assert event["input"] == sent
+    assert json.loads(event["output"]["choices"][0]["message"]["content"]) == reply
+    # The method's own words are no message.
+    assert "So the answer is" not in json.dumps(sample)
+    assert "I think." not in json.dumps(sample)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".eval"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluation.datasets import open_question_file
 from evaluation.datasets.record import QuestionRecord
-from evaluation.predictions import _read_gold
+from evaluation.prediction_files import read_gold
 from worlds.folder import WorldError
 from worlds.input_files import MalformedFile
 
@@ -120,7 +120,7 @@ def test_every_sheet_of_a_workbook_with_questions_is_read_with_its_values_as_tex
     expected += [(None, "Which day?", "1900-02-01"), (None, "How much?", "0.5")]
     assert read(file) == expected
     assert open_question_file(file).form.name == "csv"
-    assert next((row.fields["id"], row.fields["gold"][0]["text"]) for row in _read_gold(file)) == ("1", "1990-05-01")
+    assert next((row.fields["id"], row.fields["gold"][0]["text"]) for row in read_gold(file)) == ("1", "1990-05-01")
     with pytest.raises(MalformedFile, match="no column is called question or text; there are 'frage', 'antwort'"):
         open_question_file(save_workbook(tmp_path / "other.xlsx", a=[["Frage", "Antwort"]])).survey()
 

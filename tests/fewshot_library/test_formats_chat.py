@@ -72,8 +72,8 @@ def test_langchain_reads_the_export_and_converts_it_to_the_openai_export(shared_
     export(FORMATS["langchain"], source, tmp_path / "l.jsonl")
     export(FORMATS["openai"], source, tmp_path / "o.jsonl")
     for ours, theirs in zip(lines(tmp_path / "l.jsonl"), lines(tmp_path / "o.jsonl"), strict=True):
-        messages = messages_from_dict(ours)
-        assert messages_to_dict(messages) == ours
+        messages = messages_from_dict(ours["messages"])
+        assert messages_to_dict(messages) == ours["messages"]
         converted = convert_to_openai_messages(messages)
         for message in converted:
             # The arguments are written without escapes here.
@@ -82,9 +82,16 @@ def test_langchain_reads_the_export_and_converts_it_to_the_openai_export(shared_
                     json.loads(call["function"]["arguments"]), ensure_ascii=False
                 )
         assert converted == theirs["messages"]
-    answers = [message for message in messages_from_dict(lines(tmp_path / "l.jsonl")[0]) if message.type == "tool"]
+    answers = [
+        message for message in messages_from_dict(lines(tmp_path / "l.jsonl")[0]["messages"]) if message.type == "tool"
+    ]
     assert [answer.status for answer in answers[:2]] == ["error", "success"]
     assert [answer.artifact for answer in answers[:2]] == [None, {"hits": [1]}]
+    # Former exports have the list of messages alone.
+    former = "".join(f"{json.dumps(row['messages'])}\n" for row in lines(tmp_path / "l.jsonl"))
+    (tmp_path / "former.jsonl").write_text(former)
+    again, before = (list(map(told, read_traces(tmp_path / name))) for name in ("l.jsonl", "former.jsonl"))
+    assert again == before
 
 
 def test_chats_written_by_langchain_are_read(tmp_path):

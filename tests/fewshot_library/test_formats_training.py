@@ -4,6 +4,7 @@ import json
 import re
 
 import datasets
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -135,7 +136,8 @@ def test_a_trace_of_skills_is_the_prompts_that_were_sent_and_the_replies_as_the_
     record = skill_trace()
     sent = {record.steps[0].id: SENT}
     (planned, answered), losses = exported(FORMATS["openai"], TraceExport([record], find_prompt=sent.get), tmp_path)
-    assert planned == {"messages": [*SENT, {"role": "assistant", "content": '{"tree": "read(x)"}'}]}
+    shown = [SENT[0], SENT[1], SENT[2] | {"weight": 0}, SENT[3]]
+    assert planned == {"messages": [*shown, {"role": "assistant", "content": '{"tree": "read(x)"}'}]}
     # No model was asked: gold reasoning replied, or the trace was imported.
     assert answered["messages"] == [
         {"role": "user", "content": '{"passages": ["Ada was there."]}'},
@@ -148,8 +150,20 @@ def test_a_trace_of_skills_is_the_prompts_that_were_sent_and_the_replies_as_the_
     for row in (planned, answered, first, second):
         assert json.dumps(row).count("Ada") <= 2
         assert "So the answer is" not in json.dumps(row)
+    parquet = tmp_path / "x.parquet"
+    assert export(FORMATS["parquet"], TraceExport([record], find_prompt=sent.get), parquet).summary_lines() == []
+    one, two = pq.read_table(parquet).to_pylist()
+    assert [message["content"] for message in one["messages"]] == [
+        message["content"] for message in planned["messages"]
+    ]
+    assert (two["messages"][-1]["content"], two["question"]["text"], two["steps"]) == (
+        '{"answers": ["Ada"]}',
+        "who?",
+        [],
+    )
+    assert list(read_traces(parquet)) == [record]
     (chat, _), _ = exported(FORMATS["langchain"], [record], tmp_path)
-    assert [message["type"] for message in chat] == ["human", "ai"]
+    assert [message["type"] for message in chat["messages"]] == ["human", "ai"]
 
 
 def test_a_corrected_reply_to_a_skill_is_preferred_to_the_first_one(tmp_path):

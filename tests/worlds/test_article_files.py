@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -74,6 +76,36 @@ def is_refused_by_name_or_read(file: Path, form: str = "auto") -> None:
 def test_given_sentences_are_unchanged(file_of):
     file = file_of('{"title": " A ", "sentences": ["One.", "Two. Three."]}')
     assert list(read_articles(file)) == [Article("A", ("One.", "Two. Three."))]
+
+
+def test_articles_and_questions_are_read_from_parquet_json_lists_and_lines_alike(tmp_path):
+    articles = [
+        {"id": "12", "url": "https://a", "title": "A", "text": "One. Two."},
+        {"id": "Q7", "url": "https://b", "title": "B", "text": "Three."},
+    ]
+    paragraphs = [["A", ["One.", "Two."]], ["B", ["Three."]]]
+    columns = {"title": ["A", "B"], "sentences": [["One.", "Two."], ["Three."]]}
+    questions = [{"question": "Who?", "answer": "x", "context": context} for context in (paragraphs, columns)]
+    texts = [("A", ("One.", "Two.")), ("B", ("Three.",))]
+    for rows, tabular in ((articles, articles), (questions[:1], questions[1:])):
+        lines, document, table = (tmp_path / name for name in ("a.jsonl", "a.json", "a.parquet"))
+        lines.write_bytes(json_lines(rows))
+        document.write_text(json.dumps(rows))
+        pq.write_table(pa.Table.from_pylist(tabular), table)
+        for file in (lines, document, table):
+            assert [(article.title, article.sentences) for article in read_articles(file)] == texts
+    assert [article.entity for article in read_articles(tmp_path / "a.jsonl")] == [None, None]
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for number, article in enumerate(articles):
+        pq.write_table(pa.Table.from_pylist([article]), folder / f"train-{number}.parquet")
+    assert [(article.title, article.entity) for article in read_articles(folder)] == [("A", None), ("B", "Q7")]
+    (folder / "train-1.parquet").write_bytes(b"PAR1 damaged")
+    with pytest.raises(MalformedFile, match="it cannot be read as Parquet"):
+        list(read_articles(folder))
+    pq.write_table(pa.table({"title": ["A"]}), folder / "train-1.parquet")
+    with pytest.raises(MalformedFile, match="'text' and 'sentences' are both missing"):
+        list(read_articles(folder))
 
 
 def test_a_text_is_cut_into_its_sentences(file_of):

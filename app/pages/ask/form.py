@@ -17,6 +17,7 @@ from db.libraries import list_versions
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
 from db.trace_record import TraceRecord
 from db.traces import load_trace
+from evaluation.answer_notation import find_project_notation
 from evaluation.gold_comparison import find_gold_responder
 from evaluation.skill_sources import ASK_SKILLS, SKILL_SOURCES
 from llm.types import DEFAULT_PROFILE_NAME, ModelProfile
@@ -223,7 +224,7 @@ def show_ask_form(
         st.error("Write a question first.")
         return None
     world, project = parse_place(place)
-    return AskRequest(question, world, config, limits, project)
+    return AskRequest(question, world, config, limits, project, find_project_notation(services.database, project))
 
 
 def _choose_answer_mode() -> str:

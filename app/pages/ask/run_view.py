@@ -13,12 +13,7 @@ import streamlit as st
 from app.pages.ask.form import config_and_limits, open_run, start_run
 from app.pages.ask.reply_form import FormButton, show_reply_form
 from app.widgets.choices import compare_on_request
-from app.widgets.notebook import (
-    format_run_cost,
-    format_trace_cost,
-    show_trace,
-    status_label,
-)
+from app.widgets.notebook import format_run_cost, format_trace_cost, show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.queue import current_project
 from db import projects, runs, traces, users
@@ -435,8 +430,10 @@ def _show_ended(record: TraceRecord) -> None:
     trace = record.trace
     duration = format_seconds(trace.wall_seconds) if trace.wall_seconds is not None else ""
     has_skills = any(step.skill is not None and step.tool is None for step in record.steps)
-    calls = format_calls(TraceConfiguration.from_json(trace.configuration).calls, has_skills=has_skills)
-    parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost), calls)
+    stored = TraceConfiguration.from_json(trace.configuration)
+    days = stored.date_notation and f"days as {stored.date_notation}"
+    calls = format_calls(stored.calls, has_skills=has_skills)
+    parts = (format_count(len(record.steps), "step"), duration, format_run_cost(trace.cost), calls, days)
     summary = " · ".join(filter(None, parts))
     ending = trace.ending or ("interrupted" if trace.run_id is not None and trace.status == "draft" else None)
     if ending == "answered" or ending is None:

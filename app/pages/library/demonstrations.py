@@ -4,32 +4,34 @@ The same filters apply to the list, to freezing and to exporting.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import streamlit as st
 
-from app.cli.traces import build_export
+from app.trace_export import ExportPlan, write_traces
 from app.widgets.choices import SelectedLibrary, pluralize
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.queue import show_task
 from app.widgets.repeatability import show_repeatability
+from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
-from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter, list_matching_ids
-from db.trace_record import TraceRecord
-from db.traces import load_trace, load_traces
-from db.users import ADMIN, REVIEWER, has_acting_role, require_acting_role
-from fewshot_library.formats import FORMATS, find_writer, writable_formats
+from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
+from db.traces import load_trace
+from db.users import ADMIN, REVIEWER, has_acting_role
+from fewshot_library.formats import FORMATS, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
+from fewshot_library.library import LeakageError
 from runs.services import Services
 
 EXPORT_REFUSAL = "Reviewers and administrators can export."
 MAX_EXPORTED = 5_000
 """Maximum demonstrations that the page exports; the command line writes more, directly to disk."""
+MAX_LISTED_LEAKS = 100
+"""Leaks that are listed; the refusal counts all."""
 MAX_LISTED_LOSSES = 12
 """Losses that are listed; the rest is collapsed."""
 
@@ -50,13 +52,8 @@ def show_export_dialog(library: SelectedLibrary, conditions: DemonstrationFilter
         f"**{pluralize(count, 'demonstration')}** of {escape_markdown(library.title)} · {describe_filter(conditions)}"
     )
     command = "showhow library export FILE" + (f" --library {library.reference}" if library.reference else "")
-    show_export(
-        library.services,
-        count,
-        lambda session: load_traces(session, list_matching_ids(session, conditions, library.id)),
-        _export_file_name(library),
-        command,
-    )
+    plan = ExportPlan(writable_formats()[0], conditions, library.reference or None)
+    show_export(library.services, count, plan, _export_file_name(library), command)
 
 
 def may_export(database: Database) -> bool:
@@ -65,14 +62,8 @@ def may_export(database: Database) -> bool:
         return has_acting_role(session, REVIEWER, ADMIN)
 
 
-def show_export(
-    services: Services,
-    count: int,
-    load: Callable[[Any], Iterable[TraceRecord]],
-    file_name: str,
-    command: str,
-) -> None:
-    """Ask for the format, write the traces that `load` reads, list the losses and offer the download.
+def show_export(services: Services, count: int, plan: ExportPlan, file_name: str, command: str) -> None:
+    """Ask for the format, write the traces of the plan, list the losses and offer the download.
 
     `command` writes more of them than a page can, without its format.
     """
@@ -82,14 +73,19 @@ def show_export(
         key="export_format",
         format_func=lambda format_name: f"{format_name}: {FORMATS[format_name].purpose}",
     )
+    plan = replace(plan, format_name=name)
+    if not FORMATS[name].keeps_split:
+        plan = replace(plan, test_split=_choose_test_split())
     if count > MAX_EXPORTED:
         st.info(f"The page exports up to {MAX_EXPORTED:,}. For more: `{command} --format {name}`")
         return
     with st.spinner("Writing …"):
         try:
-            export_file = _write_export(services, load, name)
-        except (FormatError, StoreError) as error:
+            export_file = _write_export(services, plan)
+        except (FormatError, LeakageError, StoreError) as error:
             st.error(format_sentence(str(error)))
+            if isinstance(error, LeakageError):
+                show_leaks(error)
             return
     _show_losses(export_file.losses)
     if not export_file.losses.written:
@@ -105,6 +101,23 @@ def show_export(
     )
 
 
+def _choose_test_split() -> str | None:
+    """The split whose questions are kept out, or None to write all."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        split = st.text_input("Keep out questions from split", value="test", key="export_split", width=220)
+        return None if st.checkbox("Write these too", key="export_with_test_split") else split.strip()
+
+
+def show_leaks(error: LeakageError) -> None:
+    """List the test questions among the demonstrations."""
+    rows = [
+        [TableCell(leak.demonstration.summary), TableCell(leak.tested), TableCell(f"{leak.cosine:.3f}", number=True)]
+        for leak in error.leaks[:MAX_LISTED_LEAKS]
+    ]
+    columns = ("demonstration", "test question", "similarity")
+    show_table(columns, rows, key="leaks", label="Test questions among the demonstrations")
+
+
 def describe_filter(conditions: DemonstrationFilter) -> str:
     """Describe the filter as Markdown, with escaped values."""
     labels = {"text": "search", "by": "by", "rating": "min. rating", "kind": "kind", "project": "project"}
@@ -112,11 +125,10 @@ def describe_filter(conditions: DemonstrationFilter) -> str:
     return escape_markdown(", ".join(parts)) if parts else "no filter"
 
 
-def _write_export(services: Services, load: Callable[[Any], Iterable[TraceRecord]], name: str) -> ExportFile:
+def _write_export(services: Services, plan: ExportPlan) -> ExportFile:
     # A file, since some formats seek, and since the content should not be in memory twice.
-    with tempfile.TemporaryFile() as file, services.database.read() as session:
-        require_acting_role(session, REVIEWER, ADMIN)
-        losses = find_writer(name)(build_export(services.tool_registry(), session, load(session)), file)
+    with tempfile.TemporaryFile() as file:
+        losses = write_traces(services, plan, file)
         file.seek(0)
         return ExportFile(file.read(), losses)
 

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations
+from app.pages.library.demonstrations import show_demonstration_filters, show_demonstrations, show_leaks
 from app.pages.library.overview import show_comparison, show_library_overview
 from app.pages.library.selection import show_selection_console
 from app.pages.library.usage import show_drift, show_usage
 from app.widgets.choices import SelectedLibrary, choose_library, list_versions
 from app.widgets.page_layout import choose_view, escape_markdown, format_sentence, show_head, show_title
 from app.widgets.person import acting_services
-from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import LIBRARY_VIEWS, go_to_library
 from db import users
 from db.database import Conflict, Database, StoreError
@@ -20,9 +19,6 @@ from db.models import User
 from fewshot_library.library import FreezeOptions, LeakageError
 from runs.services import Services
 from worlds.source import SourceError
-
-MAX_LISTED_LEAKS = 100
-"""Leaks that are listed; the refusal counts all."""
 
 
 @st.dialog("Freeze a version", width="large")
@@ -95,20 +91,7 @@ def _freeze_and_open(services: Services, name: str, conditions: DemonstrationFil
             version = services.freeze_version(name, conditions, replace(options, person_id=person_id))
     except LeakageError as error:
         st.error(format_sentence(str(error)))
-        rows = [
-            [
-                TableCell(leak.demonstration.summary),
-                TableCell(leak.tested),
-                TableCell(f"{leak.cosine:.3f}", number=True),
-            ]
-            for leak in error.leaks[:MAX_LISTED_LEAKS]
-        ]
-        show_table(
-            ("demonstration", "test question", "similarity"),
-            rows,
-            key="leaks",
-            label="Test questions among the demonstrations",
-        )
+        show_leaks(error)
     except (StoreError, SourceError) as error:
         st.error(format_sentence(str(error)))
     else:

@@ -144,6 +144,18 @@ def test_a_limit_of_all_questions_leaves_the_others_unanswered_and_uncounted(
     assert done.returncode == 1
 
 
+def test_a_limit_of_money_that_lost_replies_reach_says_what_was_reported_and_what_was_not(
+    home: Path,
+) -> None:
+    with ModelServer(lambda _: Says("Final Answer: Ada\nText says: Ada", usage=None)) as server:
+        options = ("--world", "town", "--limit", "30", "--at-once", "1", "--most-money", "0.45")
+        done = evaluate(home, *options, model=server.url, price="10/100")
+    count = len(server.requests)
+    said = rf"after {count} requests: \$0 as reported, and at most \$0\.\d+ of {count} whose tokens no reply reported"
+    assert done.returncode == 1
+    assert re.search(f"{said}; another one can use up to", done.stderr)
+
+
 def test_a_time_limit_of_all_questions_ends_an_evaluation_whose_model_hangs(home: Path) -> None:
     with ModelServer(lambda request: ANSWER if request.place < 4 else Hangs()) as server:
         done = evaluate(

@@ -109,7 +109,7 @@ def test_test_questions_are_written_only_where_the_file_names_their_split_or_on_
         file = tmp_path / f"{verb}.jsonl"
         status, _, stderr = run(verb, "export", file, "--format", "openai")
         assert (status, file.exists()) == (1, False)
-        assert "1 traces have questions of the split 'test'" in stderr
+        assert "1 demonstration leaks questions of the split 'test', and the format openai does not say" in stderr
         assert "'who was first?' is a question of a test split" in stderr
         assert run(verb, "export", file, "--format", "openai", "--with-test-split")[0] == 0
         assert run(verb, "export", file, "--format", "sharegpt", "--test-split", "dev", "--force")[0] == 0

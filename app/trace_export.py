@@ -1,0 +1,114 @@
+"""Exports of traces, for verbs and pages: which traces, in which format, and that no test question is trained on.
+
+losses = write_traces(services, ExportPlan("openai", DemonstrationFilter(project="Films")), stream)
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, BinaryIO
+from uuid import UUID
+
+from db.answer_formats import AnswerFormat
+from db.database import RowNotFound
+from db.libraries import DemonstrationFilter, find_version, list_candidates, list_matching_ids
+from db.model_calls import load_exchanges, load_skill_prompt
+from db.models import Step
+from db.trace_record import TraceRecord
+from db.traces import load_trace, load_traces
+from db.users import ADMIN, REVIEWER, require_acting_role
+from fewshot_library.formats import find_format, find_writer
+from fewshot_library.formats.format import ExportLosses, ModelExchange, TraceExport
+from fewshot_library.library import LeakageError
+from llm.types import ToolSpec
+from reasoners.humaniq.agent import select_tools
+from reasoners.humaniq.late_fusion import PIPELINE_SOURCES
+from reasoners.prompting.tool_declarations import declare_tools
+from runs.services import Services
+from tools.registry import ToolRegistry
+from tools.tool import Tool
+
+_OUTER_EDITS = ("status", "rating")
+"""The edits that leave what was sent and replied as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """Which traces are written, and how: those of a library's version, or all with a status, that match."""
+
+    format_name: str
+    conditions: DemonstrationFilter = field(default_factory=DemonstrationFilter)
+    library: str | None = None
+    """NAME or NAME:NUMBER of a version."""
+    status: str | None = "approved"
+    """None for all traces, and with a library."""
+    test_split: str | None = "test"
+    """The split whose questions are refused in a format that does not say of which split each is; None for none."""
+
+
+def write_traces(services: Services, plan: ExportPlan, stream: BinaryIO) -> ExportLosses:
+    """Write the traces of the plan; LeakageError, before anything is written, if test questions would be trained on."""
+    write = find_writer(plan.format_name)
+    with services.database.read() as session:
+        require_acting_role(session, REVIEWER, ADMIN)
+        version_id = None if plan.library is None else find_version(session, plan.library).id
+    status = plan.status if version_id is None else None
+    if plan.test_split is not None and not find_format(plan.format_name).keeps_split:
+        with services.database.read() as session:
+            chosen = list_candidates(session, plan.conditions, status, version_id)
+        if leaks := services.find_leaks(chosen, plan.test_split):
+            consequence = f"and the format {plan.format_name} does not say which, so nothing was written"
+            raise LeakageError(leaks, plan.test_split, consequence, "Choose others, or write these too")
+    with services.database.read() as session:
+        ids = list_matching_ids(session, plan.conditions, version_id, status)
+        return write(build_export(services.tool_registry(), session, load_traces(session, ids)), stream)
+
+
+def build_export(registry: ToolRegistry, session: Any, records: Iterable[TraceRecord]) -> TraceExport:
+    """Build the input of a format's writer; the session must stay open while it writes."""
+    return TraceExport(
+        records,
+        tools={name: _chat_function(tool) for name, tool in registry.all_tools().items()},
+        offered_tools=tuple(tool.name for tool in registry.available_tools(None)),
+        find_trace=partial(_find_trace, session),
+        find_prompt=partial(load_skill_prompt, session),
+        find_exchanges=partial(_find_exchanges, registry, session),
+    )
+
+
+def _chat_function(tool: ToolSpec) -> dict[str, Any]:
+    """The tool's definition in the format of chat models."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)},
+    }
+
+
+def _find_exchanges(registry: ToolRegistry, session: Any, record: TraceRecord) -> list[ModelExchange]:
+    """What was sent for the steps and the answer of a run, unless it was edited since; prompts do not store tools."""
+    if record.run is None or record.removed or any(edit.action not in _OUTER_EDITS for edit in record.edits):
+        return []
+    offered = [tool for name in record.run.tools or () if (tool := registry.find(name)) is not None]
+    steps = {step.id: step for step in record.steps}
+    exchanges = []
+    for sent in load_exchanges(session, record.trace.id):
+        is_chat = any("tool_calls" in message for message in sent.prompt) or bool(sent.reply["calls"])
+        tools = _declare_tools(offered, record, steps.get(sent.step_id or record.trace.id)) if is_chat else []
+        exchanges.append(ModelExchange(sent.prompt, sent.reply, tools))
+    return exchanges
+
+
+def _declare_tools(offered: Sequence[Tool], record: TraceRecord, step: Step | None) -> list[dict[str, Any]]:
+    """The tools of a step as they are declared to the model: of the sources of its node, or of the run."""
+    node = (step.node or "").partition(" ")[0] if step is not None else ""
+    options = record.run.options if record.run is not None else {}
+    sources = node if node in PIPELINE_SOURCES else str(options.get("sources", "both"))
+    answer_format = AnswerFormat.from_json(record.project.answer_format)
+    return list(map(_chat_function, declare_tools(select_tools(offered, sources), sources, answer_format)))
+
+
+def _find_trace(session: Any, trace_id: UUID) -> TraceRecord | None:
+    try:
+        return load_trace(session, trace_id)
+    except RowNotFound:
+        return None
