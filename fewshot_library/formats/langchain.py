@@ -17,7 +17,7 @@ from fewshot_library.formats.chat import (
     chat_to_records,
 )
 from fewshot_library.formats.content_parts import expand_content
-from fewshot_library.formats.conversations import trace_to_conversations
+from fewshot_library.formats.training_conversations import trace_to_conversations
 from fewshot_library.formats.format import (
     FileHead,
     ReadResult,

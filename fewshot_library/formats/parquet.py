@@ -20,7 +20,7 @@ from db.serialization import ADDED_FIELDS, InvalidRecord, field_types
 from db.trace_record import TraceRecord
 from db.types import Base
 from fewshot_library.formats.chat import trace_to_messages
-from fewshot_library.formats.conversations import calls_skills, trace_to_conversations
+from fewshot_library.formats.training_conversations import calls_skills, trace_to_conversations
 from fewshot_library.formats.format import ExportLosses, FormatError, ReadResult, TraceExport, TraceFormat, open_bytes
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin, decode_record
 from fewshot_library.formats.openai import decode_chat, encode_message, without_nulls

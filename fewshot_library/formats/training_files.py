@@ -23,7 +23,7 @@ from fewshot_library.formats.chat import (
     to_json_text,
 )
 from fewshot_library.formats.content_parts import expand_content, read_arguments
-from fewshot_library.formats.conversations import Conversation, calls_skills, trace_to_conversations
+from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
 from fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
