@@ -25,6 +25,7 @@ from fewshot_library.formats.chat import (
     trace_to_conversations,
 )
 from fewshot_library.formats.content_parts import expand_content, read_arguments
+from fewshot_library.formats.conversations import chat_reader
 from fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
@@ -188,7 +189,11 @@ def _tag_thought(thought: str) -> str:
 
 
 SHAREGPT = TraceFormat(
-    "sharegpt", "ShareGPT conversations with calls, for LLaMA-Factory", write=json_rows_writer(_encode_conversations)
+    "sharegpt",
+    "ShareGPT conversations with calls, for LLaMA-Factory",
+    lambda head: head.has_keys("conversations[].from", "conversations[].value"),
+    chat_reader("sharegpt"),
+    json_rows_writer(_encode_conversations),
 )
 
 
