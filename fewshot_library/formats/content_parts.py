@@ -100,7 +100,7 @@ class _ContentReader:
         has_id = any(name in part for name in (*_CALL_IDS, "id"))
         words = [kind.lower()] if kind else part
         is_result = any(word in name for word in _RESULT_WORDS for name in words) and (has_id or bool(result_name))
-        is_bare_result = not kind and bool(result_name) and bool(_first_text(part, _CALL_IDS))
+        is_bare_result = not kind and bool(result_name) and any(name in part for name in _CALL_IDS)
         is_named = bool(_first_text(part, _NAMES)) and not is_result
         # A call with its result, whose kind names the tool.
         is_run = kind.startswith("tool-") and not is_result and "input" in part
@@ -114,11 +114,10 @@ class _ContentReader:
             or kind == "refusal"
             or (not kind and not is_bare_result and isinstance(part.get(text_name), str))
         ):
-            self._turn().content += _inner_text(part.get(text_name))
-            extra = _others(part, *_KINDS, text_name)
+            extra = self._add_text(part, text_name)
         elif (is_named and ("call" in kind.lower() or _first_name(part, _ARGUMENTS))) or is_run:
             extra = self._add_call(part)
-        elif is_result or (result_name and _first_text(part, _CALL_IDS)):
+        elif is_result or is_bare_result or (result_name and _first_text(part, _CALL_IDS)):
             extra = self._add_result(part, result_name)
         elif "index" in part and part["index"] in self._repeated_indices:
             extra = {}
@@ -133,6 +132,15 @@ class _ContentReader:
         if self._messages[-1].role == "tool" and self._messages[0] is not self._messages[-1]:
             self._messages.append(TraceMessage(self._messages[0].role, at=self._messages[0].at))
         return self._messages[-1]
+
+    def _add_text(self, part: dict[str, Any], text_name: str) -> dict[str, Any]:
+        value = part.get(text_name)
+        if isinstance(value, list):
+            # Some interfaces have several parts in one.
+            inner = [self._add(_unwrap(element), number) for number, element in enumerate(value, start=1)]
+            return {"parts": inner} if any(inner) else {}
+        self._turn().content += _inner_text(value)
+        return _others(part, *_KINDS, text_name)
 
     def _add_thought(self, part: dict[str, Any]) -> dict[str, Any]:
         thought = read_thought({"type": "", **part})
@@ -177,18 +185,21 @@ class _ContentReader:
         call_id, name = _first_text(part, (*_CALL_IDS, "id")), _first_text(part, _NAMES)
         message = TraceMessage("tool", call_id=call_id or None, name=name or None)
         value = part.get(result_name)
-        if isinstance(value, dict) and len(value) == 1 and (wrapper := next(iter(value))) in _WRAPPERS:
-            value, result_name = value[wrapper], wrapper
+        given = [name for name in value if value[name] is not None] if isinstance(value, dict) else []
+        if isinstance(value, dict) and not given:
+            value = None
+        elif len(given) == 1 and given[0] in _WRAPPERS:
+            value, result_name = value[given[0]], given[0]
         message.failed = (
             any(part.get(field) for field in ("is_error", "isError", "error", "errorText"))
             or part.get("status") == "error"
             or result_name == "error"
             or (isinstance(value, dict) and part_kind(value).startswith("error"))
         )
-        message, *inner = _ContentReader(message, f"a result in {self._place}").read(value)
-        if inner or not message.content:
+        if _ContentReader(message, f"a result in {self._place}").read(value) != [message]:
             # A result of a form that is not known is kept as it stands.
-            message.content = result_text(value or part.get("error"))
+            message.content = result_text(value)
+        message.content = message.content or result_text(part.get("error"))
         self._messages.append(message)
         return {}
 
@@ -210,10 +221,10 @@ def _unwrap(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     kind = part_kind(part)
-    if not kind and isinstance(part.get("text"), str):
-        return {"type": "text", **part}
+    if not kind and "text" in part and (isinstance(part["text"], str) or not part["text"]):
+        return {**part, "type": "text"}
     if not kind and "json" in part and len(part) == 1:
-        return {"type": "json", **part}
+        return {**part, "type": "json"}
     inner = {name: value for name, value in part.items() if isinstance(value, dict)}
     # Beside the part may stand its signature, and its kind once more.
     if len(inner) == 1:

@@ -103,10 +103,14 @@ def _with_parts(raw: dict[str, Any]) -> dict[str, Any]:
     name = next((name for name in _PARTS if isinstance(raw.get(name), list)), None)
     if name is None:
         return raw
-    parts, content = list(raw[name]), raw.get("content")
     # A text beside its parts repeats them.
-    is_repeated = any(isinstance(part, dict) and part.get("text", part.get("content")) == content for part in parts)
-    return {**_without(raw, name), "content": parts if is_repeated else [*as_list(content), *parts]}
+    texts = [part.get("text", part.get("content")) for part in raw[name] if isinstance(part, dict)]
+    beside = [part for part in as_list(raw.get("content")) if part not in raw[name] and _part_text(part) not in texts]
+    return {**_without(raw, name), "content": [*beside, *raw[name]]}
+
+
+def _part_text(part: Any) -> Any:
+    return part.get("text") if isinstance(part, dict) else part
 
 
 def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:

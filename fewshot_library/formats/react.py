@@ -206,11 +206,12 @@ def read_text_turns(messages: list[TraceMessage]) -> None:
     for message in messages:
         if message.role == "assistant" and not message.calls and _TURN_START.match(message.content):
             transcript = parse_transcript(normalize_markers(message.content))
+            has_calls = has_calls or any(turn.action is not None for turn in transcript.turns)
             _read_ending(transcript)
             turn = transcript.turns[-1] if transcript.turns else ReactTurn()
             if len(transcript.turns) == 1 and turn.action is not None and turn.observation is None:
                 last_call = MessageToolCall("", *_decode_call(turn, ""))
-                message.content, message.calls, has_calls = turn.thought or "", [last_call], True
+                message.content, message.calls = turn.thought or "", [last_call]
             elif not transcript.turns and transcript.final_answer and has_calls:
                 message.reasoning, message.content = transcript.final_thought or "", transcript.final_answer
         elif last_call is not None and message.role == "user" and message.content.startswith(_OBSERVATION):
