@@ -132,9 +132,11 @@ class LangChainModel:
         else:
             chunks = self._call_provider(lambda: model.stream(messages, **options))
             message = self._collect(chunks, call)
-        # Some servers give no reason of the end; a whole reply is one, and a stream reports the usage at its end.
+        # Some servers give no reason of the end. A reply that was not streamed is whole, and so are calls before usage.
         is_ended = isinstance(message, AIMessage) and (
-            request.on_text is None or message.usage_metadata or _finish_reason(message)
+            request.on_text is None
+            or (message.usage_metadata and CALL_PIECES in message.additional_kwargs)
+            or _finish_reason(message)
         )
         if not isinstance(message, AIMessage) or not is_ended:
             raise ChatInterrupted(f"The reply of {self._endpoint.address} broke off; try again.")

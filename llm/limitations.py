@@ -33,7 +33,7 @@ STOP_UNSUPPORTED = "refuses stop sequences"
 PARALLEL_CALLS_UNSUPPORTED = "refuses several calls in one message"
 EMPTY_TEXT_UNSUPPORTED = "refuses an empty text beside calls"
 _OPTIONAL_FIELDS = {
-    **{name: rf"\b{name}\b" for name in ("stream_options", "temperature", "max_tokens")},
+    **{name: rf"\b{name}\b" for name in ("stream_options", "max_tokens")},
     "system": r"(?i)system role|role:? \W?system",
 }
 """What a request can do without, and how a refusal names it."""

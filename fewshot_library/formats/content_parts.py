@@ -185,11 +185,11 @@ class _ContentReader:
         call_id, name = _first_text(part, (*_CALL_IDS, "id")), _first_text(part, _NAMES)
         message = TraceMessage("tool", call_id=call_id or None, name=name or None)
         value = part.get(result_name)
-        given = [name for name in value if value[name] is not None] if isinstance(value, dict) else []
-        if isinstance(value, dict) and not given:
-            value = None
-        elif len(given) == 1 and given[0] in _WRAPPERS:
-            value, result_name = value[given[0]], given[0]
+        if isinstance(value, dict):
+            given = [name for name, inner in value.items() if inner is not None]
+            if len(given) == 1 and given[0] in _WRAPPERS:
+                value, result_name = value[given[0]], given[0]
+            value = value if given else None
         message.failed = (
             any(part.get(field) for field in ("is_error", "isError", "error", "errorText"))
             or part.get("status") == "error"
