@@ -22,9 +22,9 @@ from db.trace_record import TraceRecord
 from db.traces import load_trace
 from evaluation.metrics.metric import list_aliases
 from fewshot_library.formats.chat import CHAT_FIELDS, TraceMessage, trace_to_messages
-from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
 from fewshot_library.formats.format import ExportLosses, TraceExport, lost_fields
 from fewshot_library.formats.inspect_log import encode_message, write_log
+from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
 
 LOG_VERSION = 2
 OWN = "showhow"

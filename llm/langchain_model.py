@@ -121,6 +121,8 @@ class LangChainModel:
         options |= _schema_options(request.reply_schema, self._model)
         if request.leaves_out_empty_text and isinstance(self._model, CompatibleChatOpenAI):
             options["leave_out_empty_content"] = True
+        if request.refused_fields and isinstance(self._model, CompatibleChatOpenAI):
+            options["refused_fields"] = request.refused_fields
         base = _with_temperature(self._model, request.temperature, self._endpoint.model)
         base = _with_logprobs(base, self._endpoint.model) if request.logprobs else base
         model: Runnable[Any, Any] = base
@@ -131,7 +133,13 @@ class LangChainModel:
         else:
             chunks = self._call_provider(lambda: model.stream(messages, **options))
             message = self._collect(chunks, call)
-        if not isinstance(message, AIMessage) or not _finish_reason(message):
+        # Some servers give no reason of the end. A reply that was not streamed is whole, and so are calls before usage.
+        is_ended = isinstance(message, AIMessage) and (
+            request.on_text is None
+            or (message.usage_metadata and CALL_PIECES in message.additional_kwargs)
+            or _finish_reason(message)
+        )
+        if not isinstance(message, AIMessage) or not is_ended:
             raise ChatInterrupted(f"The reply of {self._endpoint.address} broke off; try again.")
         return message
 
@@ -285,7 +293,7 @@ def _to_langchain_message(message: Message) -> BaseMessage:
 def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndpoint) -> ChatReply:
     """The reply; ChatReplyFiltered or ChatInterrupted if it ended for another reason than its length."""
     reason = _finish_reason(message)
-    stopped = parse_finish_reason(reason)
+    stopped = parse_finish_reason(reason or FinishReason.STOP)
     refusal = " ".join(str(message.additional_kwargs.get("refusal") or "").split())
     if stopped is FinishReason.FILTERED or refusal:
         quoted = f': "{refusal[:_MAX_REFUSAL_CHARACTERS]}"' if refusal else ""
@@ -309,6 +317,11 @@ def _to_chat_reply(message: AIMessage, request: ChatRequest, endpoint: ModelEndp
     return ChatReply(text, calls, _read_usage(message), stopped, thoughts, calls_in_text, logprobs)
 
 
+def _read_count(value: Any) -> int | None:
+    """A number of tokens, which some servers write as a text; None if it is none."""
+    return int(value) if isinstance(value, int | str) and str(value).isdigit() else None
+
+
 def _read_usage(message: AIMessage) -> Usage:
     tokens: Mapping[str, Any] = message.usage_metadata or {}
     input_details, output_details = tokens.get("input_token_details") or {}, tokens.get("output_token_details") or {}
@@ -323,8 +336,8 @@ def _read_usage(message: AIMessage) -> Usage:
     return Usage(
         "",
         1,
-        tokens.get("input_tokens"),
-        tokens.get("output_tokens"),
+        _read_count(tokens.get("input_tokens")),
+        _read_count(tokens.get("output_tokens")),
         cost=None,
         cached_tokens=cached,
         cache_written_tokens=written,

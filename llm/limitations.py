@@ -6,6 +6,7 @@ AdaptingModel(model, limitations).reply(request, 60.0)      # asks without what 
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -31,6 +32,11 @@ TOOLS_UNSUPPORTED = "refuses tools"
 STOP_UNSUPPORTED = "refuses stop sequences"
 PARALLEL_CALLS_UNSUPPORTED = "refuses several calls in one message"
 EMPTY_TEXT_UNSUPPORTED = "refuses an empty text beside calls"
+_OPTIONAL_FIELDS = {
+    **{name: rf"\b{name}\b" for name in ("stream_options", "max_tokens")},
+    "system": r"(?i)system role|role:? \W?system",
+}
+"""What a request can do without, and how a refusal names it."""
 _log = logging.getLogger(__name__)
 ReplyT = TypeVar("ReplyT")
 
@@ -164,9 +170,27 @@ class AdaptingModel:
             if PARALLEL_CALLS_UNSUPPORTED in left_out:
                 messages = split_parallel_calls(messages)
             adapted = replace(request, messages=messages, leaves_out_empty_text=EMPTY_TEXT_UNSUPPORTED in left_out)
+            adapted = replace(adapted, refused_fields=frozenset(refused))
             return self._model.reply(adapted, max(0.0, deadline - time.monotonic()))
 
-        return ask_within(self._limitations, options, ask)
+        # Such a field is named in the refusal, so that the others need not be tried.
+        refused = {name for name in _OPTIONAL_FIELDS if _refusal_of(name) in self._limitations}
+        while True:
+            try:
+                reply = ask_within(self._limitations, options, ask)
+            except ChatError as error:
+                text = str(error) if error.is_refusal else ""
+                named = {name for name, words in _OPTIONAL_FIELDS.items() if re.search(words, text)} - refused
+                if not named:
+                    raise
+                refused |= named
+            else:
+                self._limitations.learn(map(_refusal_of, refused))
+                return reply
+
+
+def _refusal_of(field: str) -> str:
+    return f"refuses {field}"
 
 
 def split_parallel_calls(messages: Sequence[Message]) -> list[Message]:

@@ -6,13 +6,15 @@ request body, which is sent unchanged.
 """
 
 import atexit
+import json
 import queue
+import re
 import ssl
 import threading
 import time
 import warnings
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -40,6 +42,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 CALL_PIECES = "call_pieces"
 """The additional field of messages that has the calls in the pieces in which they came."""
 MAX_REPLY_BYTES = 16_000_000
+_ASKS_FOR_STREAM = re.compile(rb'"stream":\s?true')
 HEADER_LISTENER: ContextVar[Callable[[Mapping[str, str]], None] | None] = ContextVar("header_listener", default=None)
 """Called with the headers of the responses to the requests of this thread."""
 
@@ -74,7 +77,13 @@ class CompatibleChatOpenAI(ChatOpenAI):
     """ChatOpenAI that keeps the reasoning, refusals and calls of replies of all servers."""
 
     def _get_request_payload(
-        self, input_: Any, *, stop: list[str] | None = None, leave_out_empty_content: bool = False, **kwargs: Any
+        self,
+        input_: Any,
+        *,
+        stop: list[str] | None = None,
+        leave_out_empty_content: bool = False,
+        refused_fields: Collection[str] = (),
+        **kwargs: Any,
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
         for message in payload["messages"]:
@@ -83,6 +92,15 @@ class CompatibleChatOpenAI(ChatOpenAI):
                 message["content"] = ""
             if leave_out_empty_content and message.get("tool_calls") and not message["content"]:
                 del message["content"]
+        extra = payload.get("extra_body") or {}
+        if extra.keys() & set(refused_fields):
+            payload["extra_body"] = {name: value for name, value in extra.items() if name not in refused_fields}
+        refused = {name: payload.pop(name, extra.get(name)) for name in refused_fields}
+        if (limit := refused.get("max_tokens")) is not None:
+            # The limit stays, under its newer name.
+            payload["max_completion_tokens"] = limit
+        if "system" in refused_fields:
+            payload["messages"] = _join_instructions(payload["messages"])
         return payload
 
     def _convert_chunk_to_generation_chunk(
@@ -108,6 +126,15 @@ class CompatibleChatOpenAI(ChatOpenAI):
         for fields, generation in zip(extra, result.generations, strict=False):
             generation.message.additional_kwargs.update(fields)
         return result
+
+
+def _join_instructions(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with their instructions at the beginning of the first message of the user."""
+    texts = [message["content"] for message in messages if message["role"] == "system"]
+    others = [message for message in messages if message["role"] != "system"]
+    if others and others[0]["role"] == "user" and isinstance(others[0]["content"], str):
+        texts.append(others.pop(0)["content"])
+    return [{"role": "user", "content": "\n\n".join(map(str, texts))}, *others] if texts else others
 
 
 def _extra_fields(message: dict[str, Any]) -> dict[str, Any]:
@@ -219,6 +246,40 @@ def _check_response(response: httpx2.Response) -> None:
         )
     if isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = _BoundedReplyStream(response.stream, address)
+        # A text in the request has its quotation marks escaped.
+        if kind == "application/json" and response.is_success and _ASKS_FOR_STREAM.search(response.request.content):
+            response.stream = _WholeReplyStream(response.stream)
+
+
+class _WholeReplyStream(httpx2.SyncByteStream):
+    """The reply, or the error, of a server that does not stream, as the only event of a stream."""
+
+    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        body = b"".join(self._stream)
+        try:
+            reply = json.loads(body)
+        except ValueError:
+            # Other servers stream with the wrong type.
+            yield body
+            return
+        match reply:
+            case {"error": str(message)} | {"detail": str(message)} | {"message": str(message)}:
+                reply = {"error": {"message": message}}
+            case {"choices": list(choices)}:
+                whole = [choice | {"delta": choice.get("message")} for choice in choices if isinstance(choice, dict)]
+                reply |= {"object": "chat.completion.chunk", "choices": whole}
+            case {"error": _}:
+                pass
+            case _:
+                yield body
+                return
+        yield b"data: " + json.dumps(reply).encode() + b"\n\n"
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 ResultT = TypeVar("ResultT")

@@ -89,6 +89,18 @@ def parse_text_reply(text: str, tools: Collection[str]) -> TextReply:
     return TextReply(text)
 
 
+def parse_marked_reply(text: str) -> TextReply:
+    """Read the calls that marks set off from a text, of whatever tools."""
+    if _CHANNEL in text:
+        return _parse_harmony(text, ())
+    if _XML_CALL.search(text) or _MARKER.search(text):
+        for parse in (_parse_xml_calls, _parse_json_calls):
+            rest, calls = parse(text, ())
+            if calls:
+                return TextReply(rest.strip(), tuple(calls))
+    return TextReply(text)
+
+
 def parse_json_call(text: str) -> TextToolCall | None:
     """The call that the whole of a text is in JSON, of whatever tool; None if it is anything else."""
     value, length = _decode_json(text)

@@ -175,6 +175,8 @@ class ChatRequest:
     """Whether the reply shall have the log-probabilities of its tokens."""
     leaves_out_empty_text: bool = False
     """Whether messages with calls and no text have no content, for servers that refuse an empty one."""
+    refused_fields: frozenset[str] = frozenset()
+    """Fields of the request that the server does not take, and "system" for the role."""
 
 
 @dataclass(frozen=True, slots=True)

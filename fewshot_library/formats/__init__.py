@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fewshot_library.formats.atif import ATIF
+from fewshot_library.formats.conversations import CHATS
 from fewshot_library.formats.format import (
     ExportLosses,
     FileHead,
@@ -40,6 +41,7 @@ FORMATS: dict[str, TraceFormat] = {
         OPENTELEMETRY,
         REACT,
         SHAREGPT,
+        CHATS,
         PREFERENCES,
         SUPERVISED,
     )

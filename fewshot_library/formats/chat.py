@@ -1,9 +1,11 @@
 """Traces as chat messages, and back: the question, thoughts with calls and results in turn, then the answer."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -13,12 +15,14 @@ from fewshot_library.formats.format import ReadResult, RecordRemark
 from fewshot_library.formats.humaniq_record import DEFAULT_TIMESTAMP, UUID_NAMESPACE
 from fewshot_library.formats.json_documents import MalformedRecord, RecordOrigin
 from fewshot_library.formats.thoughts import split_thoughts, take_thoughts
+from llm.text_tool_calls import TextToolCall, parse_marked_reply
 
 # The fields of a trace that chat formats store.
 CHAT_FIELDS = {
     *("trace.final_answer", "trace.final_thought"),
     *("step.thought", "step.observation", "step.error"),
 }
+_RESULT_TAGS = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
 _ANSWER_PREFIX = "Final Answer: "
 DATA_LOSS = "a step's data"
 ERROR_LOSS = "the distinction of a step's error from an observation"
@@ -201,14 +205,35 @@ def chat_to_records(chat: ChatTranscript, origin: RecordOrigin) -> Iterator[Read
 
 
 def _read_thoughts(chat: ChatTranscript) -> None:
-    """Read the thoughts of the model among further fields and between tags."""
+    """Read the thoughts of the model among further fields and between tags, and the calls and results between tags."""
+    chat.messages = [part for message in chat.messages for part in _split_tagged_results(message)]
     for message in chat.messages:
         if message.role == "assistant":
+            if not message.calls and (reply := parse_marked_reply(message.content)).calls:
+                message.content, message.reasoning = reply.text, message.reasoning or reply.thoughts
+                message.calls = [_to_call(call) for call in reply.calls]
             tagged, message.content = split_thoughts(message.content)
             thoughts = dict.fromkeys((message.reasoning, *take_thoughts(message.rest), tagged))
             message.reasoning = "\n\n".join(thought for thought in thoughts if thought)
     if chat.answer is not None:
         chat.answer = split_thoughts(chat.answer)[1] or None
+
+
+def _to_call(written: TextToolCall) -> MessageToolCall:
+    is_object = isinstance(written.arguments, dict)
+    arguments = written.arguments if isinstance(written.arguments, dict) else {"input": written.arguments}
+    problem = "" if is_object else "its arguments are no JSON object, and were kept as `input`"
+    return MessageToolCall("", written.name, arguments, problem)
+
+
+def _split_tagged_results(message: TraceMessage) -> list[TraceMessage]:
+    """The results that a model's template put between tags, as messages of their own; else the message."""
+    blocks = _RESULT_TAGS.split(message.content) if message.role in ("user", "tool") else []
+    if len(blocks) < 3 or any(text.strip() for text in blocks[::2]):
+        return [message]
+    first, *others = [block.strip() for block in blocks[1::2]]
+    message.role, message.content = "tool", first
+    return [message, *(TraceMessage("tool", text, at=message.at) for text in others)]
 
 
 def _message_fields(message: TraceMessage) -> dict[str, Any]:
@@ -255,6 +280,8 @@ def _split_at_question(chat: ChatTranscript) -> tuple[list[TraceMessage], TraceM
     if position is None:
         raise MalformedRecord("it has no user message")
     before = chat.messages[:position]
+    if position == len(chat.messages) - 1 and any(message.calls for message in before):
+        raise MalformedRecord("all its calls come before its question; the roles of its messages seem to be exchanged")
     for number, message in enumerate(before, start=1):
         if message.role != "system":
             message.remarks.append(
@@ -278,6 +305,14 @@ def _set_final_answer(trace: Trace, final: TraceMessage | None, chat: ChatTransc
     trace.status = "failed" if trace.final_answer is None or chat.error else "submitted"
 
 
+def _join_thoughts(messages: list[TraceMessage]) -> Iterator[int]:
+    """Move a thought that stands alone to the message of the assistant behind it; yields the message's identity."""
+    for message, after in pairwise(messages):
+        if message.role == after.role == "assistant" and message.reasoning and not (message.content or message.calls):
+            after.reasoning = "\n\n".join(part for part in (message.reasoning, after.reasoning) if part)
+            yield id(message)
+
+
 @dataclass(slots=True)
 class _StepCollector:
     """Collects the messages after the question into steps."""
@@ -298,7 +333,10 @@ class _StepCollector:
         ends_with_text = bool(messages) and messages[-1].role == "assistant" and not messages[-1].calls
         final = messages[-1] if ends_with_text and answered else None
         calls = {id(message): call for message, call in match_results(messages)}
+        joined = set(_join_thoughts(messages))
         for number, message in enumerate(messages[: len(messages) - (final is not None)], start=self.first):
+            if id(message) in joined:
+                continue
             if message.role == "assistant":
                 self._add_assistant_message(message)
             elif message.role == "tool":

@@ -10,12 +10,15 @@ from fewshot_library.formats.chat import MessageToolCall, TraceMessage
 from fewshot_library.formats.thoughts import is_thought, read_thought
 from guard.json_input import load_json
 
+_KINDS = ("type", "part_kind", "block_type", "content_type")
 _CALL_IDS = ("call_id", "tool_call_id", "tool_use_id", "toolUseId", "toolCallId")
-_NAMES = ("name", "toolName")
+_NAMES = ("name", "toolName", "tool_name")
 _ARGUMENTS = ("input", "args", "arguments", "partial_json")
 _RESULTS = ("result", "response", "output", "content")
-_RESULT_WORDS = ("result", "response", "output")
+_RESULT_WORDS = ("result", "response", "output", "return")
 _TEXTS = ("text", "content", "value", "refusal")
+_WRAPPERS = ("result", "output", "error")
+"""The only field of an object in which an interface puts a result that is a text, since it takes only objects."""
 
 
 def read_arguments(raw: Any) -> tuple[dict[str, Any], str]:
@@ -40,6 +43,11 @@ def result_text(value: Any) -> str:
     """The result of a tool as a text: unchanged, or as JSON."""
     # A number that JSON does not have stands in the text as it stood in the file.
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def part_kind(part: dict[str, Any]) -> str:
+    """The kind that a part of a content says it is of; empty if it says none."""
+    return next((part[name] for name in _KINDS if isinstance(part.get(name), str)), "")
 
 
 def expand_content(message: TraceMessage, content: Any, place: str) -> list[TraceMessage]:
@@ -86,21 +94,30 @@ class _ContentReader:
             return {}
         if not isinstance(part, dict):
             part = {"type": type(part).__name__, "data": part}
-        kind = part["type"] if isinstance(part.get("type"), str) else ""
+        kind = part_kind(part)
         text_name = _first_name(part, _TEXTS)
         result_name = _first_name(part, _RESULTS)
         has_id = any(name in part for name in (*_CALL_IDS, "id"))
         words = [kind.lower()] if kind else part
         is_result = any(word in name for word in _RESULT_WORDS for name in words) and (has_id or bool(result_name))
+        is_bare_result = not kind and bool(result_name) and any(name in part for name in _CALL_IDS)
         is_named = bool(_first_text(part, _NAMES)) and not is_result
+        # A call with its result, whose kind names the tool.
+        is_run = kind.startswith("tool-") and not is_result and "input" in part
         if is_thought(part):
             extra = self._add_thought(part)
-        elif kind.endswith("text") or kind == "refusal" or (not kind and isinstance(part.get(text_name), str)):
-            self._turn().content += _inner_text(part.get(text_name))
-            extra = _others(part, "type", text_name)
-        elif is_named and ("call" in kind.lower() or _first_name(part, _ARGUMENTS)):
+        elif kind == "json":
+            self._turn().content += result_text(part.get("json", part.get("value")))
+            extra = {}
+        elif (
+            kind.endswith(("text", "prompt"))
+            or kind == "refusal"
+            or (not kind and not is_bare_result and isinstance(part.get(text_name), str))
+        ):
+            extra = self._add_text(part, text_name)
+        elif (is_named and ("call" in kind.lower() or _first_name(part, _ARGUMENTS))) or is_run:
             extra = self._add_call(part)
-        elif is_result or (result_name and _first_text(part, _CALL_IDS)):
+        elif is_result or is_bare_result or (result_name and _first_text(part, _CALL_IDS)):
             extra = self._add_result(part, result_name)
         elif "index" in part and part["index"] in self._repeated_indices:
             extra = {}
@@ -116,6 +133,15 @@ class _ContentReader:
             self._messages.append(TraceMessage(self._messages[0].role, at=self._messages[0].at))
         return self._messages[-1]
 
+    def _add_text(self, part: dict[str, Any], text_name: str) -> dict[str, Any]:
+        value = part.get(text_name)
+        if isinstance(value, list):
+            # Some interfaces have several parts in one.
+            inner = [self._add(_unwrap(element), number) for number, element in enumerate(value, start=1)]
+            return {"parts": inner} if any(inner) else {}
+        self._turn().content += _inner_text(value)
+        return _others(part, *_KINDS, text_name)
+
     def _add_thought(self, part: dict[str, Any]) -> dict[str, Any]:
         thought = read_thought({"type": "", **part})
         if thought:
@@ -125,6 +151,7 @@ class _ContentReader:
 
     def _add_call(self, part: dict[str, Any]) -> dict[str, Any]:
         call_id, name = _first_text(part, (*_CALL_IDS, "id")), _first_text(part, _NAMES)
+        name = name or part_kind(part).removeprefix("tool-")
         arguments, problem = read_arguments(next((part[key] for key in _ARGUMENTS if part.get(key)), None))
         for own in self._own_calls:
             if own.id == call_id or (own.name == name and (not call_id or own.arguments == arguments)):
@@ -135,9 +162,9 @@ class _ContentReader:
         self._turn().calls.append(call)
         if "index" in part and not arguments:
             self._streamed[repr(part["index"])] = call, ""
-        if "result" in part:
+        if result_name := next((name for name in ("result", "output", "errorText") if part.get(name)), None):
             # A call that the provider ran itself has its result beside it.
-            return self._add_result({**part, "call_id": call_id}, "result")
+            return self._add_result({**part, "call_id": call_id}, result_name)
         return {}
 
     def _move_to_turn(self, call: MessageToolCall) -> None:
@@ -157,9 +184,21 @@ class _ContentReader:
     def _add_result(self, part: dict[str, Any], result_name: str) -> dict[str, Any]:
         call_id, name = _first_text(part, (*_CALL_IDS, "id")), _first_text(part, _NAMES)
         message = TraceMessage("tool", call_id=call_id or None, name=name or None)
-        message.failed = bool(part.get("is_error") or part.get("error"))
-        # A result has texts and other parts, but no result of its own.
-        (message, *_) = _ContentReader(message, f"a result in {self._place}").read(part.get(result_name))
+        value = part.get(result_name)
+        if isinstance(value, dict):
+            given = [name for name, inner in value.items() if inner is not None]
+            if len(given) == 1 and given[0] in _WRAPPERS:
+                value, result_name = value[given[0]], given[0]
+            value = value if given else None
+        message.failed = (
+            any(part.get(field) for field in ("is_error", "isError", "error", "errorText"))
+            or part.get("status") == "error"
+            or result_name == "error"
+            or (isinstance(value, dict) and part_kind(value).startswith("error"))
+        )
+        if _ContentReader(message, f"a result in {self._place}").read(value) != [message]:
+            # A result of a form that is not known is kept as it stands.
+            message.content = result_text(value)
         message.content = message.content or result_text(part.get("error"))
         self._messages.append(message)
         return {}
@@ -174,16 +213,25 @@ class _ContentReader:
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, dict) and ("type" in value or "type" in _unwrap(value))
+    return isinstance(value, dict) and bool(part_kind(value) or part_kind(_unwrap(value)))
 
 
 def _unwrap(part: Any) -> Any:
     """A part under its kind, as {"toolUse": {...}}, in the usual form; a text without a kind has one too."""
-    if isinstance(part, dict) and "type" not in part:
-        if isinstance(part.get("text"), str):
-            return {"type": "text", **part}
-        if len(part) == 1 and isinstance(inner := next(iter(part.values())), dict):
-            return {"type": next(iter(part)), **inner}
+    if not isinstance(part, dict):
+        return part
+    kind = part_kind(part)
+    if not kind and "text" in part and (isinstance(part["text"], str) or not part["text"]):
+        return {**part, "type": "text"}
+    if not kind and "json" in part and len(part) == 1:
+        return {**part, "type": "json"}
+    inner = {name: value for name, value in part.items() if isinstance(value, dict)}
+    # Beside the part may stand its signature, and its kind once more.
+    if len(inner) == 1:
+        name, value = next(iter(inner.items()))
+        is_repeated = name != kind and name.lower() == kind.replace("-", "").lower()
+        if is_repeated or not (kind or part.keys() & {*_NAMES, *_CALL_IDS, *_RESULTS, *_ARGUMENTS}):
+            return {**_others(part, name), "type": kind or name, **value}
     return part
 
 

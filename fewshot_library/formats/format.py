@@ -179,9 +179,9 @@ class FileHead:
 
     @cached_property
     def text(self) -> str:
-        """The bytes as text; UnicodeDecodeError if they are not UTF-8."""
+        """The bytes as text; UnicodeDecodeError if they are neither UTF-8 nor UTF-16."""
         # The last character may be cut in two, which is not an error of the file.
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(self.start)
+        return codecs.getincrementaldecoder(text_encoding(self.start))().decode(self.start)
 
     @cached_property
     def keys(self) -> dict[str, str]:
@@ -320,10 +320,18 @@ def open_bytes(path: Path) -> BinaryIO:
         raise FormatError(f"{path} cannot be opened: {error.strerror}") from error
 
 
+def text_encoding(start: bytes) -> str:
+    """The encoding of a text by its first bytes: UTF-16 with its byte order mark, else UTF-8 with one or without."""
+    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+
+
 def open_text(path: Path) -> TextIO:
-    """Open a file for reading as UTF-8, with or without a byte order mark."""
+    """Open a file for reading as UTF-8, or as UTF-16 with a byte order mark."""
+    stream = open_bytes(path)
+    encoding = text_encoding(stream.read(2))
+    stream.seek(0)
     # Line ends are kept: a carriage return in a thought does not end a line of the file.
-    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="\n")
+    return io.TextIOWrapper(stream, encoding=encoding, newline="\n")
 
 
 def iterate_lines(stream: TextIO) -> Iterator[str]:
@@ -354,7 +362,7 @@ def read_json_list(path: Path) -> Iterator[Any]:
     except MalformedJson as error:
         raise FormatError(f"{path}, line {error.line}: invalid JSON ({error.reason})") from error
     except ValueError as error:
-        raise FormatError(f"{path}: invalid JSON or not UTF-8 ({error})") from error
+        raise FormatError(f"{path}: invalid JSON or not in UTF-8 ({error})") from error
 
 
 def find_unstorable_field(raw: dict[str, Any]) -> str | None:

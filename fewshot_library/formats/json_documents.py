@@ -30,6 +30,7 @@ from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
 from guard.json_input import MalformedJson, check_json, iterate_json_list, load_json
 
 SchemaType = TypeVar("SchemaType", bound=BaseModel)
+_LAST_COMMA = re.compile(r",(\s*+[\]}]\s*+)\Z")
 _BLANK = re.compile(r"\s*+")
 _SMALL_DOCUMENT_CHARACTERS = 16 * 1024 * 1024
 """A longer list is read element by element."""
@@ -102,7 +103,7 @@ def read_json_values(path: Path, *, splits_lists: bool = True) -> Iterator[tuple
     try:
         with open_text(path) as stream:
             first = stream.readline(MAX_LINE_BYTES)
-            while first and not first.strip():
+            while first and _is_no_data(first):
                 first = stream.readline(MAX_LINE_BYTES)
             rest = stream.read(1)
             stream.seek(0)
@@ -130,7 +131,10 @@ def _read_whole_document(stream: TextIO, *, splits_lists: bool) -> Iterator[tupl
         yield from ((f"record {number}, ", value) for number, (_, value) in elements)
         return
     text = read_document(stream)
+    if text.lstrip()[:1] in ("#", "/", "`"):
+        text = "\n".join("" if _is_no_data(line) else line for line in text.split("\n"))
     check_json(text)
+    text = _LAST_COMMA.sub(r"\1", text)
     try:
         yield "", json.loads(text)
     except json.JSONDecodeError as error:
@@ -173,13 +177,19 @@ def _skip_blank(text: str, start: int) -> int:
 
 def _read_lines(stream: TextIO) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(iterate_lines(stream), start=1):
-        if line.strip():
+        if not _is_no_data(line):
             yield f"line {number}, ", _parse_json(line)
 
 
+def _is_no_data(line: str) -> bool:
+    """Whether a line is empty, a comment or a code fence, none of which begins a line of JSON."""
+    return not line.strip() or line.startswith(("#", "//", "```"))
+
+
 def _parse_json(text: str) -> Any:
+    """The value of a line, which may be one of a list, or of a sequence with record separators."""
     try:
-        return load_json(text, constants=True)
+        return load_json(text.strip().lstrip("\x1e").removesuffix(","), constants=True)
     except InputBoundExceeded as error:
         return MalformedRecord(str(error))
     except ValueError as error:

@@ -5,13 +5,23 @@ from typing import Any
 
 from fewshot_library.formats.chat import MessageToolCall, TraceMessage
 from fewshot_library.formats.content_parts import expand_content, read_arguments, result_text
+from fewshot_library.formats.conversations import ROLE_ALIASES
 from fewshot_library.formats.format import FileHead, TraceFormat
 from fewshot_library.formats.span_conversations import span_trace_reader
-from fewshot_library.formats.spans import SpanContent, SpanToolRun, TraceSpan, nest_keys, parse_json_text
+from fewshot_library.formats.spans import (
+    SpanContent,
+    SpanToolRun,
+    TraceSpan,
+    as_numbered_list,
+    nest_keys,
+    parse_json_text,
+)
 from fewshot_library.formats.thoughts import THOUGHT_NAMES
+from fewshot_library.formats.tool_calls import add_calls
 
 TOOL_OPERATION, AGENT_OPERATION = "execute_tool", "invoke_agent"
-ROLE_ALIASES = {"developer": "system", "human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
+_OLDER_NAMES = {"gen_ai.input.messages": "gen_ai.prompt", "gen_ai.output.messages": "gen_ai.completion"}
+"""The attributes before the conventions had messages, which instrumentations still write."""
 
 
 def _decode_span(span: TraceSpan) -> SpanContent:
@@ -24,6 +34,8 @@ def _decode_span(span: TraceSpan) -> SpanContent:
         return content
     before = [*_system_messages(span), *_decode_messages(span, "gen_ai.input.messages", content.remarks)]
     output = list(_decode_messages(span, "gen_ai.output.messages", content.remarks, "assistant"))
+    if not before and not output:
+        before, output = _decode_events(span)
     if span.get("gen_ai.operation.name") == AGENT_OPERATION:
         # An agent's span has only the first and last message of what its model spans have in full.
         content.input_text = next((message.content for message in reversed(before) if message.role == "user"), None)
@@ -59,6 +71,7 @@ def _system_messages(span: TraceSpan) -> Iterator[TraceMessage]:
 
 def _decode_messages(span: TraceSpan, path: str, remarks: list[str], role: str = "user") -> Iterator[TraceMessage]:
     """The messages of an attribute; `role` is that of the first one if it names none."""
+    path = path if span.get(path) else _OLDER_NAMES[path]
     value = span.get(path)
     single = parse_json_text(value) if isinstance(value, str) else value
     # Some agents write a single message without a list.
@@ -70,23 +83,47 @@ def _decode_messages(span: TraceSpan, path: str, remarks: list[str], role: str =
         if not isinstance(raw, dict):
             remarks.append(f"{place} is no message, and was left out")
             continue
-        parts = [{"type": "", **part} if isinstance(part, dict) else part for part in _as_list(raw.get("parts"))]
+        parts = as_numbered_list(raw.get("parts"))
         kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
         guessed = "tool" if "tool_call_response" in kinds else "assistant" if "tool_call" in kinds else role
         message = _start_message(raw, guessed, place)
-        for decoded in expand_content(message, parts or raw.get("content"), place):
-            role = role if path.endswith("output.messages") else _next_role(decoded)
+        add_calls(message, as_numbered_list(raw.get("tool_calls")), place)
+        content = [{"type": "", **part} if isinstance(part, dict) else part for part in parts]
+        for decoded in expand_content(message, content or raw.get("content"), place):
+            role = role if "output" in path or "completion" in path else _next_role(decoded)
             yield decoded
+
+
+def _decode_events(span: TraceSpan) -> tuple[list[TraceMessage], list[TraceMessage]]:
+    """The messages before the reply and those of the reply, which older conventions recorded as events."""
+    sides: tuple[list[TraceMessage], list[TraceMessage]] = ([], [])
+    listed = [(str(raw.get("event.name")), raw) for raw in span.get_list("events") if isinstance(raw, dict)]
+    for name, fields in [*span.events, *listed]:
+        body = fields.get("gen_ai.event.content", fields.get("body", fields))
+        body = parse_json_text(body) if isinstance(body, str) else body
+        is_reply = name == "gen_ai.choice"
+        if not isinstance(body, dict) or not (is_reply or (name.startswith("gen_ai.") and name.endswith(".message"))):
+            continue
+        inner = body.get("message")
+        raw = inner if is_reply and isinstance(inner, dict) else body
+        role = "assistant" if is_reply else name.split(".")[1]
+        message = _start_message({"role": role, **raw}, role, name)
+        message.call_id = _text(raw.get("tool_call_id")) or (_text(raw.get("id")) if role == "tool" else None)
+        calls = raw.get("tool_calls")
+        add_calls(message, as_numbered_list(parse_json_text(calls) if isinstance(calls, str) else calls), name)
+        sides[is_reply].extend(expand_content(message, raw.get("content"), name))
+    return sides
 
 
 def _start_message(raw: dict[str, Any], guessed_role: str, place: str) -> TraceMessage:
     """A message with its role and its thoughts; one that names no role has that which its content or order tells."""
     role = raw.get("role")
     fields = {name: raw[name] for name in THOUGHT_NAMES if raw.get(name)}
+    call_id = _text(raw.get("tool_call_id"))
     if isinstance(role, str) and role:
-        return TraceMessage(ROLE_ALIASES.get(role, role), rest=fields)
+        return TraceMessage(ROLE_ALIASES.get(role, role), rest=fields, call_id=call_id)
     remark = f"{place} has no role, and was taken for a message of the role {guessed_role}"
-    return TraceMessage(guessed_role, rest=fields, remarks=[remark])
+    return TraceMessage(guessed_role, rest=fields, call_id=call_id, remarks=[remark])
 
 
 def _next_role(message: TraceMessage) -> str:
@@ -152,9 +189,9 @@ def _decode_openinference_messages(
         if not raw:
             remarks.append(f"{place} is no message, and was left out")
             continue
-        raw_calls = _as_list(raw.get("tool_calls"))
+        raw_calls = as_numbered_list(raw.get("tool_calls"))
         message = _start_message(raw, "tool" if raw.get("tool_call_id") else "assistant" if raw_calls else role, place)
-        message.call_id, message.name = _text(raw.get("tool_call_id")), _text(raw.get("name"))
+        message.name = _text(raw.get("name"))
         for raw_call in raw_calls:
             call = _unwrap(raw_call, "tool_call")
             function = call.get("function")
@@ -165,7 +202,7 @@ def _decode_openinference_messages(
                 message.remarks.append(f"a call of {place} names no function, and was left out")
         content = raw.get("content")
         if content is None:
-            content = [_unwrap(part, "message_content") for part in _as_list(raw.get("contents"))] or None
+            content = [_unwrap(part, "message_content") for part in as_numbered_list(raw.get("contents"))] or None
         for decoded in expand_content(message, content, place):
             role = role if path.endswith("output_messages") else _next_role(decoded)
             yield decoded
@@ -173,12 +210,6 @@ def _decode_openinference_messages(
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _as_list(raw: Any) -> list[Any]:
-    if isinstance(raw, dict) and raw and all(key.isdigit() for key in raw):
-        return [raw[key] for key in sorted(raw, key=int)]
-    return raw if isinstance(raw, list) else []
 
 
 def _unwrap(raw: Any, name: str) -> dict[str, Any]:

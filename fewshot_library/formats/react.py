@@ -50,11 +50,14 @@ from guard.input_bounds import InputBoundExceeded
 from llm.text_tool_calls import parse_json_call
 
 FORMAT_NAME = "react"
-_QUESTION_START = re.compile(r"^(?=Question:)", re.MULTILINE)
+# A line of dashes or the like may separate questions.
+_QUESTION_START = re.compile(r"^(?:(?:-{3,}+|={3,}+|\*{3,}+)[ \t\r]*+\n\s*+)?+(?=Question:)", re.MULTILINE)
 _STEP_OR_ANSWER = re.compile(r"^(?:Thought|Action|Final Answer):", re.MULTILINE)
 _ACTION_CALL = re.compile(r"([^\[({\s]++)\s*+(\[.*\]|\(.*\))", re.DOTALL)
 _SHORT_ANSWER_LABEL = re.compile(r"^[*_]*+Answer[*_]*+[:\uff1a][*_]*+", re.MULTILINE)
 # What a log of LangChain has around the text: colours, and the beginning and end of a chain.
+_TURN_START = re.compile(r"\s*+[*_#\s]*+(?:Thought|Action)\b")
+_OBSERVATION = "Observation:"
 _TERMINAL_LINES = re.compile(r"^(?:\x1b\[[\d;]*+m)*+> (?:Entering|Finished) [^\n]*+$|\x1b\[[\d;]*+m", re.MULTILINE)
 _FINISHING_TOOLS = ("finish", "final answer")
 _WORDS_FOR_NOTHING = ("", "none", "null", "n/a")
@@ -184,7 +187,7 @@ def _read_ending(transcript: ReactTranscript) -> None:
         name, arguments = _decode_call(last, "")
         if name.casefold().replace("_", " ") in _FINISHING_TOOLS:
             values = list(arguments.values())
-            text = values[0] if len(values) == 1 else last.action_input or ""
+            text = values[0] if len(values) == 1 else arguments.get("final_answer", last.action_input or "")
             transcript.final_answer = text if isinstance(text, str) else to_json_text(text)
             last.action = last.action_input = last.observation = None
     elif transcript.final_answer is None and (label := _SHORT_ANSWER_LABEL.search(last.thought or "")):
@@ -195,6 +198,26 @@ def _read_ending(transcript: ReactTranscript) -> None:
     is_thought = last.action is last.action_input is last.observation is None
     if transcript.final_answer is not None and transcript.final_thought is None and transcript.turns and is_thought:
         transcript.final_thought = transcript.turns.pop().thought
+
+
+def read_text_turns(messages: list[TraceMessage]) -> None:
+    """Read the calls, observations and answers that stand as ReAct text in the messages of a chat."""
+    last_call: MessageToolCall | None = None
+    has_calls = False
+    for message in messages:
+        if message.role == "assistant" and not message.calls and _TURN_START.match(message.content):
+            transcript = parse_transcript(normalize_markers(message.content))
+            has_calls = has_calls or any(turn.action is not None for turn in transcript.turns)
+            _read_ending(transcript)
+            turn = transcript.turns[-1] if transcript.turns else ReactTurn()
+            if len(transcript.turns) == 1 and turn.action is not None and turn.observation is None:
+                last_call = MessageToolCall("", *_decode_call(turn, ""))
+                message.content, message.calls = turn.thought or "", [last_call]
+            elif not transcript.turns and transcript.final_answer and has_calls:
+                message.reasoning, message.content = transcript.final_thought or "", transcript.final_answer
+        elif last_call is not None and message.role == "user" and message.content.startswith(_OBSERVATION):
+            message.role, message.content = "tool", message.content.removeprefix(_OBSERVATION).strip()
+            last_call = None
 
 
 def _names_no_tool(turn: ReactTurn) -> bool:

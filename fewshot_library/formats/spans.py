@@ -24,6 +24,8 @@ class TraceSpan:
     ended_at: datetime | None
     error: str | None
     attributes: dict[str, Any] = field(default_factory=dict)
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """The names of the events with their attributes."""
     remarks: list[str] = field(default_factory=list)
     """What could not be read."""
 
@@ -44,9 +46,14 @@ class TraceSpan:
         value = self.get(path)
         if isinstance(value, str):
             value = parse_json_text(value)
-        if isinstance(value, dict) and value and all(key.isdigit() for key in value):
-            return [value[key] for key in sorted(value, key=int)]
-        return value if isinstance(value, list) else []
+        return as_numbered_list(value)
+
+
+def as_numbered_list(value: Any) -> list[Any]:
+    """A list, or the values of numbered keys in order; empty for any other value."""
+    if isinstance(value, dict) and value and all(key.isdigit() for key in value):
+        return [value[key] for key in sorted(value, key=int)]
+    return value if isinstance(value, list) else []
 
 
 def parse_json_text(text: str) -> Any:
@@ -106,16 +113,23 @@ def parse_span(raw: Any) -> TraceSpan:
     own = {key.removeprefix("context."): value for key, value in raw.items()} if isinstance(raw, dict) else {}
     own |= context if isinstance(context, dict) else {}
     span_id = _first_text(own, "span_id", "spanId") or ""
+    # In tables, each attribute is a column.
+    columns = {key.removeprefix("attributes."): value for key, value in own.items() if key.startswith("attributes.")}
+    own.setdefault("attributes", columns or None)
     # OTLP leaves out empty lists.
     if own.get("attributes") is None and not span_id:
         raise MalformedRecord("it is not a span: it has no attributes")
     remarks: list[str] = []
     attributes: dict[str, Any] = {}
-    events = own.get("events")
+    raw_events = own.get("events")
+    events: list[tuple[str, dict[str, Any]]] = []
     # The messages of a model may be attributes of an event.
-    for holder in [own, *(events if isinstance(events, list) else [])]:
-        for key, value in _iterate_attributes(holder.get("attributes"), remarks) if isinstance(holder, dict) else ():
+    for holder in [own, *(raw_events if isinstance(raw_events, list) else [])]:
+        fields = dict(_iterate_attributes(holder.get("attributes"), remarks)) if isinstance(holder, dict) else {}
+        for key, value in fields.items():
             set_path(attributes, key.split("."), value)
+        if holder is not own and fields:
+            events.append((str(holder.get("name") or ""), fields))
     return TraceSpan(
         trace_id=_first_text(own, "trace_id", "traceId") or "",
         id=span_id,
@@ -125,6 +139,7 @@ def parse_span(raw: Any) -> TraceSpan:
         ended_at=_first_time(own, remarks, "end_time", "endTimeUnixNano"),
         error=_error_message(own),
         attributes=attributes,
+        events=events,
         remarks=remarks,
     )
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-THOUGHT_NAMES = ("reasoning_content", "reasoning", "thinking", "thought", "reasoning_details", "thinking_blocks")
+THOUGHT_NAMES = (
+    *("reasoning_content", "reasoning", "thinking", "thought", "reasoning_details", "thinking_blocks"),
+    *("reasoningText", "reasoning_text", "tool_plan"),
+)
 """Fields of a message with its thoughts; the kinds of parts with thoughts contain one of the words too."""
 _THOUGHT_WORDS = ("reasoning", "thinking", "thought")
 _TEXT_NAMES = ("text", "content", "summary")
@@ -12,7 +15,7 @@ _TAGS = tuple((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "tho
 
 def is_thought(part: dict[str, Any]) -> bool:
     """Whether a part of a content is a thought."""
-    kind = str(part.get("type") or "").lower()
+    kind = str(next((part[name] for name in ("type", "part_kind", "block_type") if part.get(name)), "")).lower()
     return part.get("thought") is True or any(word in kind for word in _THOUGHT_WORDS)
 
 

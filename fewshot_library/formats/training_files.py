@@ -23,7 +23,7 @@ from fewshot_library.formats.chat import (
     to_json_text,
 )
 from fewshot_library.formats.content_parts import expand_content, read_arguments
-from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
+from fewshot_library.formats.conversations import chat_reader
 from fewshot_library.formats.format import (
     ReadResult,
     RecordRemark,
@@ -42,6 +42,7 @@ from fewshot_library.formats.json_documents import (
     validate_shape,
 )
 from fewshot_library.formats.openai import encode_message
+from fewshot_library.formats.training_conversations import Conversation, calls_skills, trace_to_conversations
 
 # PhantomWiki's evaluation splits answers here.
 SEPARATOR = ","
@@ -197,7 +198,11 @@ def _tag_thought(thought: str) -> str:
 
 
 SHAREGPT = TraceFormat(
-    "sharegpt", "ShareGPT conversations with calls, for LLaMA-Factory", write=json_rows_writer(_encode_conversations)
+    "sharegpt",
+    "ShareGPT conversations with calls, for LLaMA-Factory",
+    lambda head: head.has_keys("conversations[].from", "conversations[].value"),
+    chat_reader("sharegpt"),
+    json_rows_writer(_encode_conversations),
 )
 
 

@@ -184,9 +184,9 @@ def test_the_older_form_of_calls_is_read(tmp_path):
 USER = {"role": "user", "content": "q"}
 BROKEN = {
     "it has no user message": {"messages": [{"role": "system", "content": "x"}]},
-    "messages: field required": {"message": []},
-    "messages[1].role: input should be a valid string": {"messages": [USER, {"role": 3}]},
-    "message 2 has no role": {"messages": [USER, {"role": None, "content": "x"}]},
+    "it is not a list of messages": {"message": []},
+    "message 2 has no role": {"messages": [USER, {"role": 3}]},
+    "message 3 has no role": {"messages": [USER, USER, {"role": None, "content": "x"}]},
     "U+0000": {"messages": [{"role": "user", "content": "\x00"}]},
     "U+D83D": {"messages": [{"role": "user", "content": "q", "\ud83d": 1}]},
 }
@@ -216,7 +216,7 @@ def test_a_malformed_first_line_does_not_refuse_the_others(tmp_path):
     ("chat", "reason"),
     [
         ([{"type": "human", "data": {"content": "x", "name": 3}}], "message 1: name: input should be a valid string"),
-        ([{"type": "robot", "data": {"content": "x"}}], "it has no user message"),
+        ([{"type": "robot", "data": {"content": "x"}}], "it is not a list of messages"),
         ({"messages": [], "type": 1}, "it is not a list of messages"),
         ([{"lc": 1, "id": ["Odd"], "kwargs": {"content": "x"}}], "it has no user message"),
     ],

@@ -348,8 +348,8 @@ def test_supervised_pairs_have_evidence_question_and_all_answers(published, tmp_
 
 
 def test_export_only_formats_cannot_be_read(tmp_path):
-    export(SHAREGPT, [plain_trace()], tmp_path / "x.jsonl")
-    with pytest.raises(FormatError, match="sharegpt cannot be imported; these can: showhow"):
-        read_traces(tmp_path / "x.jsonl", "sharegpt")
+    export(PAIRS, [plain_trace()], tmp_path / "x.jsonl")
+    with pytest.raises(FormatError, match="phantomwiki cannot be imported; these can: showhow"):
+        read_traces(tmp_path / "x.jsonl", "phantomwiki")
     with pytest.raises(FormatError, match="is not recognized"):
         read_traces(tmp_path / "x.jsonl")

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from llm.client import ChatClient, build_chat_client
-from llm.errors import ChatServerError
+from llm.errors import ChatError, ChatServerError
 from llm.limitations import (
     EMPTY_TEXT_UNSUPPORTED,
     LIMITATIONS_FILE_NAME,
@@ -127,3 +127,41 @@ def test_split_calls_are_followed_by_their_own_results():
         ("tool", [], "c1"),
         ("assistant", [], ""),
     ]
+
+
+def refuse(field: str, status: int):
+    """A script that refuses a field of the request, or the role of instructions, in the words of such servers."""
+
+    def script(request: Request) -> Reply:
+        has_role = field == "system" and any(message["role"] == "system" for message in request.body["messages"])
+        if field in request.body or has_role:
+            words = "System role not supported" if has_role else f"unexpected keyword argument '{field}'"
+            return Fails(status, words)
+        return Says("Paris.")
+
+    return script
+
+
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("field", ["stream_options", "max_tokens", "system"])
+def test_a_field_that_a_server_refuses_by_its_name_is_left_out_from_then_on(tmp_path: Path, field: str, status: int):
+    messages = [Message("system", "Be brief."), *ASKED]
+    texts: list[str] = []
+    with ModelServer(refuse(field, status)) as server:
+        changes: dict[str, Any] = {"reply_limit": 300}
+        assert build_chat(server, tmp_path, **changes).ask(messages, on_text=texts.append).text == "Paris."
+        before = len(server.requests)
+        assert build_chat(server, tmp_path, **changes).ask(messages, on_text=texts.append).text == "Paris."
+        assert len(server.requests) == before + 1
+    sent = server.requests[-1].body
+    # The limit of the reply stays, and so do the instructions.
+    assert 300 in (sent.get("max_tokens"), sent.get("max_completion_tokens"))
+    assert "Be brief." in server.requests[-1].prompt
+
+
+def test_a_refused_field_is_looked_for_once(tmp_path: Path):
+    with ModelServer(lambda _: Fails(400, "max_tokens, or something else")) as server:
+        with pytest.raises(ChatError, match="something else"):
+            build_chat(server, tmp_path).ask(ASKED)
+        assert len(server.requests) == 2
+        assert not build_chat(server, tmp_path).known_limitations

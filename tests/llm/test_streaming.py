@@ -1,11 +1,14 @@
+import json
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm.errors import ChatTimeout
+from llm.errors import ChatError, ChatTimeout
 from llm.openai_compatible import BackgroundCall, StopSequenceFilter, truncate_at_stop
+from llm.types import Message
+from tests.servers.model import ModelServer, Sends
 
 LETTERS = st.text(st.sampled_from("ab\n"), max_size=30)
 STOPS = st.lists(st.text(st.sampled_from("ab\n"), max_size=4), max_size=3)
@@ -71,3 +74,33 @@ def test_an_exception_of_the_work_is_raised_in_the_thread_of_the_caller():
 
     with pytest.raises(ZeroDivisionError, match="ours"):
         BackgroundCall(run).result(60, str.strip, "late")
+
+
+WHOLE = {"id": "x", "object": "chat.completion", "created": 1, "model": "m"}
+USAGE = {"prompt_tokens": "7", "completion_tokens": "2", "total_tokens": "9"}
+
+
+def whole_reply(reason: str | None) -> Sends:
+    choices = [{"index": 0, "message": {"role": "assistant", "content": "Paris."}, "finish_reason": reason}]
+    return Sends(json.dumps(WHOLE | {"choices": choices, "usage": USAGE}).encode(), "application/json")
+
+
+def test_a_whole_reply_needs_no_reason_of_its_end():
+    with ModelServer([whole_reply(None)]) as server:
+        assert server.chat().ask([Message("user", "Which city?")]).text == "Paris."
+
+
+def test_a_server_that_does_not_stream_is_read_where_a_stream_was_asked_for():
+    texts: list[str] = []
+    with ModelServer([whole_reply("stop")]) as server:
+        reply = server.chat().ask([Message("user", "Which city?")], on_text=texts.append)
+    assert (reply.text, "".join(texts), reply.usage.input_tokens) == ("Paris.", "Paris.", 7)
+
+
+@pytest.mark.parametrize(
+    "body", [{"error": {"message": "no such model"}}, {"error": "no such model"}, {"detail": "no such model"}]
+)
+def test_an_error_in_place_of_a_stream_is_told_in_the_words_of_the_server(body: dict[str, object]):
+    script = [Sends(json.dumps(body).encode(), "application/json")] * 9
+    with ModelServer(script) as server, pytest.raises(ChatError, match="no such model"):
+        server.chat().ask([Message("user", "Which city?")], on_text=lambda _: None)
