@@ -13,6 +13,7 @@ from db.trace_record import TraceRecord
 from reasoners import provenance
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.mentions import WorldWords
+from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
 from reasoners.replay.demonstration import (
     ASK,
@@ -49,7 +50,6 @@ MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
 REFUSAL = "I can't follow any demonstration here"
 _FULL_NAME = re.compile(r"(?<![\w'-])[\da-z_'-]*+[^\W\d_a-z][\w'-]++ [^\W\d_a-z][\w'-]")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
-ReplayMoves = Generator[Action, ToolResult | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,32 +203,6 @@ def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict
         "threshold": round(threshold, 4),
         "demonstrations": [{"id": str(program.id), "question": program.question}],
     }
-
-
-class ReplayCalls:
-    """The tool calls of one run, with the origins of their arguments."""
-
-    def __init__(self, task: Task) -> None:
-        self._tools, self._tracer = {tool.name for tool in task.tools}, provenance.OriginTracer(task.question)
-        self._count = 0
-        self._results: dict[str, Mapping[str, Any] | str] = {}
-
-    def call(self, thought: str, tool: str, arguments: dict[str, Any], *, again: bool = False) -> ReplayMoves:
-        """Call a tool and return its data, or those of an equal call, unless again; Mismatch if it fails."""
-        key = json.dumps([tool, arguments], sort_keys=True)
-        if again or key not in self._results:
-            if tool not in self._tools:
-                raise Mismatch(f"the tool {tool} is not offered here")
-            self._count += 1
-            origins = self._tracer.trace(arguments)
-            outcome = yield Action(thought, tool, arguments, origins, node=f"call {self._count}", reuse=True)
-            observation = outcome.observation if outcome else None
-            self._tracer.observe(self._count, observation.data if observation else None)
-            self._results[key] = observation.data or {} if observation else str(outcome and outcome.error)
-        result = self._results[key]
-        if isinstance(result, str):
-            raise Mismatch(result.rstrip("."))
-        return result
 
 
 class ProgramFollower:

@@ -1,0 +1,244 @@
+"""What sentences state: the relation of a thing to a value, read by the lexicon and by sentences of demonstrations.
+
+A sentence is read clause by clause. What it names is masked, so that one wording is one pattern; a pattern states the
+relation whose word it has, or the one that demonstrations read in it. A clause that names a value and is not understood
+is told by the kind of that value, so that a look-up knows whether it may have missed one.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from reasoners.answers.dates_and_numbers import read_days
+from reasoners.mentions import WorldWords, find_question_mentions
+from worlds.lexicon import kinship
+from worlds.lexicon.english import (
+    COPULAS,
+    POSSESSIONS,
+    POSSESSIVE_SUFFIX,
+    THIRD_PERSON_PRONOUNS,
+    PREPOSITIONS,
+    PLAIN_WORDS,
+    has_content,
+    list_words,
+    load_lexicon,
+    phrase_key,
+    word_root,
+)
+
+DATE = "date"
+MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
+"""The most words of a relation, and the words of content beside it in a clause that is understood."""
+_SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
+_QUESTION_WORDS = ("when", "where", "who")
+_CLAUSES = re.compile(r"; |\.$")
+_JOINT = re.compile(r"(?:, | and |, and )\Z")
+Pattern = tuple[str, ...]
+
+
+class Statement(NamedTuple):
+    """That a thing has a value by a relation; `gender` is that of the value, where the sentence tells it."""
+
+    relation: str
+    value: str
+    gender: str | None = None
+
+
+@dataclass(slots=True)
+class Reading:
+    """What sentences state about a thing, and the values of clauses that are not understood, by their kinds."""
+
+    statements: list[Statement] = field(default_factory=list)
+    unread: list[tuple[frozenset[str], str]] = field(default_factory=list)
+    """The kinds of the values of each clause that is not understood, and the clause."""
+
+
+class _Clause(NamedTuple):
+    words: tuple[str, ...]
+    """Folded words, with the subject and the values as letters."""
+    values: tuple[str, ...]
+    titles: tuple[str | None, ...]
+    """The genders that titles before the values state."""
+
+    @property
+    def pattern(self) -> Pattern:
+        """The words by which two clauses are told apart, whatever their tense and articles."""
+        kept = (_BE if w in COPULAS else _HAVE if w in POSSESSIONS else w for w in self.words)
+        return tuple(
+            w if w in (_SUBJECT, _VALUE, _BE, _HAVE) else word_root(w) for w in kept if w not in ("the", "a", "an")
+        )
+
+
+def find_relations(words: Iterable[str], world: WorldWords) -> list[tuple[int, int, frozenset[str]]]:
+    """The words for relations, the longest first from each place: their span, and what they may mean."""
+    texts, spans, start = list(words), [], 0
+    while start < len(texts):
+        for end in range(min(len(texts), start + MAX_RELATION_WORDS), start, -1):
+            meanings = _read_relation(" ".join(texts[start:end]), world)
+            if meanings and has_content(texts[start]):
+                spans.append((start, end, meanings))
+                start = end - 1
+                break
+        start += 1
+    return spans
+
+
+def _read_relation(phrase: str, world: WorldWords) -> frozenset[str]:
+    """What a phrase means: the relation between people that it names, or those that its words lead to."""
+    lexicon, key = load_lexicon(), phrase_key(phrase)
+    if not key or key in ((_SUBJECT.lower(),), (_VALUE.lower(),)):
+        return frozenset()
+    named = world.find_label(phrase)
+    if (entry := lexicon.words.get(key)) is not None:
+        word = " ".join(key)
+        if kinship.relates_people(word) and not entry.paths_by_question_word:
+            return frozenset({entry.label})
+        meanings = {r for w in (*_QUESTION_WORDS, None) for r in entry.paths_for(w)[0].relations}
+        if general := {r for r in meanings if kinship.relates_people(r) and kinship.gendered_words(r)}:
+            meanings = {r for r in meanings if not kinship.relates_people(r)} | general
+        own = {r if kinship.relates_people(r) else world.find_label(r) or r for r in meanings}
+        return frozenset(own | ({named} if named else set()))
+    names = [" ".join(own) for own, other in lexicon.relations.items() if key in map(phrase_key, other.aliases)]
+    return frozenset([named] if named else [" ".join(key)] if key in lexicon.relations else names)
+
+
+class SentenceReader:
+    """Reads sentences of a world."""
+
+    def __init__(self, world: WorldWords) -> None:
+        self._world = world
+        self._learnt: dict[Pattern, set[str]] = defaultdict(set)
+
+    def learn(self, sentences: Iterable[str], subject: str, relation: str, used: str) -> None:
+        """Learn the pattern of the clause that alone states a relation, as a demonstration used its value."""
+        clauses = [c for c in self._list_clauses(sentences, subject, is_title=True) if c.values]
+        stated = [c for c in clauses if self._classify(c, relation)]
+        unknown = [
+            c
+            for c in clauses
+            if not self._meanings(c) and self._fits(c, relation) and all(self._is_used(v, used) for v in c.values)
+        ]
+        if not stated and len(unknown) == 1:
+            self._learnt[unknown[0].pattern].add(relation)
+
+    @staticmethod
+    def _is_used(value: str, used: str) -> bool:
+        return value in used
+
+    def read(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Reading:
+        """What sentences state about a subject; in a text with it as title, pronouns mean it."""
+        reading = Reading()
+        for clause in self._list_clauses(sentences, subject, is_title=is_title):
+            if not clause.values:
+                continue
+            stated = [own for relation in self._meanings(clause) for own in self._state(clause, relation)]
+            reading.statements += stated
+            if not stated:
+                kinds = frozenset(kind for value in clause.values for kind in self._world.kinds_of(value))
+                reading.unread.append((kinds, " ".join(clause.words)))
+        return reading
+
+    def _list_clauses(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Iterator[_Clause]:
+        for sentence in sentences:
+            for text in filter(None, _CLAUSES.split(sentence)):
+                clause = self._mask(text, subject, is_title=is_title)
+                if _SUBJECT in clause.words:
+                    yield clause
+
+    def _mask(self, text: str, subject: str, *, is_title: bool) -> _Clause:
+        """The clause with a letter for the subject and one for its values, which "and" may join."""
+        named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text)]
+        others = [
+            span
+            for span in find_question_mentions(text, self._world.knows, ())
+            if not any(start < span[1] and span[0] < end for start, end in named)
+        ]
+        spans = sorted([*named, *others])
+        words: list[str] = []
+        values: list[str] = []
+        titles: list[str | None] = []
+        end = 0
+        for start, stop in [*spans, (len(text), len(text))]:
+            between = [w.folded for w in list_words(text[end:start])]
+            first, _, name = text[start:stop].partition(" ")
+            title = load_lexicon().titles.get(first.rstrip("."))
+            if title is None and (title := load_lexicon().titles.get(text[end:start].rstrip(". ").rpartition(" ")[2])):
+                between = between[:-1]
+            is_value = (start, stop) not in named
+            if between and not (is_value and words[-1:] == [_VALUE] and between == ["and"]):
+                words += between
+            if start == stop:
+                break
+            if not is_value:
+                words.append(_SUBJECT)
+            else:
+                words += [] if words[-1:] == [_VALUE] else [_VALUE]
+                values.append(name if first.rstrip(".") in load_lexicon().titles else text[start:stop])
+                titles.append(title)
+            end = stop
+        if is_title or named:
+            words = [_SUBJECT if w in THIRD_PERSON_PRONOUNS else w for w in words]
+        return _Clause(tuple(words), tuple(values), tuple(titles))
+
+    def _meanings(self, clause: _Clause) -> list[str]:
+        """The relations that a clause may state, of which its values are."""
+        if learnt := self._learnt.get(clause.pattern):
+            return [relation for relation in learnt if self._fits(clause, relation)]
+        spans = find_relations(clause.words, self._world)
+        inside = {place for start, end, _ in spans for place in range(start, end)}
+        other = [w for p, w in enumerate(clause.words) if p not in inside and w not in (_SUBJECT, _VALUE)]
+        if sum(map(has_content, other)) > MAX_OTHER_WORDS:
+            return []
+        if not spans:
+            # What only one relation leads to needs no word for it.
+            return [own for own in [self._world.only_relation_to(clause.values)] if own is not None]
+        possible = {r: None for _, _, meanings in spans for r in sorted(meanings) if self._fits(clause, r)}
+        return list(possible) if len(possible) == 1 else []
+
+    def _fits(self, clause: _Clause, relation: str) -> bool:
+        """Whether the values are of the kinds that the relation leads to."""
+        kinds = self._world.value_kinds(relation)
+        return all(self._world.kinds_of(value) & kinds for value in clause.values)
+
+    def _classify(self, clause: _Clause, relation: str) -> bool:
+        return any(relation in (own.relation, *_wider(own.relation)) for r in self._meanings(clause) for own in self._state(clause, r))
+
+    def _state(self, clause: _Clause, relation: str) -> Iterator[Statement]:
+        """The statements about the subject: what its values are, or what it is to them as seen from its side."""
+        holder = self._find_holder(clause, relation)
+        for value, gender in zip(clause.values, clause.titles, strict=True):
+            if holder == _SUBJECT:
+                yield Statement(relation, value, gender)
+            elif holder == _VALUE:
+                step = kinship.basic_path(relation).steps
+                if len(step) == 1:
+                    yield Statement(kinship.inverse_step(step[0]), value, gender)
+
+    def _find_holder(self, clause: _Clause, relation: str) -> str | None:
+        """Who has the relation: behind "of", or before the possessive, or else who has or does something."""
+        if not kinship.relates_people(relation) or clause.pattern in self._learnt:
+            return _SUBJECT
+        key = phrase_key(relation)
+        span = next((s for s in find_relations(clause.words, self._world) if relation in s[2]), None)
+        if span is None:
+            return None
+        start, end, _ = span
+        behind = [w for w in clause.words[end:] if w != "the"]
+        if behind[:1] == ["of"] and behind[1:2] and behind[1] in (_SUBJECT, _VALUE):
+            return behind[1]
+        before = [w for w in clause.words[:start] if w not in ("the", "a", "an")]
+        if before[-1:] == [_SUBJECT] or before[-2:] == [_SUBJECT, POSSESSIVE_SUFFIX]:
+            return _SUBJECT
+        if before[-2:] == [_VALUE, POSSESSIVE_SUFFIX]:
+            return _VALUE
+        if kinship.symmetric_relation(relation) and kinship.basic_path(relation).gender is None:
+            return _SUBJECT
+        return _SUBJECT if any(w in POSSESSIONS for w in before) and before[:1] == [_SUBJECT] and key else None
+
+
+def _wider(relation: str) -> tuple[str, ...]:
+    """The basic relation of a relation between people: child for a son."""
+    return kinship.basic_path(relation).steps if kinship.relates_people(relation) else ()
