@@ -15,6 +15,7 @@ from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerat
 from reasoners.mentions import WorldWords
 from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
+from reasoners.replay.composition import Composer, compile_program, follow_program
 from reasoners.replay.demonstration import (
     ASK,
     ID,
@@ -38,6 +39,10 @@ from reasoners.replay.derivations import (
     list_values,
     unique_values,
 )
+from reasoners.replay.lookups import UnitedLookUps
+from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
+from reasoners.replay.statements import SentenceReader
+from reasoners.sources import list_sources
 from tools.tool import ToolContext, ToolResult
 from worlds.lexicon.english import phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
@@ -47,6 +52,8 @@ MAX_CANDIDATES, MAX_SUBJECTS, MAX_CHARACTERS = 5, 40, 1_000
 that is compared."""
 MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
 """The libraries and the demonstrations that are kept."""
+SOURCE_ORDER = ("graph", "text", "web")
+"""Rows are exact, articles are about their subjects, and pages may be out of date."""
 REFUSAL = "I can't follow any demonstration here"
 _FULL_NAME = re.compile(r"(?<![\w'-])[\da-z_'-]*+[^\W\d_a-z][\w'-]++ [^\W\d_a-z][\w'-]")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
@@ -71,7 +78,8 @@ class ReplayLibrary:
         self.programs = [_compile(record) for record in records]
         self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
         self._usable = [program for program in self.programs if program.problem is None]
-        self._world, self._encode = WorldWords(context.world, context.encode), context.encode
+        self.world, self._encode = WorldWords(context.world, context.encode), context.encode
+        self._records, self._labels = records, relation_labels(context.world)
         self.shows_ids = any(program.shows_ids for program in self._usable)
         self.no_answer = next((program.answer for program in self._usable if program.derivation == NONE), None)
         self.identifiers = list(dict.fromkeys(pair for program in self._usable for pair in program.identifiers))
@@ -91,7 +99,7 @@ class ReplayLibrary:
         """The demonstrations that have an answer, and each of their look-ups, to be followed."""
         answered = [program for program in self._usable if program.derivation != NONE]
         parts = [part for program in self._usable for part in list_parts(program)]
-        return QuestionAligner([*answered, *parts], self._world, self._encode)
+        return QuestionAligner([*answered, *parts], self.world, self._encode)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -99,9 +107,32 @@ class ReplayLibrary:
         return Calibration.leave_one_out(self.aligner)
 
     @cached_property
+    def reader(self) -> SentenceReader:
+        """Reads sentences as demonstrations do."""
+        reader = SentenceReader(self.world)
+        for record in self._records:
+            for step in record.steps:
+                ask = read_ask(str(step.arguments.get("question", "")), self.world) if step.data else None
+                if ask is not None and "sentences" in (step.data or {}):
+                    later = [own.thought for own in record.steps if own.position > step.position]
+                    used = " ".join([*later, record.trace.final_thought or "", record.trace.final_answer or ""])
+                    is_title = not (step.data or {}).get("address")
+                    reader.learn((step.data or {})["sentences"], *ask, used, is_title=is_title)
+        return reader
+
+    @cached_property
+    def composer(self) -> Composer:
+        """What the demonstrations show for other questions with their frames."""
+        programs = []
+        for record in self._records:
+            facts = ObservedFacts(record.steps, self.world, self.reader, self._labels)
+            programs.append(compile_program(record, facts, self.world))
+        return Composer([own for own in programs if own is not None], self.world)
+
+    @cached_property
     def spreads_facts(self) -> bool:
         """Whether the sources of the world hold different facts."""
-        return self._world.spreads_facts()
+        return self.world.spreads_facts()
 
 
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
@@ -148,8 +179,27 @@ class ReplayReasoner:
         if own is not None and not self._options.demonstration and (yield from _repeat(own, task)):
             thought = f"So the answer is: {own.answer}."
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
-        aligner, calibration = library.aligner, library.calibration
         failures: list[tuple[str, str]] = []
+        calls = ReplayCalls(task)
+        if not self._options.demonstration and len(task.question) <= MAX_CHARACTERS:
+            sources = [source for source in SOURCE_ORDER if source in list_sources(task)]
+            lookups = UnitedLookUps(calls, library.world, library.reader, sources, spreads=library.spreads_facts)
+            for framed, program in library.composer.list_readings(replace_surrogates(task.question)):
+                try:
+                    answer = yield from follow_program(
+                        framed, program, lookups, no_answer=library.no_answer, shows_ids=library.shows_ids
+                    )
+                except Mismatch as mismatch:
+                    failures.append((program.question, str(mismatch)))
+                    continue
+                thought = f"As in the demonstration, the answer is: {answer}."
+                details = {"demonstrations": [{"id": program.key, "question": program.question}]}
+                return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
+            if failures:
+                refusal = QuestionRefused(f"{REFUSAL}: like {failures[0][0]!r}: {failures[0][1]}.")
+                refusal.reason = failures[0][1]
+                raise refusal
+        aligner, calibration = library.aligner, library.calibration
         if self._options.demonstration:
             alignments = [self._correct(aligner.programs)]
         elif len(task.question) > MAX_CHARACTERS:
@@ -159,7 +209,7 @@ class ReplayReasoner:
         failures = (
             [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
         )
-        threshold, calls = self._options.threshold or calibration.threshold, ReplayCalls(task)
+        threshold = self._options.threshold or calibration.threshold
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
             try:

@@ -8,12 +8,14 @@ have been read and understood. A relation that others define is followed by its 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reasoners.mentions import THING, WorldWords
+from reasoners.mentions import DATE, THING, WorldWords
 from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.derivations import Mismatch, ReplayValue, list_values
+from reasoners.replay.phrases import Phrase
 from reasoners.replay.statements import Reading, SentenceReader
 from worlds.lexicon import kinship
 from worlds.lexicon.english import has_content, list_words, pluralize
+from tools.search import MAX_HITS, MAX_PAGES
 from worlds.text_normalization import normalize_name
 
 MAX_FOLLOWED = 40
@@ -57,6 +59,77 @@ class UnitedLookUps:
                 ends += yield from self.look_up(value, relation)
             values = unite(ends)
         return values
+
+    def find_things(self, phrase: Phrase) -> ReplayMoves:
+        """The things that a phrase stands for."""
+        starts = [ReplayValue(phrase.name)]
+        if phrase.holds is not None:
+            starts = yield from self._find_holders([(phrase.holds, phrase.name), *phrase.conditions])
+        return (yield from self.follow(starts, phrase.relations))
+
+    def _find_holders(self, conditions: Sequence[tuple[str, str]]) -> ReplayMoves:
+        """The things that have these values of these relations; Mismatch if there may be more of them."""
+        gaps: list[str] = []
+        for relation, value in conditions:
+            try:
+                candidates = yield from self._list_candidates(relation, ReplayValue(value))
+                break
+            except _Incomplete as gap:
+                gaps.append(str(gap))
+        else:
+            raise Mismatch(gaps[0])
+        holders = []
+        for candidate in candidates:
+            for relation, value in conditions:
+                values = yield from self.look_up(candidate, relation)
+                if value_key(ReplayValue(value)) not in map(value_key, values):
+                    break
+            else:
+                holders.append(candidate)
+        return holders
+
+    def _list_candidates(self, relation: str, value: ReplayValue) -> ReplayMoves:
+        """All that may have a value: what the graph's rows, articles and pages name with it."""
+        candidates: list[ReplayValue] = []
+        for source in self._sources:
+            candidates += yield from _LISTINGS[source](self, relation, value)
+            if source == "graph" and candidates and not self._spreads:
+                break
+        if len(candidates) > MAX_FOLLOWED:
+            raise _Incomplete(f"it would follow {len(candidates)} things, and at most {MAX_FOLLOWED} are followed")
+        return unite(candidates)
+
+    def _list_in_graph(self, relation: str, value: ReplayValue) -> ReplayMoves:
+        ask = f"Who are the people whose {relation} is {value.text}?"
+        identifier = None if value.kind == DATE else (yield from self._identify(value))
+        arguments = {"question": ask, "entity_ids": [identifier] if identifier else []}
+        written = yield from self._calls.try_call(ask, "generateQuery", arguments)
+        if written is None:
+            return []
+        if not written.get("candidates"):
+            raise _Incomplete(f"no query is written for {ask!r}")
+        return (yield from self._run(ask, written["candidates"][0]["sparql"]))
+
+    def _list_in_articles(self, relation: str, value: ReplayValue) -> ReplayMoves:
+        data = yield from self._calls.call(f"Articles may name {value.text}.", "wikisearch", {"query": value.text})
+        hits = [hit for hit in data.get("hits", ()) if not hit["relaxed"]]
+        if len(hits) == len(data.get("hits", ())) == MAX_HITS:
+            raise _Incomplete(f"more articles than a search returns name {value.text}")
+        return [ReplayValue(hit["title"], hit.get("entity")) for hit in hits if hit["title"] != value.text]
+
+    def _list_in_pages(self, relation: str, value: ReplayValue) -> ReplayMoves:
+        pages = yield from self._search(value.text)
+        strict = [page for page in pages if not page["relaxed"]]
+        if len(strict) == len(pages) == MAX_PAGES:
+            raise _Incomplete(f"more pages than a search returns name {value.text}")
+        candidates = []
+        for page in strict:
+            ask = f"Whose {relation} is {value.text}?"
+            data = yield from self._calls.call("A page may tell it.", "read", {"title": page["address"], "question": ask})
+            for sentence in data["sentences"]:
+                if value.text in sentence:
+                    candidates += [ReplayValue(name) for name in self._reader.list_names(sentence, value.text)]
+        return candidates
 
     def look_up(self, subject: ReplayValue, relation: str) -> ReplayMoves:
         """All values of a relation of a subject; Mismatch if a source may have others."""
@@ -107,9 +180,10 @@ class UnitedLookUps:
             return []
         if not written.get("candidates"):
             raise _Incomplete(f"no query is written for {ask!r}")
-        table = yield from self._calls.call(
-            f"I run the query for {ask[0].lower()}{ask[1:]}", "runQuery", {"sparql": written["candidates"][0]["sparql"]}
-        )
+        return (yield from self._run(ask, written["candidates"][0]["sparql"]))
+
+    def _run(self, ask: str, sparql: str) -> ReplayMoves:
+        table = yield from self._calls.call(f"The query for: {ask}", "runQuery", {"sparql": sparql})
         if table.get("truncated"):
             raise _Incomplete(f"the graph has more rows for {ask!r} than it returns")
         return list_values(table).get("/rows", [])
@@ -212,7 +286,11 @@ def _accepted(relation: str) -> tuple[frozenset[str], str | None]:
     return frozenset({base, *kinship.gendered_words(base)}), path.gender
 
 
-MAX_PAGES = 5
+_LISTINGS: dict[str, Any] = {
+    "graph": UnitedLookUps._list_in_graph,
+    "text": UnitedLookUps._list_in_articles,
+    "web": UnitedLookUps._list_in_pages,
+}
 _SOURCES: dict[str, Any] = {
     "graph": UnitedLookUps._ask_graph,
     "text": UnitedLookUps._read_article,

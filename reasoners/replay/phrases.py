@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.statements import find_relations
-from worlds.lexicon.english import GENERIC_NOUNS, MINOR_WORDS, asks_yes_or_no, list_words, stem_word
+from worlds.lexicon.english import GENERIC_NOUNS, MINOR_WORDS, asks_yes_or_no, list_words, load_lexicon, stem_word
 
 THING, RELATION = "X", "R"
 MAX_ALTERNATIVES = 64
@@ -57,7 +57,8 @@ class FramedQuestion(NamedTuple):
 
 def frame_question(question: str, world: WorldWords) -> list[FramedQuestion]:
     """The ways of reading a question, those with the longest phrases first."""
-    mentions = find_question_mentions(question, world.knows, ())
+    kinds = frozenset().union(*load_lexicon().kinds.values())
+    mentions = find_question_mentions(question, world.knows, kinds)
     longest = [list(_list_phrases(question, start, end, world))[::-1] for start, end in mentions]
     framed: dict[tuple[Phrase, ...], FramedQuestion] = {}
     for phrases in itertools.islice(itertools.product(*longest), MAX_ALTERNATIVES):
@@ -141,6 +142,16 @@ def _unite_conditions(question: str, phrases: Sequence[Phrase], world: WorldWord
         if last is not None and last.holds is not None and match and relation and match.start() == last.end:
             conditions = (*last.conditions, (relation, phrase.name))
             united[-1] = last._replace(end=phrase.end, conditions=conditions)
+        elif last is not None and last.relations and _is_shared(question, last, phrase):
+            united.append(phrase._replace(relations=last.relations))
         else:
             united.append(phrase)
     return tuple(united)
+
+
+def _is_shared(question: str, phrase: Phrase, other: Phrase) -> bool:
+    """Whether a noun in the plural belongs to two names: the residences of X and Y."""
+    nouns = list_words(question[phrase.start : phrase.end].partition(" of ")[0])
+    is_plural = len(phrase.relations) == 1 and bool(nouns) and nouns[-1].folded != nouns[-1].stem
+    is_bare = not other.relations and other.holds is None
+    return is_plural and is_bare and question[phrase.end : other.start] == " and "

@@ -112,9 +112,9 @@ class SentenceReader:
         self._world = world
         self._learnt: dict[Pattern, set[str]] = defaultdict(set)
 
-    def learn(self, sentences: Iterable[str], subject: str, relation: str, used: str) -> None:
+    def learn(self, sentences: Iterable[str], subject: str, relation: str, used: str, *, is_title: bool) -> None:
         """Learn the pattern of the clause that alone states a relation, as a demonstration used its value."""
-        clauses = [c for c in self._list_clauses(sentences, subject, is_title=True) if c.values]
+        clauses = [c for c in self._list_clauses(sentences, subject, is_title=is_title) if c.values]
         stated = [c for c in clauses if self._classify(c, relation)]
         unknown = [
             c
@@ -140,6 +140,10 @@ class SentenceReader:
                 kinds = frozenset(kind for value in clause.values for kind in self._world.kinds_of(value))
                 reading.unread.append((kinds, " ".join(clause.words)))
         return reading
+
+    def list_names(self, sentence: str, value: str) -> list[str]:
+        """What else a sentence names beside a value, without titles."""
+        return [name for own in self._list_clauses([sentence], value, is_title=False) for name in own.values]
 
     def _list_clauses(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Iterator[_Clause]:
         for sentence in sentences:

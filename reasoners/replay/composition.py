@@ -1,0 +1,288 @@
+"""Composed look-ups: what demonstrations show for a frame of questions, asked of other things by other relations.
+
+A demonstration shows which relations of the things in its question were looked up, and how the answer follows. Another
+question with its frame is answered by the same look-ups of its own things, each made in all sources.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from db.trace_record import TraceRecord
+from reasoners.mentions import DATE, WorldWords
+from reasoners.replay.calls import ReplayMoves
+from reasoners.replay.derivations import (
+    ALL,
+    COUNT,
+    COUNT_OF,
+    FILTERS,
+    NONE,
+    OPPOSITES,
+    Evidence,
+    Mismatch,
+    NoValue,
+    ReplayValue,
+    Values,
+    derive_answer,
+    recognize_derivation,
+)
+from reasoners.replay.lookups import UnitedLookUps, value_key
+from reasoners.replay.observed import ObservedFacts, Path
+from reasoners.replay.phrases import Frame, FramedQuestion, Phrase, frame_question
+
+COUNTING = ("how", "many")
+StepOfPath = str | int
+"""A relation, or the place of the word for it among those of the question."""
+LeafPath = tuple[StepOfPath, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is looked up of the things of a frame, and how the answer follows."""
+
+    leaves: tuple[tuple[LeafPath, ...] | None, ...]
+    """For each phrase the paths that are followed from its things; None for the value that is compared with."""
+    derivation: str
+    relations: tuple[tuple[frozenset[str], str | None], ...]
+    """What each word for a relation may mean, and the one of these that was looked up in the demonstration."""
+    question: str = ""
+    """The question of the demonstration."""
+    key: str = ""
+
+
+def compile_program(record: TraceRecord, facts: ObservedFacts, world: WorldWords) -> tuple[Frame, Program] | None:
+    """The program of a demonstration with its frame; None if its answer does not follow in a known way."""
+    answer = record.trace.final_answer or ""
+    for framed in frame_question(record.question.full_text, world):
+        members = [_observe(phrase, facts) for phrase in framed.phrases]
+        asked = [_find_leaves(own, facts) for own in members]
+        named = [(relation,) for meanings in framed.relations for relation in sorted(meanings)]
+        for leaves in (asked, [()] * len(members), *([(path,)] * len(members) for path in named)):
+            for own, derivation in _derive(framed, members, leaves, facts, answer):
+                program = Program(
+                    tuple(_place(paths, framed) for paths in own),
+                    derivation,
+                    _choose_relations(own, framed),
+                    record.question.full_text,
+                    str(record.trace.id),
+                )
+                return framed.frame, program
+    return None
+
+
+def _derive(
+    framed: FramedQuestion,
+    members: Sequence[Sequence[ReplayValue]],
+    leaves: Sequence[tuple[Path, ...]],
+    facts: ObservedFacts,
+    answer: str,
+) -> Iterator[tuple[list[tuple[Path, ...] | None], str]]:
+    """The paths from which the answer follows, without a value that they are compared with; and how it follows."""
+    for given in (None, *range(len(members) - 1, -1, -1)):
+        if given is not None and (len(members) < 2 or framed.phrases[given].relations):
+            continue
+        own = [None if place == given else paths for place, paths in enumerate(leaves)]
+        for allows_missing in (False, True):
+            evidence = _build_observed(framed, members, own, facts, allows_missing=allows_missing)
+            derivation = recognize_derivation(evidence, answer) if evidence else None
+            if derivation not in (None, NONE):
+                yield own, str(derivation)
+
+
+def _observe(phrase: Phrase, facts: ObservedFacts) -> list[ReplayValue]:
+    starts = [ReplayValue(phrase.name)]
+    if phrase.holds is not None:
+        starts = facts.list_holders(phrase.holds, phrase.name)
+        for relation, value in phrase.conditions:
+            starts = [s for s in starts if value_key(ReplayValue(value)) in map(value_key, facts.look_up(s, relation))]
+    return facts.follow(starts, phrase.relations)
+
+
+def _find_leaves(members: Sequence[ReplayValue], facts: ObservedFacts) -> tuple[Path, ...]:
+    """The paths that were asked of the things of a phrase."""
+    keys = {value_key(member) for member in members}
+    direct = dict.fromkeys(path for key, path in facts.asks if key in keys)
+    paths: dict[Path, None] = {}
+    for path in direct:
+        ends = {value_key(v) for v in facts.follow(members, path)} - keys
+        further = dict.fromkeys(other for key, other in facts.asks if key in ends)
+        paths |= dict.fromkeys((*path, *other) for other in further) if further else {path: None}
+    return tuple(paths)
+
+
+def _build_observed(
+    framed: FramedQuestion,
+    members: Sequence[Sequence[ReplayValue]],
+    leaves: Sequence[tuple[Path, ...] | None],
+    facts: ObservedFacts,
+    *,
+    allows_missing: bool,
+) -> Evidence | None:
+    rows = [
+        None if paths is None else [[(m, facts.follow([m], path)) for m in own] for path in paths]
+        for own, paths in zip(members, leaves, strict=True)
+    ]
+    return build_evidence(framed.phrases, members, rows, allows_missing=allows_missing)
+
+
+def build_evidence(
+    phrases: Sequence[Phrase],
+    members: Sequence[Sequence[ReplayValue]],
+    rows: Sequence[list[list[tuple[ReplayValue, Values]]] | None],
+    *,
+    allows_missing: bool = False,
+    shows_ids: bool = False,
+) -> Evidence | None:
+    """What the answer is derived from: the values of each path from the things, or the things themselves."""
+    subjects = [place for place, own in enumerate(rows) if own is not None]
+    given = next((ReplayValue(phrases[place].name) for place, own in enumerate(rows) if own is None), None)
+    results = []
+    for place in subjects:
+        own = rows[place] or [[(ReplayValue(phrases[place].name), members[place])]]
+        root = phrases[place].name
+        if len(subjects) > 1 and rows[place]:
+            if len(members[place]) != 1:
+                return None
+            root = members[place][0].text
+        results += [(root if rows[place] else f"{root} {place}", path) for path in own]
+    return Evidence(results, given, allows_missing=allows_missing, shows_ids=shows_ids) if results else None
+
+
+def _place(paths: tuple[Path, ...] | None, framed: FramedQuestion) -> tuple[LeafPath, ...] | None:
+    """The paths with the place of the word that means it for each relation."""
+    if paths is None:
+        return None
+    meant = {relation: place for place, meanings in enumerate(framed.relations) for relation in meanings}
+    return tuple(tuple(meant.get(relation, relation) for relation in path) for path in paths)
+
+
+def _choose_relations(
+    leaves: Sequence[tuple[Path, ...] | None], framed: FramedQuestion
+) -> tuple[tuple[frozenset[str], str | None], ...]:
+    used = {relation for paths in leaves if paths for path in paths for relation in path}
+    return tuple((meanings, next(iter(sorted(meanings & used)), None)) for meanings in framed.relations)
+
+
+class Composer:
+    """The programs of a library by their frames, and what follows from several of them."""
+
+    def __init__(self, programs: Sequence[tuple[Frame, Program]], world: WorldWords) -> None:
+        self._world = world
+        self._programs: dict[Frame, dict[Program, None]] = {}
+        for frame, program in programs:
+            self._programs.setdefault(frame, {})[program] = None
+        self._counts = any(p.derivation == COUNT for _, p in programs)
+        self._opposites = self._find_opposites()
+
+    def _find_opposites(self) -> dict[str, tuple[str, str]]:
+        """The words that alone turn a derivation round, each with its opposite and the derivation."""
+        words: dict[str, tuple[str, str]] = {}
+        shown = [(frame, program) for frame, own in self._programs.items() for program in own]
+        for frame, program in shown:
+            for other, turned in shown:
+                if OPPOSITES.get(program.derivation) == turned.derivation and len(frame.words) == len(other.words):
+                    pairs = [(a, b) for a, b in zip(frame.words, other.words, strict=True) if a != b]
+                    if len(pairs) == 1:
+                        words[pairs[0][0]] = pairs[0][1], program.derivation
+        return words
+
+    def find_programs(self, frame: Frame) -> list[Program]:
+        """The programs that demonstrations show for a frame, or for one that it differs from in a known way."""
+        if own := self._programs.get(frame):
+            return list(own)
+        for place, word in enumerate(frame.words):
+            if word in self._opposites:
+                opposite, derivation = self._opposites[word]
+                words = (*frame.words[:place], opposite, *frame.words[place + 1 :])
+                if own := self._programs.get(frame._replace(words=words)):
+                    return [replace(p, derivation=derivation) for p in own if p.derivation == OPPOSITES[derivation]]
+        if frame.words[:2] == COUNTING and self._counts:
+            listed = self.find_programs(frame._replace(words=frame.words[2:]))
+            counted = {ALL: COUNT, **{name: COUNT_OF + name for name in FILTERS}}
+            return [replace(p, derivation=counted[p.derivation]) for p in listed if p.derivation in counted]
+        return []
+
+    def list_readings(self, question: str) -> list[tuple[FramedQuestion, Program]]:
+        """The readings of a question whose frames demonstrations show, the one with the longest phrases first."""
+        readings = []
+        for framed in frame_question(question, self._world):
+            for program in self.find_programs(framed.frame):
+                filled = self._fill(program, framed)
+                readings += [(framed, filled)] if filled is not None else []
+        return readings
+
+    def _fill(self, program: Program, framed: FramedQuestion) -> Program | None:
+        """The program with the relations that the question names; None if they are not of the kind of those shown."""
+        chosen: dict[int, str] = {}
+        for place, (meanings, (shown, relation)) in enumerate(zip(framed.relations, program.relations, strict=True)):
+            if relation is None:
+                if meanings != shown:
+                    return None
+                continue
+            fitting = [own for own in sorted(meanings) if self._is_like(own, relation, program, framed)]
+            if len(fitting) != 1:
+                return None
+            chosen[place] = fitting[0]
+        leaves = tuple(
+            None if paths is None else tuple(tuple(chosen.get(s, str(s)) if isinstance(s, int) else s for s in path) for path in paths)
+            for paths in program.leaves
+        )
+        return replace(program, leaves=leaves)
+
+    def _is_like(self, relation: str, shown: str, program: Program, framed: FramedQuestion) -> bool:
+        """Whether the graph leads by a relation to the kind of what is compared, and to dates as in the demonstration."""
+        kinds = self._world.value_kinds(relation)
+        given = [p.name for p, paths in zip(framed.phrases, program.leaves, strict=True) if paths is None]
+        if given and program.derivation.removeprefix(COUNT_OF) == "equal":
+            return all(self._world.kinds_of(name) & kinds for name in given)
+        return (DATE in kinds) == (DATE in self._world.value_kinds(shown))
+
+
+def follow_program(
+    framed: FramedQuestion, program: Program, lookups: UnitedLookUps, *, no_answer: str | None, shows_ids: bool
+) -> ReplayMoves:
+    """The answer of a program about the things of a question; Mismatch if there is none."""
+    members: list[list[ReplayValue]] = []
+    rows: list[list[list[tuple[ReplayValue, Values]]] | None] = []
+    for phrase, paths in zip(framed.phrases, program.leaves, strict=True):
+        own = [] if paths is None else (yield from lookups.find_things(phrase))
+        members.append(own)
+        if paths is None:
+            rows.append(None)
+            continue
+        of_paths = []
+        for path in paths:
+            of_path = []
+            for member in own:
+                of_path.append((member, (yield from lookups.follow([member], [str(step) for step in path]))))
+            of_paths.append(of_path)
+        rows.append(of_paths)
+    members, rows = _unite_ids(members, rows)
+    evidence = build_evidence(
+        framed.phrases, members, rows, allows_missing=no_answer is not None, shows_ids=shows_ids
+    )
+    if evidence is None:
+        raise Mismatch("what is compared is not one thing each")
+    try:
+        return derive_answer(program.derivation, evidence)
+    except NoValue:
+        if no_answer is None or len(evidence.results) > 1:
+            raise
+        return no_answer
+
+
+Members = list[list[ReplayValue]]
+MemberRows = list[list[list[tuple[ReplayValue, Values]]] | None]
+
+
+def _unite_ids(members: Members, rows: MemberRows) -> tuple[Members, MemberRows]:
+    """The same with the id of a thing at each place, if it is known at one."""
+    paths = [path for own in rows for path in own or ()]
+    values = [v for path in paths for member, own in path for v in (member, *own)]
+    known = {value_key(v): v for v in (*(m for own in members for m in own), *values) if v.id is not None}
+
+    def unite(value: ReplayValue) -> ReplayValue:
+        return known.get(value_key(value), value)
+
+    return [list(map(unite, own)) for own in members], [
+        None if own is None else [[(unite(m), list(map(unite, vs))) for m, vs in path] for path in own] for own in rows
+    ]
