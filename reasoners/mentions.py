@@ -20,6 +20,7 @@ from worlds.text_normalization import normalize_name
 
 DATE, NUMBER, THING = "date", "number", "thing"
 """The kinds of values that the graph does not tell."""
+_QUESTION_WORDS = ("when", "where", "who")
 NameLookup = Callable[[str], bool]
 """Whether the world has an article, an entity or a label of that name."""
 _NAME_RUN_PATTERN = re.compile(
@@ -161,6 +162,7 @@ class WorldWords:
         self._text = world.text if isinstance(world.text, EmbeddedText) else None
         self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
         self._encode, self._is_known_name = encode, name_lookup(world)
+        self._meanings: dict[str, frozenset[str]] = {}
         self._kinds: dict[str, frozenset[str]] = {}
         self._value_kinds: dict[str, frozenset[str]] = {}
 
@@ -198,6 +200,26 @@ class WorldWords:
     def find_label(self, phrase: str) -> str | None:
         """The label of the relation with this name, in whatever number; None if there is none."""
         return self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(phrase_key(phrase)))
+
+    def meanings_of(self, phrase: str) -> frozenset[str]:
+        """The relations that a phrase may mean: the one that it names, or those that its words lead to."""
+        if phrase not in self._meanings:
+            self._meanings[phrase] = self._find_meanings(phrase)
+        return self._meanings[phrase]
+
+    def _find_meanings(self, phrase: str) -> frozenset[str]:
+        lexicon, key, named = load_lexicon(), phrase_key(phrase), self.find_label(phrase)
+        if (entry := lexicon.words.get(key)) is None:
+            names = [" ".join(own) for own, other in lexicon.relations.items() if key in map(phrase_key, other.aliases)]
+            return frozenset([named] if named else [" ".join(key)] if key in lexicon.relations else names)
+        if kinship.relates_people(" ".join(key)) and not entry.paths_by_question_word:
+            return frozenset({entry.label})
+        meanings = {r for w in (*_QUESTION_WORDS, None) for r in entry.paths_for(w)[0].relations}
+        if general := {r for r in meanings if kinship.relates_people(r) and kinship.gendered_words(r)}:
+            meanings = {r for r in meanings if not kinship.relates_people(r)} | general
+        meanings |= {named} if named else set()
+        known = {label for r in meanings if (label := self.find_label(r))}
+        return frozenset({r for r in meanings if kinship.relates_people(r)} | known or meanings)
 
     def kinds_of(self, value: str) -> frozenset[str]:
         """The kinds of what has this name: date, number, the types in the graph, or THING if it tells none."""

@@ -15,7 +15,7 @@ from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerat
 from reasoners.mentions import WorldWords
 from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
-from reasoners.replay.composition import Composer, compile_program, follow_program
+from reasoners.replay.composition import Composer, ComposedProgram, compile_program, follow_program
 from reasoners.replay.demonstration import (
     ASK,
     ID,
@@ -41,7 +41,8 @@ from reasoners.replay.derivations import (
 )
 from reasoners.replay.lookups import UnitedLookUps
 from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
-from reasoners.replay.statements import SentenceReader
+from reasoners.replay.phrases import Frame
+from reasoners.replay.statements import Pattern, SentenceReader
 from reasoners.sources import list_sources
 from tools.tool import ToolContext, ToolResult
 from worlds.lexicon.english import phrase_key
@@ -109,25 +110,40 @@ class ReplayLibrary:
     @cached_property
     def reader(self) -> SentenceReader:
         """Reads sentences as demonstrations do."""
-        reader = SentenceReader(self.world)
-        for record in self._records:
-            for step in record.steps:
-                ask = read_ask(str(step.arguments.get("question", "")), self.world) if step.data else None
-                if ask is not None and "sentences" in (step.data or {}):
-                    later = [own.thought for own in record.steps if own.position > step.position]
-                    used = " ".join([*later, record.trace.final_thought or "", record.trace.final_answer or ""])
-                    is_title = not (step.data or {}).get("address")
-                    reader.learn((step.data or {})["sentences"], *ask, used, is_title=is_title)
-        return reader
+        return SentenceReader(self.world)
 
     @cached_property
     def composer(self) -> Composer:
-        """What the demonstrations show for other questions with their frames."""
+        """What the demonstrations show for other questions with their frames; the reader learns to read as they did."""
         programs = []
         for record in self._records:
-            facts = ObservedFacts(record.steps, self.world, self.reader, self._labels)
-            programs.append(compile_program(record, facts, self.world))
+            program = self._compile(record)
+            suggested = self._suggest_patterns(record) if program is None else {}
+            for pair in suggested:
+                self.reader.learn(*pair)
+            program = program or self._compile(record)
+            for pair in suggested:
+                # Only that is kept without which the answer would not follow.
+                self.reader.forget(*pair)
+                if program is not None and self._compile(record) is None:
+                    self.reader.learn(*pair)
+            programs.append(program)
         return Composer([own for own in programs if own is not None], self.world)
+
+    def _compile(self, record: TraceRecord) -> tuple[Frame, ComposedProgram] | None:
+        facts = ObservedFacts(record.steps, self.world, self.reader, self._labels)
+        return compile_program(record, facts, self.world)
+
+    def _suggest_patterns(self, record: TraceRecord) -> dict[tuple[Pattern, str], None]:
+        """The clauses that a demonstration may have read as what it asked for."""
+        patterns: dict[tuple[Pattern, str], None] = {}
+        for step in record.steps:
+            data = step.data or {}
+            ask = read_ask(str(step.arguments.get("question", "")), self.world) if "sentences" in data else None
+            if ask is not None:
+                pattern = self.reader.suggest(data["sentences"], *ask, is_title=not data.get("address"))
+                patterns |= {(pattern, ask[1]): None} if pattern is not None else {}
+        return patterns
 
     @cached_property
     def spreads_facts(self) -> bool:

@@ -36,7 +36,7 @@ LeafPath = tuple[StepOfPath, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ComposedProgram:
     """What is looked up of the things of a frame, and how the answer follows."""
 
     leaves: tuple[tuple[LeafPath, ...] | None, ...]
@@ -49,7 +49,7 @@ class Program:
     key: str = ""
 
 
-def compile_program(record: TraceRecord, facts: ObservedFacts, world: WorldWords) -> tuple[Frame, Program] | None:
+def compile_program(record: TraceRecord, facts: ObservedFacts, world: WorldWords) -> tuple[Frame, ComposedProgram] | None:
     """The program of a demonstration with its frame; None if its answer does not follow in a known way."""
     answer = record.trace.final_answer or ""
     for framed in frame_question(record.question.full_text, world):
@@ -58,7 +58,7 @@ def compile_program(record: TraceRecord, facts: ObservedFacts, world: WorldWords
         named = [(relation,) for meanings in framed.relations for relation in sorted(meanings)]
         for leaves in (asked, [()] * len(members), *([(path,)] * len(members) for path in named)):
             for own, derivation in _derive(framed, members, leaves, facts, answer):
-                program = Program(
+                program = ComposedProgram(
                     tuple(_place(paths, framed) for paths in own),
                     derivation,
                     _choose_relations(own, framed),
@@ -165,9 +165,9 @@ def _choose_relations(
 class Composer:
     """The programs of a library by their frames, and what follows from several of them."""
 
-    def __init__(self, programs: Sequence[tuple[Frame, Program]], world: WorldWords) -> None:
+    def __init__(self, programs: Sequence[tuple[Frame, ComposedProgram]], world: WorldWords) -> None:
         self._world = world
-        self._programs: dict[Frame, dict[Program, None]] = {}
+        self._programs: dict[Frame, dict[ComposedProgram, None]] = {}
         for frame, program in programs:
             self._programs.setdefault(frame, {})[program] = None
         self._counts = any(p.derivation == COUNT for _, p in programs)
@@ -179,13 +179,13 @@ class Composer:
         shown = [(frame, program) for frame, own in self._programs.items() for program in own]
         for frame, program in shown:
             for other, turned in shown:
-                if OPPOSITES.get(program.derivation) == turned.derivation and len(frame.words) == len(other.words):
+                if OPPOSITES.get(program.derivation, "") == turned.derivation and len(frame.words) == len(other.words):
                     pairs = [(a, b) for a, b in zip(frame.words, other.words, strict=True) if a != b]
                     if len(pairs) == 1:
                         words[pairs[0][0]] = pairs[0][1], program.derivation
         return words
 
-    def find_programs(self, frame: Frame) -> list[Program]:
+    def find_programs(self, frame: Frame) -> list[ComposedProgram]:
         """The programs that demonstrations show for a frame, or for one that it differs from in a known way."""
         if own := self._programs.get(frame):
             return list(own)
@@ -194,14 +194,18 @@ class Composer:
                 opposite, derivation = self._opposites[word]
                 words = (*frame.words[:place], opposite, *frame.words[place + 1 :])
                 if own := self._programs.get(frame._replace(words=words)):
-                    return [replace(p, derivation=derivation) for p in own if p.derivation == OPPOSITES[derivation]]
+                    return [
+                        replace(p, derivation=p.derivation.replace(OPPOSITES[derivation], derivation))
+                        for p in own
+                        if p.derivation.removeprefix(COUNT_OF) == OPPOSITES[derivation]
+                    ]
         if frame.words[:2] == COUNTING and self._counts:
             listed = self.find_programs(frame._replace(words=frame.words[2:]))
             counted = {ALL: COUNT, **{name: COUNT_OF + name for name in FILTERS}}
             return [replace(p, derivation=counted[p.derivation]) for p in listed if p.derivation in counted]
         return []
 
-    def list_readings(self, question: str) -> list[tuple[FramedQuestion, Program]]:
+    def list_readings(self, question: str) -> list[tuple[FramedQuestion, ComposedProgram]]:
         """The readings of a question whose frames demonstrations show, the one with the longest phrases first."""
         readings = []
         for framed in frame_question(question, self._world):
@@ -210,7 +214,7 @@ class Composer:
                 readings += [(framed, filled)] if filled is not None else []
         return readings
 
-    def _fill(self, program: Program, framed: FramedQuestion) -> Program | None:
+    def _fill(self, program: ComposedProgram, framed: FramedQuestion) -> ComposedProgram | None:
         """The program with the relations that the question names; None if they are not of the kind of those shown."""
         chosen: dict[int, str] = {}
         for place, (meanings, (shown, relation)) in enumerate(zip(framed.relations, program.relations, strict=True)):
@@ -228,7 +232,7 @@ class Composer:
         )
         return replace(program, leaves=leaves)
 
-    def _is_like(self, relation: str, shown: str, program: Program, framed: FramedQuestion) -> bool:
+    def _is_like(self, relation: str, shown: str, program: ComposedProgram, framed: FramedQuestion) -> bool:
         """Whether the graph leads by a relation to the kind of what is compared, and to dates as in the demonstration."""
         kinds = self._world.value_kinds(relation)
         given = [p.name for p, paths in zip(framed.phrases, program.leaves, strict=True) if paths is None]
@@ -238,7 +242,7 @@ class Composer:
 
 
 def follow_program(
-    framed: FramedQuestion, program: Program, lookups: UnitedLookUps, *, no_answer: str | None, shows_ids: bool
+    framed: FramedQuestion, program: ComposedProgram, lookups: UnitedLookUps, *, no_answer: str | None, shows_ids: bool
 ) -> ReplayMoves:
     """The answer of a program about the things of a question; Mismatch if there is none."""
     members: list[list[ReplayValue]] = []

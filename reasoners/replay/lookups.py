@@ -18,6 +18,7 @@ from worlds.lexicon.english import has_content, list_words, pluralize
 from tools.search import MAX_HITS, MAX_PAGES
 from worlds.text_normalization import normalize_name
 
+GENDER = "sex or gender"
 MAX_FOLLOWED = 40
 """The values of one look-up that are followed."""
 
@@ -47,6 +48,7 @@ class UnitedLookUps:
         self._spreads = spreads
         self._known: dict[tuple[str, str], list[ReplayValue]] = {}
         self._ids: dict[str, str | None] = {}
+        self._texts: dict[str, Sequence[str]] = {}
 
     def follow(self, subjects: Sequence[ReplayValue], relations: Sequence[str]) -> ReplayMoves:
         """The values at the end of a chain of relations."""
@@ -125,8 +127,7 @@ class UnitedLookUps:
         candidates = []
         for page in strict:
             ask = f"Whose {relation} is {value.text}?"
-            data = yield from self._calls.call("A page may tell it.", "read", {"title": page["address"], "question": ask})
-            for sentence in data["sentences"]:
+            for sentence in (yield from self._read(page["address"], ask, f"{ask} A page may tell.")):
                 if value.text in sentence:
                     candidates += [ReplayValue(name) for name in self._reader.list_names(sentence, value.text)]
         return candidates
@@ -207,12 +208,9 @@ class UnitedLookUps:
 
     def _read_article(self, subject: ReplayValue, relation: str) -> ReplayMoves:
         ask = f"What is the {relation} of {subject.text}?"
-        data = yield from self._calls.try_call(
-            f"{ask} The article may tell.", "read", {"title": subject.text, "question": ask}
-        )
-        if not data:
-            return []
-        return self._collect([self._reader.read(data["sentences"], subject.text, is_title=True)], subject, relation)
+        sentences = yield from self._read(subject.text, ask, f"{ask} The article may tell.")
+        reading = self._reader.read(sentences, subject.text, is_title=True)
+        return (yield from self._collect([reading], subject, relation))
 
     def _read_pages(self, subject: ReplayValue, relation: str) -> ReplayMoves:
         """What the pages say that name the subject, or those that also have a word for the relation."""
@@ -231,9 +229,16 @@ class UnitedLookUps:
         readings = []
         for address in addresses:
             ask = f"What is the {relation} of {subject.text}?"
-            page = yield from self._calls.call("A page may tell it.", "read", {"title": address, "question": ask})
-            readings.append(self._reader.read(page["sentences"], subject.text, is_title=False))
-        return self._collect(readings, subject, relation)
+            sentences = yield from self._read(address, ask, f"{ask} A page may tell.")
+            readings.append(self._reader.read(sentences, subject.text, is_title=False))
+        return (yield from self._collect(readings, subject, relation))
+
+    def _read(self, title: str, ask: str, thought: str) -> ReplayMoves:
+        """The sentences of an article or a page, which is read once; none if there is no such article."""
+        if title not in self._texts:
+            data = yield from self._calls.try_call(thought, "read", {"title": title, "question": ask})
+            self._texts[title] = data["sentences"] if data else ()
+        return self._texts[title]
 
     def _search(self, query: str) -> ReplayMoves:
         data = yield from self._calls.call(f"Web pages may tell it: {query}.", "websearch", {"query": query})
@@ -247,16 +252,21 @@ class UnitedLookUps:
         words = dict.fromkeys(w.folded for p in phrases for w in list_words(p) if has_content(w.folded))
         return list(dict.fromkeys(form for word in words for form in (word, pluralize(word))))
 
-    def _collect(self, readings: Sequence[Reading], subject: ReplayValue, relation: str) -> list[ReplayValue]:
+    def _collect(self, readings: Sequence[Reading], subject: ReplayValue, relation: str) -> ReplayMoves:
         """The values that texts state; _Incomplete if a clause that is not understood may state another."""
         names, gender = _accepted(relation)
         values: list[ReplayValue] = []
         for statement in (own for reading in readings for own in reading.statements):
+            if statement.relation not in names:
+                continue
+            value = ReplayValue(statement.value)
             stated = _gender(statement.relation) or statement.gender
-            if statement.relation in names and (gender is None or stated == gender):
-                values.append(ReplayValue(statement.value))
-            elif statement.relation in names and stated is None:
-                raise Mismatch(f"nothing tells whether {statement.value} is a {relation} of {subject.text}")
+            if gender is not None and stated is None:
+                genders = yield from self.look_up(value, GENDER)
+                stated = genders[0].text if len(genders) == 1 else None
+                if stated is None:
+                    raise Mismatch(f"nothing tells whether {value.text} is a {relation} of {subject.text}")
+            values += [value] if stated == gender or gender is None else []
         kinds = self._world.value_kinds(relation) - {THING}
         if not values or self._world.has_one_value(relation) is False:
             for own, clause in ((own, clause) for reading in readings for own, clause in reading.unread):

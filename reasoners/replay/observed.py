@@ -9,7 +9,7 @@ from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.derivations import ReplayValue, list_values
 from reasoners.replay.statements import SentenceReader, find_relations
 from worlds.lexicon import kinship
-from worlds.lexicon.english import list_words, load_lexicon
+from worlds.lexicon.english import list_words, nouns_for_kinds
 from worlds.source import World
 
 _TRIPLE = re.compile(r"(\?\w+|wd:Q\d+) wdt:(P\d+) (\?\w+|wd:Q\d+) ?[.}]")
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 def read_ask(question: str, world: WorldWords) -> tuple[str, str] | None:
     """The thing that a question of one relation is about, and the relation; None for other questions."""
-    mentions = find_question_mentions(question, world.knows, frozenset().union(*load_lexicon().kinds.values()))
+    mentions = find_question_mentions(question, world.knows, nouns_for_kinds())
     if len(mentions) != 1:
         return None
     ((start, end),) = mentions

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.statements import find_relations
-from worlds.lexicon.english import GENERIC_NOUNS, MINOR_WORDS, asks_yes_or_no, list_words, load_lexicon, stem_word
+from worlds.lexicon.english import GENERIC_NOUNS, MINOR_WORDS, asks_yes_or_no, list_words, nouns_for_kinds, stem_word
 
 THING, RELATION = "X", "R"
 MAX_ALTERNATIVES = 64
@@ -57,8 +57,7 @@ class FramedQuestion(NamedTuple):
 
 def frame_question(question: str, world: WorldWords) -> list[FramedQuestion]:
     """The ways of reading a question, those with the longest phrases first."""
-    kinds = frozenset().union(*load_lexicon().kinds.values())
-    mentions = find_question_mentions(question, world.knows, kinds)
+    mentions = find_question_mentions(question, world.knows, nouns_for_kinds())
     longest = [list(_list_phrases(question, start, end, world))[::-1] for start, end in mentions]
     framed: dict[tuple[Phrase, ...], FramedQuestion] = {}
     for phrases in itertools.islice(itertools.product(*longest), MAX_ALTERNATIVES):

@@ -7,12 +7,10 @@ is told by the kind of that value, so that a look-up knows whether it may have m
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
-from reasoners.answers.dates_and_numbers import read_days
 from reasoners.mentions import WorldWords, find_question_mentions
 from worlds.lexicon import kinship
 from worlds.lexicon.english import (
@@ -20,20 +18,18 @@ from worlds.lexicon.english import (
     POSSESSIONS,
     POSSESSIVE_SUFFIX,
     THIRD_PERSON_PRONOUNS,
-    PREPOSITIONS,
-    PLAIN_WORDS,
+    MINOR_WORDS,
     has_content,
     list_words,
     load_lexicon,
+    nouns_for_kinds,
     phrase_key,
     word_root,
 )
 
-DATE = "date"
 MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
 """The most words of a relation, and the words of content beside it in a clause that is understood."""
 _SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
-_QUESTION_WORDS = ("when", "where", "who")
 _CLAUSES = re.compile(r"; |\.$")
 _JOINT = re.compile(r"(?:, | and |, and )\Z")
 Pattern = tuple[str, ...]
@@ -76,33 +72,18 @@ def find_relations(words: Iterable[str], world: WorldWords) -> list[tuple[int, i
     """The words for relations, the longest first from each place: their span, and what they may mean."""
     texts, spans, start = list(words), [], 0
     while start < len(texts):
+        if texts[start] in MINOR_WORDS:
+            start += 1
+            continue
         for end in range(min(len(texts), start + MAX_RELATION_WORDS), start, -1):
-            meanings = _read_relation(" ".join(texts[start:end]), world)
-            if meanings and has_content(texts[start]):
+            phrase = " ".join(texts[start:end])
+            meanings = frozenset() if phrase in (_SUBJECT, _VALUE) else world.meanings_of(phrase)
+            if meanings:
                 spans.append((start, end, meanings))
                 start = end - 1
                 break
         start += 1
     return spans
-
-
-def _read_relation(phrase: str, world: WorldWords) -> frozenset[str]:
-    """What a phrase means: the relation between people that it names, or those that its words lead to."""
-    lexicon, key = load_lexicon(), phrase_key(phrase)
-    if not key or key in ((_SUBJECT.lower(),), (_VALUE.lower(),)):
-        return frozenset()
-    named = world.find_label(phrase)
-    if (entry := lexicon.words.get(key)) is not None:
-        word = " ".join(key)
-        if kinship.relates_people(word) and not entry.paths_by_question_word:
-            return frozenset({entry.label})
-        meanings = {r for w in (*_QUESTION_WORDS, None) for r in entry.paths_for(w)[0].relations}
-        if general := {r for r in meanings if kinship.relates_people(r) and kinship.gendered_words(r)}:
-            meanings = {r for r in meanings if not kinship.relates_people(r)} | general
-        own = {r if kinship.relates_people(r) else world.find_label(r) or r for r in meanings}
-        return frozenset(own | ({named} if named else set()))
-    names = [" ".join(own) for own, other in lexicon.relations.items() if key in map(phrase_key, other.aliases)]
-    return frozenset([named] if named else [" ".join(key)] if key in lexicon.relations else names)
 
 
 class SentenceReader:
@@ -112,21 +93,20 @@ class SentenceReader:
         self._world = world
         self._learnt: dict[Pattern, set[str]] = defaultdict(set)
 
-    def learn(self, sentences: Iterable[str], subject: str, relation: str, used: str, *, is_title: bool) -> None:
-        """Learn the pattern of the clause that alone states a relation, as a demonstration used its value."""
+    def suggest(self, sentences: Iterable[str], subject: str, relation: str, *, is_title: bool) -> Pattern | None:
+        """The pattern of the only clause that may state a relation which no other clause states."""
         clauses = [c for c in self._list_clauses(sentences, subject, is_title=is_title) if c.values]
-        stated = [c for c in clauses if self._classify(c, relation)]
-        unknown = [
-            c
-            for c in clauses
-            if not self._meanings(c) and self._fits(c, relation) and all(self._is_used(v, used) for v in c.values)
-        ]
-        if not stated and len(unknown) == 1:
-            self._learnt[unknown[0].pattern].add(relation)
+        stated = [c for c in clauses if self._states(c, relation)]
+        unknown = [c for c in clauses if not self._meanings(c) and self._fits(c, relation)]
+        return unknown[0].pattern if not stated and len(unknown) == 1 else None
 
-    @staticmethod
-    def _is_used(value: str, used: str) -> bool:
-        return value in used
+    def learn(self, pattern: Pattern, relation: str) -> None:
+        """Read clauses with a pattern as stating a relation of the subject."""
+        self._learnt[pattern].add(relation)
+
+    def forget(self, pattern: Pattern, relation: str) -> None:
+        """Read them no longer so."""
+        self._learnt[pattern].discard(relation)
 
     def read(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Reading:
         """What sentences state about a subject; in a text with it as title, pronouns mean it."""
@@ -157,7 +137,7 @@ class SentenceReader:
         named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text)]
         others = [
             span
-            for span in find_question_mentions(text, self._world.knows, ())
+            for span in find_question_mentions(text, self._world.knows, nouns_for_kinds())
             if not any(start < span[1] and span[0] < end for start, end in named)
         ]
         spans = sorted([*named, *others])
@@ -207,8 +187,9 @@ class SentenceReader:
         kinds = self._world.value_kinds(relation)
         return all(self._world.kinds_of(value) & kinds for value in clause.values)
 
-    def _classify(self, clause: _Clause, relation: str) -> bool:
-        return any(relation in (own.relation, *_wider(own.relation)) for r in self._meanings(clause) for own in self._state(clause, r))
+    def _states(self, clause: _Clause, relation: str) -> bool:
+        stated = [own.relation for meaning in self._meanings(clause) for own in self._state(clause, meaning)]
+        return any(relation == own or relation in _steps(own) or own in _steps(relation) for own in stated)
 
     def _state(self, clause: _Clause, relation: str) -> Iterator[Statement]:
         """The statements about the subject: what its values are, or what it is to them as seen from its side."""
@@ -223,7 +204,7 @@ class SentenceReader:
 
     def _find_holder(self, clause: _Clause, relation: str) -> str | None:
         """Who has the relation: behind "of", or before the possessive, or else who has or does something."""
-        if not kinship.relates_people(relation) or clause.pattern in self._learnt:
+        if not kinship.relates_people(relation) or self._learnt.get(clause.pattern):
             return _SUBJECT
         key = phrase_key(relation)
         span = next((s for s in find_relations(clause.words, self._world) if relation in s[2]), None)
@@ -243,6 +224,6 @@ class SentenceReader:
         return _SUBJECT if any(w in POSSESSIONS for w in before) and before[:1] == [_SUBJECT] and key else None
 
 
-def _wider(relation: str) -> tuple[str, ...]:
-    """The basic relation of a relation between people: child for a son."""
+def _steps(relation: str) -> tuple[str, ...]:
+    """The basic relations of a relation between people: child for a son."""
     return kinship.basic_path(relation).steps if kinship.relates_people(relation) else ()
