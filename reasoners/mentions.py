@@ -20,6 +20,8 @@ from worlds.text_normalization import normalize_name
 
 DATE, NUMBER, THING = "date", "number", "thing"
 """The kinds of values that the graph does not tell."""
+MAX_CACHED_NAMES = 100_000
+"""What may be names, and is known to be one or not."""
 _QUESTION_WORDS = ("when", "where", "who")
 NameLookup = Callable[[str], bool]
 """Whether the world has an article, an entity or a label of that name."""
@@ -162,6 +164,7 @@ class WorldWords:
         self._text = world.text if isinstance(world.text, EmbeddedText) else None
         self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
         self._encode, self._is_known_name = encode, name_lookup(world)
+        self._known: dict[str, bool] = {}
         self._meanings: dict[str, frozenset[str]] = {}
         self._kinds: dict[str, frozenset[str]] = {}
         self._value_kinds: dict[str, frozenset[str]] = {}
@@ -174,9 +177,12 @@ class WorldWords:
 
     def knows(self, name: str) -> bool:
         """Whether an article or an entity has this name; relations are no names."""
-        return (
-            self._is_known_name is not None and normalize_name(name) not in self._labels and self._is_known_name(name)
-        )
+        if name not in self._known:
+            if len(self._known) == MAX_CACHED_NAMES:
+                self._known.clear()
+            lookup = self._is_known_name
+            self._known[name] = lookup is not None and normalize_name(name) not in self._labels and lookup(name)
+        return self._known[name]
 
     @cached_property
     def _label_rows(self) -> tuple[list[str], np.ndarray]:
@@ -249,7 +255,9 @@ class WorldWords:
     def only_relation_to(self, values: Sequence[str]) -> str | None:
         """The only relation of the graph that leads to a kind that all these values have; None for several."""
         kinds = frozenset.intersection(*map(self.kinds_of, values)) - {DATE, NUMBER, THING}
-        own = [label for label in sorted(set(self._labels.values())) if kinds & self.value_kinds(label)] if kinds else []
+        own = (
+            [label for label in sorted(set(self._labels.values())) if kinds & self.value_kinds(label)] if kinds else []
+        )
         return own[0] if len(own) == 1 else None
 
     def has_one_value(self, relation: str) -> bool:

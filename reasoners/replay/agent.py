@@ -1,6 +1,5 @@
 """Replay: answers a question by following a demonstration's look-ups with the question's own names, without a model."""
 
-import json
 import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Mapping, Sequence
@@ -13,9 +12,9 @@ from db.trace_record import TraceRecord
 from reasoners import provenance
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.mentions import WorldWords
-from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
-from reasoners.replay.composition import Composer, ComposedProgram, compile_program, follow_program
+from reasoners.replay.calls import ReplayCalls, ReplayMoves
+from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, follow_program
 from reasoners.replay.demonstration import (
     ASK,
     ID,
@@ -41,7 +40,7 @@ from reasoners.replay.derivations import (
 )
 from reasoners.replay.lookups import UnitedLookUps
 from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
-from reasoners.replay.phrases import Frame
+from reasoners.replay.phrases import Frame, FramedQuestion
 from reasoners.replay.statements import Pattern, SentenceReader
 from reasoners.sources import list_sources
 from tools.tool import ToolContext, ToolResult
@@ -111,6 +110,10 @@ class ReplayLibrary:
     def reader(self) -> SentenceReader:
         """Reads sentences as demonstrations do."""
         return SentenceReader(self.world)
+
+    def open_lookups(self, calls: ReplayCalls, sources: Sequence[str]) -> UnitedLookUps:
+        """The look-ups of a run in these sources."""
+        return UnitedLookUps(calls, self.world, self.reader, sources, spreads=self.spreads_facts)
 
     @cached_property
     def composer(self) -> Composer:
@@ -197,31 +200,29 @@ class ReplayReasoner:
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
         failures: list[tuple[str, str]] = []
         calls = ReplayCalls(task)
-        if not self._options.demonstration and len(task.question) <= MAX_CHARACTERS:
-            sources = [source for source in SOURCE_ORDER if source in list_sources(task)]
-            lookups = UnitedLookUps(calls, library.world, library.reader, sources, spreads=library.spreads_facts)
-            for framed, program in library.composer.list_readings(replace_surrogates(task.question)):
-                try:
-                    answer = yield from follow_program(
-                        framed, program, lookups, no_answer=library.no_answer, shows_ids=library.shows_ids
-                    )
-                except Mismatch as mismatch:
-                    failures.append((program.question, str(mismatch)))
-                    continue
-                thought = f"As in the demonstration, the answer is: {answer}."
-                details = {"demonstrations": [{"id": program.key, "question": program.question}]}
-                return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-            if failures:
-                refusal = QuestionRefused(f"{REFUSAL}: like {failures[0][0]!r}: {failures[0][1]}.")
-                refusal.reason = failures[0][1]
-                raise refusal
+        if len(task.question) > MAX_CHARACTERS:
+            raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
+        sources = [source for source in SOURCE_ORDER if source in list_sources(task)]
+        for framed, program in self._list_readings(library.composer, replace_surrogates(task.question)):
+            lookups = library.open_lookups(calls, sources)
+            try:
+                answer = yield from follow_program(
+                    framed, program, lookups, no_answer=library.no_answer, shows_ids=library.shows_ids
+                )
+            except Mismatch as mismatch:
+                failures.append((program.question, str(mismatch)))
+                continue
+            thought = f"As in the demonstration, the answer is: {answer}."
+            details = describe_program(framed, program)
+            return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
+        if failures and library.spreads_facts:
+            raise _refuse(failures)
         aligner, calibration = library.aligner, library.calibration
         if self._options.demonstration:
             alignments = [self._correct(aligner.programs)]
-        elif len(task.question) > MAX_CHARACTERS:
-            raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
         else:
-            alignments, failures = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
+            alignments, mismatches = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
+            failures += mismatches
         failures = (
             [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
         )
@@ -238,10 +239,20 @@ class ReplayReasoner:
             thought = f"As in the demonstration, the answer is: {answer}."
             details = _describe(alignment, confidence, threshold)
             return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-        reasons = "; ".join(f"like {shown!r}: {why}" for shown, why in (failures if alignments else failures[:1]))
-        refusal = QuestionRefused(f"{REFUSAL}: {reasons}.")
-        refusal.reason = failures[0][1]
-        raise refusal
+        raise _refuse(failures)
+
+    def _list_readings(self, composer: Composer, question: str) -> list[tuple[FramedQuestion, ComposedProgram]]:
+        """The readings to follow; those of the question with the phrases that a person has corrected, if any were."""
+        chosen, texts = self._options.demonstration, self._options.slots
+        readings = composer.list_readings(question)
+        if not chosen:
+            return readings
+        own = next((f for f, p in readings if p.key == chosen and len(f.phrases) == len(texts)), None)
+        if own is None:
+            return []
+        for phrase, text in reversed(list(zip(own.phrases, texts, strict=True))):
+            question = question[: phrase.start] + text + question[phrase.end :]
+        return [(framed, program) for framed, program in composer.list_readings(question) if program.key == chosen]
 
     def _correct(self, programs: Sequence[Program]) -> Alignment:
         """The alignment that a person has corrected; QuestionRefused if it cannot be followed."""
@@ -250,6 +261,14 @@ class ReplayReasoner:
         if not fitting:
             raise QuestionRefused(f"{REFUSAL}: none in this library is {chosen} with {len(texts)} slots.")
         return Alignment(fitting[0], dict(zip(fitting[0].texts, texts, strict=True)), 1.0)
+
+
+def _refuse(failures: Sequence[tuple[str, str]]) -> QuestionRefused:
+    """The refusal that names the nearest demonstration and what did not fit."""
+    (shown, why), *_ = failures
+    refusal = QuestionRefused(f"{REFUSAL}: like {shown!r}: {why}.")
+    refusal.reason = why
+    return refusal
 
 
 def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict[str, Any]:

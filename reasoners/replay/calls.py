@@ -10,6 +10,8 @@ from reasoners.replay.derivations import Mismatch
 from tools.tool import ToolResult
 from worlds.source import ErrorKind
 
+MAX_CALLS = 500
+"""The calls of one run."""
 ReplayMoves = Generator[Action, ToolResult | None, Any]
 
 
@@ -40,6 +42,8 @@ class ReplayCalls:
         if again or key not in self._results:
             if tool not in self._tools:
                 raise Mismatch(f"the tool {tool} is not offered here")
+            if self._count == MAX_CALLS:
+                raise Mismatch(f"it would take more than {MAX_CALLS} calls of tools")
             self._count += 1
             origins = self._tracer.trace(arguments)
             outcome = yield Action(thought, tool, arguments, origins, node=f"call {self._count}", reuse=True)

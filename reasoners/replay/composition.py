@@ -6,14 +6,17 @@ question with its frame is answered by the same look-ups of its own things, each
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from db.trace_record import TraceRecord
 from reasoners.mentions import DATE, WorldWords
 from reasoners.replay.calls import ReplayMoves
 from reasoners.replay.derivations import (
     ALL,
+    COMMON,
     COUNT,
     COUNT_OF,
+    DERIVATIONS,
     FILTERS,
     NONE,
     OPPOSITES,
@@ -47,9 +50,14 @@ class ComposedProgram:
     question: str = ""
     """The question of the demonstration."""
     key: str = ""
+    """The id of the demonstration."""
+    phrases: tuple[str, ...] = ()
+    """The phrases of its question."""
 
 
-def compile_program(record: TraceRecord, facts: ObservedFacts, world: WorldWords) -> tuple[Frame, ComposedProgram] | None:
+def compile_program(
+    record: TraceRecord, facts: ObservedFacts, world: WorldWords
+) -> tuple[Frame, ComposedProgram] | None:
     """The program of a demonstration with its frame; None if its answer does not follow in a known way."""
     answer = record.trace.final_answer or ""
     for framed in frame_question(record.question.full_text, world):
@@ -64,6 +72,7 @@ def compile_program(record: TraceRecord, facts: ObservedFacts, world: WorldWords
                     _choose_relations(own, framed),
                     record.question.full_text,
                     str(record.trace.id),
+                    tuple(phrase.text for phrase in framed.phrases),
                 )
                 return framed.frame, program
     return None
@@ -84,7 +93,7 @@ def _derive(
         for allows_missing in (False, True):
             evidence = _build_observed(framed, members, own, facts, allows_missing=allows_missing)
             derivation = recognize_derivation(evidence, answer) if evidence else None
-            if derivation not in (None, NONE):
+            if derivation in ((ALL, COUNT, COMMON) if not any(own) else set(DERIVATIONS) - {NONE}):
                 yield own, str(derivation)
 
 
@@ -227,7 +236,9 @@ class Composer:
                 return None
             chosen[place] = fitting[0]
         leaves = tuple(
-            None if paths is None else tuple(tuple(chosen.get(s, str(s)) if isinstance(s, int) else s for s in path) for path in paths)
+            None
+            if paths is None
+            else tuple(tuple(chosen.get(s, str(s)) if isinstance(s, int) else s for s in path) for path in paths)
             for paths in program.leaves
         )
         return replace(program, leaves=leaves)
@@ -261,9 +272,7 @@ def follow_program(
             of_paths.append(of_path)
         rows.append(of_paths)
     members, rows = _unite_ids(members, rows)
-    evidence = build_evidence(
-        framed.phrases, members, rows, allows_missing=no_answer is not None, shows_ids=shows_ids
-    )
+    evidence = build_evidence(framed.phrases, members, rows, allows_missing=no_answer is not None, shows_ids=shows_ids)
     if evidence is None:
         raise Mismatch("what is compared is not one thing each")
     try:
@@ -272,6 +281,19 @@ def follow_program(
         if no_answer is None or len(evidence.results) > 1:
             raise
         return no_answer
+
+
+def describe_program(framed: FramedQuestion, program: ComposedProgram) -> dict[str, Any]:
+    """The phrases of the demonstration with those here, and how the answer follows."""
+    pairs = zip(program.phrases, framed.phrases, strict=True)
+    return {
+        "alignment": {
+            "program": program.key,
+            "slots": [{"there": there, "here": here.text, "relation": False} for there, here in pairs],
+            "derivation": program.derivation,
+        },
+        "demonstrations": [{"id": program.key, "question": program.question}],
+    }
 
 
 Members = list[list[ReplayValue]]

@@ -13,9 +13,9 @@ from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.derivations import Mismatch, ReplayValue, list_values
 from reasoners.replay.phrases import Phrase
 from reasoners.replay.statements import Reading, SentenceReader
+from tools.search import MAX_HITS, MAX_PAGES
 from worlds.lexicon import kinship
 from worlds.lexicon.english import has_content, list_words, pluralize
-from tools.search import MAX_HITS, MAX_PAGES
 from worlds.text_normalization import normalize_name
 
 GENDER = "sex or gender"
@@ -137,11 +137,12 @@ class UnitedLookUps:
         key = value_key(subject), relation
         if key not in self._known:
             definition = kinship.find_relation_path(relation) if kinship.relates_people(relation) else None
-            if definition is not None and self._world.find_label(relation) != relation:
+            values = []
+            if "graph" in self._sources and not self._spreads:
+                values = yield from self._try(self._ask_graph(subject, relation))
+            if not values and definition is not None:
                 values = yield from self.follow([subject], definition.steps)
-            elif definition is not None and self._spreads:
-                values = yield from self.follow([subject], definition.steps)
-            else:
+            elif not values:
                 values = yield from self._look_up_basic(subject, relation)
             if definition is not None and definition.excludes_start:
                 values = [value for value in values if value_key(value) != key[0]]
@@ -161,13 +162,21 @@ class UnitedLookUps:
             if gaps and source == "web":
                 # Pages may be out of date, or about somebody else of that name.
                 break
-            if values and (len(values) == most or (source == "graph" and not self._spreads)):
+            if values and len(values) == most:
                 return values
         if most is not None and len(values) > most:
             raise Mismatch(f"the sources tell {len(values)} values of {relation} for {subject.text}")
         if gaps:
             raise Mismatch(gaps[0])
         return values
+
+    @staticmethod
+    def _try(moves: ReplayMoves) -> ReplayMoves:
+        """The values of a look-up; none if it is not complete."""
+        try:
+            return (yield from moves)
+        except _Incomplete:
+            return []
 
     def _ask_graph(self, subject: ReplayValue, relation: str) -> ReplayMoves:
         identifier = subject.id or (yield from self._identify(subject))
@@ -199,7 +208,8 @@ class UnitedLookUps:
             entities = [
                 own["id"]
                 for own in (data or {}).get("entities", ())
-                if normalize_name(subject.text) in (normalize_name(own["label"]), normalize_name(own.get("title") or ""))
+                if normalize_name(subject.text)
+                in (normalize_name(own["label"]), normalize_name(own.get("title") or ""))
             ]
             if len(entities) > 1:
                 raise Mismatch(f"several things are called {subject.text}")
@@ -271,7 +281,9 @@ class UnitedLookUps:
         if not values or self._world.has_one_value(relation) is False:
             for own, clause in ((own, clause) for reading in readings for own, clause in reading.unread):
                 if own & kinds:
-                    raise _Incomplete(f"a text about {subject.text} has a sentence that no demonstration reads: {clause!r}")
+                    raise _Incomplete(
+                        f"a text about {subject.text} has a sentence that no demonstration reads: {clause!r}"
+                    )
         return values
 
 

@@ -36,7 +36,9 @@ def read_ask(question: str, world: WorldWords) -> tuple[str, str] | None:
 class ObservedFacts:
     """The facts and the asks of one trace."""
 
-    def __init__(self, steps: Sequence[Step], world: WorldWords, reader: SentenceReader, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self, steps: Sequence[Step], world: WorldWords, reader: SentenceReader, labels: Mapping[str, str]
+    ) -> None:
         self._world, self._reader, self._labels = world, reader, labels
         self._names: dict[str, str] = {}
         self._facts: dict[tuple[str, str], dict[str, ReplayValue]] = {}
@@ -47,7 +49,9 @@ class ObservedFacts:
             data = step.data or {}
             self._note_names(data)
             if step.tool == "generateQuery":
-                asks |= {own["sparql"]: read_ask(step.arguments["question"], world) for own in data.get("candidates", ())}
+                asks |= {
+                    own["sparql"]: read_ask(step.arguments["question"], world) for own in data.get("candidates", ())
+                }
             elif step.tool == "runQuery":
                 sparql = step.arguments["sparql"]
                 ask = asks.get(sparql)
@@ -74,7 +78,9 @@ class ObservedFacts:
             ends = [subject]
             for step in definition.steps:
                 ends = [value for own in ends for value in self.look_up(own, step)]
-            values |= {_key(v.text): v for v in ends if not definition.excludes_start or _key(v.text) != _key(subject.text)}
+            values |= {
+                _key(v.text): v for v in ends if not definition.excludes_start or _key(v.text) != _key(subject.text)
+            }
         return list(values.values())
 
     def follow(self, subjects: Sequence[ReplayValue], path: Path) -> list[ReplayValue]:

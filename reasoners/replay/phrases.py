@@ -19,7 +19,9 @@ MAX_ALTERNATIVES = 64
 _MAX_NOUN_WORDS = 5
 _OF = re.compile(r"\bof (?:(?:each of )?(?:the|all) )*\Z")
 _DETERMINER = re.compile(r"\b(?:the|a|an) \Z", re.IGNORECASE)
-_WHOSE = re.compile(r"(?P<noun>[^\W\d_]+)(?: (?:is|are))?(?: there)? whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z")
+_WHOSE = re.compile(
+    r"(?P<noun>[^\W\d_]+)(?: (?:is|are))?(?: there)? whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z"
+)
 _AND_WHOSE = re.compile(r" and whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z")
 
 
@@ -28,6 +30,7 @@ class Phrase(NamedTuple):
 
     start: int
     end: int
+    text: str
     name: str
     """What it begins with."""
     relations: tuple[str, ...] = ()
@@ -88,13 +91,13 @@ def _build(question: str, phrases: tuple[Phrase, ...], world: WorldWords) -> Fra
 
 def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Iterator[Phrase]:
     """The phrases that end with a name, the shortest first."""
-    phrase = Phrase(start, end, question[start:end])
+    phrase = Phrase(start, end, question[start:end], question[start:end])
     yield phrase
     if (match := _WHOSE.search(question[:start])) and stem_word(match["noun"].casefold()) in GENERIC_NOUNS:
         relation = read_noun(match["relation"], world)
         if relation is not None:
             first = _skip_determiner(question, match.start())
-            phrase = Phrase(first, end, question[start:end], holds=relation)
+            phrase = Phrase(first, end, question[first:end], phrase.name, holds=relation)
             yield phrase
     while match := _OF.search(question[: phrase.start]):
         noun = _find_noun(question[: match.start()].rstrip(), world)
@@ -102,7 +105,8 @@ def _list_phrases(question: str, start: int, end: int, world: WorldWords) -> Ite
             return
         first, relation = noun
         relations = (*phrase.relations, relation)
-        phrase = phrase._replace(start=_skip_determiner(question, first), relations=relations)
+        first = _skip_determiner(question, first)
+        phrase = phrase._replace(start=first, text=question[first:end], relations=relations)
         yield phrase
 
 
@@ -140,7 +144,7 @@ def _unite_conditions(question: str, phrases: Sequence[Phrase], world: WorldWord
         relation = read_noun(match["relation"], world) if match else None
         if last is not None and last.holds is not None and match and relation and match.start() == last.end:
             conditions = (*last.conditions, (relation, phrase.name))
-            united[-1] = last._replace(end=phrase.end, conditions=conditions)
+            united[-1] = last._replace(end=phrase.end, text=question[last.start : phrase.end], conditions=conditions)
         elif last is not None and last.relations and _is_shared(question, last, phrase):
             united.append(phrase._replace(relations=last.relations))
         else:

@@ -15,10 +15,10 @@ from reasoners.mentions import WorldWords, find_question_mentions
 from worlds.lexicon import kinship
 from worlds.lexicon.english import (
     COPULAS,
+    MINOR_WORDS,
     POSSESSIONS,
     POSSESSIVE_SUFFIX,
     THIRD_PERSON_PRONOUNS,
-    MINOR_WORDS,
     has_content,
     list_words,
     load_lexicon,
@@ -53,6 +53,7 @@ class Reading:
 
 
 class _Clause(NamedTuple):
+    text: str
     words: tuple[str, ...]
     """Folded words, with the subject and the values as letters."""
     values: tuple[str, ...]
@@ -118,7 +119,7 @@ class SentenceReader:
             reading.statements += stated
             if not stated:
                 kinds = frozenset(kind for value in clause.values for kind in self._world.kinds_of(value))
-                reading.unread.append((kinds, " ".join(clause.words)))
+                reading.unread.append((kinds, clause.text))
         return reading
 
     def list_names(self, sentence: str, value: str) -> list[str]:
@@ -165,7 +166,7 @@ class SentenceReader:
             end = stop
         if is_title or named:
             words = [_SUBJECT if w in THIRD_PERSON_PRONOUNS else w for w in words]
-        return _Clause(tuple(words), tuple(values), tuple(titles))
+        return _Clause(text, tuple(words), tuple(values), tuple(titles))
 
     def _meanings(self, clause: _Clause) -> list[str]:
         """The relations that a clause may state, of which its values are."""
