@@ -14,7 +14,7 @@ from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerat
 from reasoners.mentions import WorldWords
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
 from reasoners.replay.calls import ReplayCalls, ReplayMoves
-from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, follow_program
+from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
 from reasoners.replay.demonstration import (
     ASK,
     ID,
@@ -111,10 +111,6 @@ class ReplayLibrary:
         """Reads sentences as demonstrations do."""
         return SentenceReader(self.world)
 
-    def open_lookups(self, calls: ReplayCalls, sources: Sequence[str]) -> UnitedLookUps:
-        """The look-ups of a run in these sources."""
-        return UnitedLookUps(calls, self.world, self.reader, sources, spreads=self.spreads_facts)
-
     @cached_property
     def composer(self) -> Composer:
         """What the demonstrations show for other questions with their frames; the reader learns to read as they did."""
@@ -198,34 +194,42 @@ class ReplayReasoner:
         if own is not None and not self._options.demonstration and (yield from _repeat(own, task)):
             thought = f"So the answer is: {own.answer}."
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
-        failures: list[tuple[str, str]] = []
-        calls = ReplayCalls(task)
         if len(task.question) > MAX_CHARACTERS:
             raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
+        calls, failures = ReplayCalls(task), list[tuple[str, str]]()
+        answer = yield from self._compose(task, library, calls, failures)
+        if answer is None and not (failures and library.spreads_facts):
+            answer = yield from self._align(task, library, calls, failures)
+        if answer is None:
+            raise _refuse(failures)
+        return answer
+
+    def _compose(
+        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
+    ) -> ReplayMoves:
+        """The answer by look-ups in all sources, for a frame that demonstrations show; None if there is none."""
         sources = [source for source in SOURCE_ORDER if source in list_sources(task)]
+        lookups = UnitedLookUps(calls, library.world, library.reader, sources, spreads=library.spreads_facts)
         for framed, program in self._list_readings(library.composer, replace_surrogates(task.question)):
-            lookups = library.open_lookups(calls, sources)
             try:
-                answer = yield from follow_program(
-                    framed, program, lookups, no_answer=library.no_answer, shows_ids=library.shows_ids
-                )
+                evidence = yield from observe(framed, program, lookups)
+                answer = program.derive(evidence, library.no_answer, shows_ids=library.shows_ids)
             except Mismatch as mismatch:
                 failures.append((program.question, str(mismatch)))
                 continue
-            thought = f"As in the demonstration, the answer is: {answer}."
-            details = describe_program(framed, program)
-            return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-        if failures and library.spreads_facts:
-            raise _refuse(failures)
+            return _answer(answer, describe_program(framed, program))
+        return None
+
+    def _align(
+        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
+    ) -> ReplayMoves:
+        """The answer by the look-ups of a demonstration, with other names in its sentences; None if there is none."""
         aligner, calibration = library.aligner, library.calibration
         if self._options.demonstration:
             alignments = [self._correct(aligner.programs)]
         else:
             alignments, mismatches = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
-            failures += mismatches
-        failures = (
-            [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
-        )
+            failures += [] if alignments else mismatches
         threshold = self._options.threshold or calibration.threshold
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
@@ -236,10 +240,9 @@ class ReplayReasoner:
             except Mismatch as mismatch:
                 failures.append((alignment.program.question, str(mismatch)))
                 continue
-            thought = f"As in the demonstration, the answer is: {answer}."
-            details = _describe(alignment, confidence, threshold)
-            return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-        raise _refuse(failures)
+            return _answer(answer, _describe(alignment, confidence, threshold))
+        failures += [(own.question, own.problem or "it has no answer") for own in library.programs]
+        return None
 
     def _list_readings(self, composer: Composer, question: str) -> list[tuple[FramedQuestion, ComposedProgram]]:
         """The readings to follow; those of the question with the phrases that a person has corrected, if any were."""
@@ -261,6 +264,11 @@ class ReplayReasoner:
         if not fitting:
             raise QuestionRefused(f"{REFUSAL}: none in this library is {chosen} with {len(texts)} slots.")
         return Alignment(fitting[0], dict(zip(fitting[0].texts, texts, strict=True)), 1.0)
+
+
+def _answer(answer: str, details: dict[str, Any]) -> FinalAnswer:
+    thought = f"As in the demonstration, the answer is: {answer}."
+    return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
 
 
 def _refuse(failures: Sequence[tuple[str, str]]) -> QuestionRefused:

@@ -6,7 +6,7 @@ question with its frame is answered by the same look-ups of its own things, each
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from db.trace_record import TraceRecord
 from reasoners.mentions import DATE, WorldWords
@@ -38,6 +38,33 @@ StepOfPath = str | int
 LeafPath = tuple[StepOfPath, ...]
 
 
+Members = list[list[ReplayValue]]
+MemberRows = list[list[list[tuple[ReplayValue, Values]]] | None]
+
+
+class Observed(NamedTuple):
+    """The things of each phrase of a question, and the values of each path from them; None for a value to compare."""
+
+    phrases: Sequence[Phrase]
+    members: Members
+    rows: MemberRows
+
+    def evidence(self, **options: bool) -> Evidence | None:
+        """What the answer is derived from; None if several things are compared with others."""
+        places = [place for place, own in enumerate(self.rows) if own is not None]
+        results = []
+        for place in places:
+            name, things, own = self.phrases[place].name, self.members[place], self.rows[place]
+            if not own:
+                results.append((f"{name} {place}", [(ReplayValue(name), things)]))
+            elif len(places) > 1 and len(things) != 1:
+                return None
+            else:
+                results += [(things[0].text if len(places) > 1 else name, path) for path in own]
+        given = next((ReplayValue(p.name) for p, own in zip(self.phrases, self.rows, strict=True) if own is None), None)
+        return Evidence(results, given, **options) if results else None
+
+
 @dataclass(frozen=True, slots=True)
 class ComposedProgram:
     """What is looked up of the things of a frame, and how the answer follows."""
@@ -53,6 +80,18 @@ class ComposedProgram:
     """The id of the demonstration."""
     phrases: tuple[str, ...] = ()
     """The phrases of its question."""
+
+    def derive(self, observed: Observed, no_answer: str | None, *, shows_ids: bool) -> str:
+        """The answer, or that there is none, in the words of demonstrations; Mismatch if it does not follow."""
+        evidence = observed.evidence(allows_missing=no_answer is not None, shows_ids=shows_ids)
+        if evidence is None:
+            raise Mismatch("what is compared is not one thing each")
+        try:
+            return derive_answer(self.derivation, evidence)
+        except NoValue:
+            if no_answer is None or len(evidence.results) > 1:
+                raise
+            return no_answer
 
 
 def compile_program(
@@ -90,8 +129,12 @@ def _derive(
         if given is not None and (len(members) < 2 or framed.phrases[given].relations):
             continue
         own = [None if place == given else paths for place, paths in enumerate(leaves)]
+        rows: MemberRows = [
+            None if paths is None else [[(m, facts.follow([m], path)) for m in things] for path in paths]
+            for things, paths in zip(members, own, strict=True)
+        ]
         for allows_missing in (False, True):
-            evidence = _build_observed(framed, members, own, facts, allows_missing=allows_missing)
+            evidence = Observed(framed.phrases, list(map(list, members)), rows).evidence(allows_missing=allows_missing)
             derivation = recognize_derivation(evidence, answer) if evidence else None
             if derivation in ((ALL, COUNT, COMMON) if not any(own) else set(DERIVATIONS) - {NONE}):
                 yield own, str(derivation)
@@ -116,44 +159,6 @@ def _find_leaves(members: Sequence[ReplayValue], facts: ObservedFacts) -> tuple[
         further = dict.fromkeys(other for key, other in facts.asks if key in ends)
         paths |= dict.fromkeys((*path, *other) for other in further) if further else {path: None}
     return tuple(paths)
-
-
-def _build_observed(
-    framed: FramedQuestion,
-    members: Sequence[Sequence[ReplayValue]],
-    leaves: Sequence[tuple[Path, ...] | None],
-    facts: ObservedFacts,
-    *,
-    allows_missing: bool,
-) -> Evidence | None:
-    rows = [
-        None if paths is None else [[(m, facts.follow([m], path)) for m in own] for path in paths]
-        for own, paths in zip(members, leaves, strict=True)
-    ]
-    return build_evidence(framed.phrases, members, rows, allows_missing=allows_missing)
-
-
-def build_evidence(
-    phrases: Sequence[Phrase],
-    members: Sequence[Sequence[ReplayValue]],
-    rows: Sequence[list[list[tuple[ReplayValue, Values]]] | None],
-    *,
-    allows_missing: bool = False,
-    shows_ids: bool = False,
-) -> Evidence | None:
-    """What the answer is derived from: the values of each path from the things, or the things themselves."""
-    subjects = [place for place, own in enumerate(rows) if own is not None]
-    given = next((ReplayValue(phrases[place].name) for place, own in enumerate(rows) if own is None), None)
-    results = []
-    for place in subjects:
-        own = rows[place] or [[(ReplayValue(phrases[place].name), members[place])]]
-        root = phrases[place].name
-        if len(subjects) > 1 and rows[place]:
-            if len(members[place]) != 1:
-                return None
-            root = members[place][0].text
-        results += [(root if rows[place] else f"{root} {place}", path) for path in own]
-    return Evidence(results, given, allows_missing=allows_missing, shows_ids=shows_ids) if results else None
 
 
 def _place(paths: tuple[Path, ...] | None, framed: FramedQuestion) -> tuple[LeafPath, ...] | None:
@@ -244,7 +249,7 @@ class Composer:
         return replace(program, leaves=leaves)
 
     def _is_like(self, relation: str, shown: str, program: ComposedProgram, framed: FramedQuestion) -> bool:
-        """Whether the graph leads by a relation to the kind of what is compared, and to dates as in the demonstration."""
+        """Whether a relation leads to the kind of what is compared, or to dates as that of the demonstration does."""
         kinds = self._world.value_kinds(relation)
         given = [p.name for p, paths in zip(framed.phrases, program.leaves, strict=True) if paths is None]
         if given and program.derivation.removeprefix(COUNT_OF) == "equal":
@@ -252,35 +257,21 @@ class Composer:
         return (DATE in kinds) == (DATE in self._world.value_kinds(shown))
 
 
-def follow_program(
-    framed: FramedQuestion, program: ComposedProgram, lookups: UnitedLookUps, *, no_answer: str | None, shows_ids: bool
-) -> ReplayMoves:
-    """The answer of a program about the things of a question; Mismatch if there is none."""
-    members: list[list[ReplayValue]] = []
-    rows: list[list[list[tuple[ReplayValue, Values]]] | None] = []
+def observe(framed: FramedQuestion, program: ComposedProgram, lookups: UnitedLookUps) -> ReplayMoves:
+    """The things of a question with the values of the program's paths; Mismatch if a look-up is not complete."""
+    members: Members = []
+    rows: MemberRows = []
     for phrase, paths in zip(framed.phrases, program.leaves, strict=True):
-        own = [] if paths is None else (yield from lookups.find_things(phrase))
-        members.append(own)
-        if paths is None:
-            rows.append(None)
-            continue
-        of_paths = []
-        for path in paths:
-            of_path = []
-            for member in own:
-                of_path.append((member, (yield from lookups.follow([member], [str(step) for step in path]))))
-            of_paths.append(of_path)
-        rows.append(of_paths)
-    members, rows = _unite_ids(members, rows)
-    evidence = build_evidence(framed.phrases, members, rows, allows_missing=no_answer is not None, shows_ids=shows_ids)
-    if evidence is None:
-        raise Mismatch("what is compared is not one thing each")
-    try:
-        return derive_answer(program.derivation, evidence)
-    except NoValue:
-        if no_answer is None or len(evidence.results) > 1:
-            raise
-        return no_answer
+        things = [] if paths is None else (yield from lookups.find_things(phrase))
+        members.append(things)
+        own: list[list[tuple[ReplayValue, Values]]] = []
+        for path in paths or ():
+            values = []
+            for thing in things:
+                values.append((yield from lookups.follow([thing], [str(s) for s in path])))  # noqa: PERF401 - it yields
+            own.append(list(zip(things, values, strict=True)))
+        rows.append(None if paths is None else own)
+    return Observed(framed.phrases, *_unite_ids(members, rows))
 
 
 def describe_program(framed: FramedQuestion, program: ComposedProgram) -> dict[str, Any]:
@@ -294,10 +285,6 @@ def describe_program(framed: FramedQuestion, program: ComposedProgram) -> dict[s
         },
         "demonstrations": [{"id": program.key, "question": program.question}],
     }
-
-
-Members = list[list[ReplayValue]]
-MemberRows = list[list[list[tuple[ReplayValue, Values]]] | None]
 
 
 def _unite_ids(members: Members, rows: MemberRows) -> tuple[Members, MemberRows]:

@@ -94,7 +94,9 @@ class UnitedLookUps:
         """All that may have a value: what the graph's rows, articles and pages name with it."""
         candidates: list[ReplayValue] = []
         for source in self._sources:
-            candidates += yield from _LISTINGS[source](self, relation, value)
+            candidates += yield from (
+                self._list_in_articles(value) if source == "text" else _LISTINGS[source](self, relation, value)
+            )
             if source == "graph" and candidates and not self._spreads:
                 break
         if len(candidates) > MAX_FOLLOWED:
@@ -112,7 +114,7 @@ class UnitedLookUps:
             raise _Incomplete(f"no query is written for {ask!r}")
         return (yield from self._run(ask, written["candidates"][0]["sparql"]))
 
-    def _list_in_articles(self, relation: str, value: ReplayValue) -> ReplayMoves:
+    def _list_in_articles(self, value: ReplayValue) -> ReplayMoves:
         data = yield from self._calls.call(f"Articles may name {value.text}.", "wikisearch", {"query": value.text})
         hits = [hit for hit in data.get("hits", ()) if not hit["relaxed"]]
         if len(hits) == len(data.get("hits", ())) == MAX_HITS:
@@ -150,7 +152,6 @@ class UnitedLookUps:
         return self._known[key]
 
     def _look_up_basic(self, subject: ReplayValue, relation: str) -> ReplayMoves:
-        *_, base = (relation,) if not kinship.relates_people(relation) else kinship.basic_path(relation).steps
         most = kinship.max_relatives(relation) or (1 if self._world.has_one_value(relation) else None)
         values: list[ReplayValue] = []
         gaps: list[str] = []
@@ -310,7 +311,6 @@ def _accepted(relation: str) -> tuple[frozenset[str], str | None]:
 
 _LISTINGS: dict[str, Any] = {
     "graph": UnitedLookUps._list_in_graph,
-    "text": UnitedLookUps._list_in_articles,
     "web": UnitedLookUps._list_in_pages,
 }
 _SOURCES: dict[str, Any] = {

@@ -23,12 +23,12 @@ from worlds.lexicon.english import (
     list_words,
     load_lexicon,
     nouns_for_kinds,
-    phrase_key,
     word_root,
 )
 
 MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
 """The most words of a relation, and the words of content beside it in a clause that is understood."""
+ARTICLES = frozenset(["the", "a", "an"])
 _SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
 _CLAUSES = re.compile(r"; |\.$")
 _JOINT = re.compile(r"(?:, | and |, and )\Z")
@@ -64,9 +64,7 @@ class _Clause(NamedTuple):
     def pattern(self) -> Pattern:
         """The words by which two clauses are told apart, whatever their tense and articles."""
         kept = (_BE if w in COPULAS else _HAVE if w in POSSESSIONS else w for w in self.words)
-        return tuple(
-            w if w in (_SUBJECT, _VALUE, _BE, _HAVE) else word_root(w) for w in kept if w not in ("the", "a", "an")
-        )
+        return tuple(w if w in (_SUBJECT, _VALUE, _BE, _HAVE) else word_root(w) for w in kept if w not in ARTICLES)
 
 
 def find_relations(words: Iterable[str], world: WorldWords) -> list[tuple[int, int, frozenset[str]]]:
@@ -207,22 +205,21 @@ class SentenceReader:
         """Who has the relation: behind "of", or before the possessive, or else who has or does something."""
         if not kinship.relates_people(relation) or self._learnt.get(clause.pattern):
             return _SUBJECT
-        key = phrase_key(relation)
-        span = next((s for s in find_relations(clause.words, self._world) if relation in s[2]), None)
-        if span is None:
+        spans = [span for span in find_relations(clause.words, self._world) if relation in span[2]]
+        if not spans:
             return None
-        start, end, _ = span
-        behind = [w for w in clause.words[end:] if w != "the"]
+        before, behind = (
+            [w for w in words if w not in ARTICLES]
+            for words in (clause.words[: spans[0][0]], clause.words[spans[0][1] :])
+        )
         if behind[:1] == ["of"] and behind[1:2] and behind[1] in (_SUBJECT, _VALUE):
             return behind[1]
-        before = [w for w in clause.words[:start] if w not in ("the", "a", "an")]
-        if before[-1:] == [_SUBJECT] or before[-2:] == [_SUBJECT, POSSESSIVE_SUFFIX]:
-            return _SUBJECT
-        if before[-2:] == [_VALUE, POSSESSIVE_SUFFIX]:
-            return _VALUE
-        if kinship.symmetric_relation(relation) and kinship.basic_path(relation).gender is None:
-            return _SUBJECT
-        return _SUBJECT if any(w in POSSESSIONS for w in before) and before[:1] == [_SUBJECT] and key else None
+        owner = before[:-1] if before[-1:] == [POSSESSIVE_SUFFIX] else before
+        if owner[-1:] == [_SUBJECT] or (owner is not before and owner[-1:] == [_VALUE]):
+            return owner[-1]
+        is_mutual = kinship.symmetric_relation(relation) and kinship.basic_path(relation).gender is None
+        has_value = before[:1] == [_SUBJECT] and any(word in POSSESSIONS for word in before)
+        return _SUBJECT if is_mutual or has_value else None
 
 
 def _steps(relation: str) -> tuple[str, ...]:
