@@ -276,7 +276,8 @@ class WorldWords:
             (*_, last) = kinship.basic_path(relation).steps
             names = {last, *kinship.gendered_words(last)}
         vocabulary = self._graph.vocabulary() if self._graph else ()
-        return [(terms.format_predicate(own.id), str(own.value)) for own in vocabulary if own.label in names]
+        predicates = ((terms.format_predicate(own.id), str(own.value)) for own in vocabulary if own.label in names)
+        return [(predicate, value) for predicate, value in predicates if predicate is not None]
 
     def _types(self, patterns: Sequence[str]) -> set[str]:
         if self._graph is None or not patterns:
