@@ -197,7 +197,7 @@ class ReplayReasoner:
         if len(task.question) > MAX_CHARACTERS:
             raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
         calls, failures = ReplayCalls(task), list[tuple[str, str]]()
-        answer = yield from self._compose(task, library, calls, failures)
+        answer: FinalAnswer | None = yield from self._compose(task, library, calls, failures)
         if answer is None and not (failures and library.spreads_facts):
             answer = yield from self._align(task, library, calls, failures)
         if answer is None:

@@ -21,6 +21,7 @@ from reasoners.replay.derivations import (
     NONE,
     OPPOSITES,
     Evidence,
+    LookUpRows,
     Mismatch,
     NoValue,
     ReplayValue,
@@ -52,7 +53,7 @@ class Observed(NamedTuple):
     def evidence(self, **options: bool) -> Evidence | None:
         """What the answer is derived from; None if several things are compared with others."""
         places = [place for place, own in enumerate(self.rows) if own is not None]
-        results = []
+        results: list[tuple[str, LookUpRows]] = []
         for place in places:
             name, things, own = self.phrases[place].name, self.members[place], self.rows[place]
             if not own:
@@ -102,8 +103,9 @@ def compile_program(
     for framed in frame_question(record.question.full_text, world):
         members = [_observe(phrase, facts) for phrase in framed.phrases]
         asked = [_find_leaves(own, facts) for own in members]
-        named = [(relation,) for meanings in framed.relations for relation in sorted(meanings)]
-        for leaves in (asked, [()] * len(members), *([(path,)] * len(members) for path in named)):
+        named: list[Path] = [(relation,) for meanings in framed.relations for relation in sorted(meanings)]
+        guesses: list[tuple[Path, ...]] = [(), *((path,) for path in named)]
+        for leaves in (asked, *([paths] * len(members) for paths in guesses)):
             for own, derivation in _derive(framed, members, leaves, facts, answer):
                 program = ComposedProgram(
                     tuple(_place(paths, framed) for paths in own),
