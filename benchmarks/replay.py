@@ -57,7 +57,12 @@ WORLD_OPTIONS = {
     "everywhere, depth 20, another seed": GenerationOptions(people=1000, seed=52, depth=20, per_template=3),
     "everywhere, depth 6": GenerationOptions(people=1000, seed=53, depth=6, per_template=3),
     "everywhere, namesakes, depth 6": GenerationOptions(people=1000, seed=55, depth=6, per_template=3, collisions=0.2),
-    "hybrid, depth 6": GenerationOptions(people=1000, seed=56, depth=6, per_template=3, split=HYBRID_SPLIT),
+    **{
+        f"hybrid, depth 6, seed {seed}": GenerationOptions(
+            people=1000, seed=seed, depth=6, per_template=3, split=HYBRID_SPLIT
+        )
+        for seed in (56, 1156, 2256, 3356, 4456)
+    },
 }
 
 

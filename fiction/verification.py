@@ -49,6 +49,7 @@ from fiction.verification_checks import (
     check_gold,
     check_graph,
     check_hops,
+    check_needs,
     check_pages,
     check_queries,
     check_split,
@@ -342,7 +343,8 @@ def _check_generated_world(
     fact_sources = FactSources.load(folder / FACT_SOURCES_FILE)
     yield check_split(universe, fact_sources, options)
     yield check_gold(rows, universe, fact_sources, options)
-    yield check_hops(rows, universe)
+    yield check_needs(rows, universe, fact_sources, options)
+    yield check_hops(rows, universe, options)
     yield check_articles(folder, universe, fact_sources, options)
     yield check_pages(folder, universe, fact_sources, options)
     graph_universe = universe.restrict_to_sources(fact_sources, GRAPH)

@@ -22,9 +22,10 @@ from fiction.generator.build import PAGES_FILE
 from fiction.generator.source_split import assign_sources, parse_split
 from fiction.generator.web_pages import MarkedWebPage, generate_pages
 from fiction.generator.world_files import generate_triples
-from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator
-from fiction.questions.expressions import Expression, decode_expression, is_chain
+from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator, is_stated
+from fiction.questions.expressions import Count, Expression, decode_expression, is_chain
 from fiction.questions.names import NameFormatter, ThingCatalog
+from fiction.questions.needs import SOURCE_SETS, find_absent_kinds
 from fiction.questions.question import GoldBuilder, is_minimal
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.templates import build_templates
@@ -32,7 +33,7 @@ from fiction.questions.wording import word_question
 from fiction.universe.constraints import find_violations
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import FACTS, FactSources, Universe
+from fiction.universe.universe import FACTS, SOURCES, FactSources, Universe
 from fiction.universe.universe import TEXT as BY_TEXT
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.graph_client import QueryLimits
@@ -163,7 +164,7 @@ def check_gold(
 ) -> VerificationCheck:
     """Check template, text, difficulty, sources, query, tree, triples and sub-questions of all questions."""
     check = VerificationCheck("parts of gold")
-    names = NameFormatter(universe, plain=options.plain, plural=options.words_plural)
+    names = NameFormatter(universe, plain=options.plain, generator=options.generator)
     gold = GoldBuilder(universe, fact_sources, names, options.generator)
     templates = {(template.kind, template.text) for template in build_templates(options)}
     for number, row in enumerate(rows, 1):
@@ -173,17 +174,70 @@ def check_gold(
             text, kind = word_question(expression, names), (row["kind"], row["template"])
             # A JSON round trip turns tuples into lists, as in the file.
             derived = json.loads(json.dumps(gold.build(number, expression, text, kind).to_row()))
+            stated = row
+            if options.generator < 3:
+                stated, derived = _drop_later_rules(row), _drop_later_rules(derived)
         except ROW_ERRORS as error:
             check.add_unreadable(question_name, error)
             continue
         if kind not in templates:
             check.add_difference(f"template of {question_name}", ": ".join(map(str, kind)), "one of the templates")
         for name, value in derived.items():
-            check.compare(f"{name} of {question_name}", row.get(name), value)
+            check.compare(f"{name} of {question_name}", stated.get(name), value)
     return check
 
 
-def check_hops(rows: Iterable[dict[str, Any]], universe: Universe) -> VerificationCheck:
+_WORDS_OF_STEPS = ("question", "arguments", "facts")
+
+
+def _drop_later_rules(part: Any) -> Any:
+    """A row without what version 3 of the generator changed: the words of the steps, and the needed sources."""
+    if isinstance(part, list):
+        return [_drop_later_rules(member) for member in part]
+    if isinstance(part, dict):
+        return {key: _drop_later_rules(value) for key, value in part.items() if key not in (*_WORDS_OF_STEPS, "needs")}
+    return part
+
+
+def check_needs(
+    rows: Iterable[dict[str, Any]], universe: Universe, fact_sources: FactSources, options: GenerationOptions
+) -> VerificationCheck:
+    """Check that the needed sources state all facts and give the answers; if each fact is needed, that no others do.
+
+    Unlike the gold parts, this evaluates the question on every set of sources.
+    """
+    check = VerificationCheck("needs tried on every set of sources")
+    reasoning = ReasoningBuilder(ThingCatalog(universe, ItemCatalog(universe), NameFormatter(universe)))
+    universes = {
+        chosen: universe.restrict_to_sources(fact_sources, sum(map(SOURCES.__getitem__, chosen)))
+        for chosen in SOURCE_SETS
+    }
+    evaluators = {chosen: ExpressionEvaluator(restricted) for chosen, restricted in universes.items()}
+    for row in rows:
+        name = format_question_name(row)
+        try:
+            expression, needs = parse_row_expression(row), [set(sources) for sources in row["needs"]]
+            answer = evaluators[tuple(SOURCES)].evaluate(expression)
+            giving = [chosen for chosen in SOURCE_SETS if evaluators[chosen].evaluate(expression) == answer]
+            facts = reasoning.list_supporting_facts(reasoning.build_tree(expression)) if options.generator > 1 else ()
+        except ROW_ERRORS as error:
+            check.add_unreadable(name, error)
+            continue
+        enough = [set(one) for one in giving if all(is_stated(universes[one], fact) for fact in facts)]
+        check.compare(f"needs of {name}", _format_sets(needs), _format_sets(one for one in needs if one in enough))
+        # Some counts of each of several people may be the same without several of them.
+        counts_each = isinstance(expression, Count) and expression.each
+        if options.generator > 2 and row.get("minimal") and not counts_each:
+            others = [set(chosen) for chosen in giving if not any(needed <= set(chosen) for needed in needs)]
+            check.require_equal(f"other sources of {name}", [], _format_sets(others))
+    return check
+
+
+def _format_sets(sets: Iterable[set[str]]) -> list[str]:
+    return [" + ".join(sorted(sources)) for sources in sets]
+
+
+def check_hops(rows: Iterable[dict[str, Any]], universe: Universe, options: GenerationOptions) -> VerificationCheck:
     """Check which questions need each of their facts, so that no hop can be skipped; the name states their number."""
     check = VerificationCheck("")
     reasoning = ReasoningBuilder(ThingCatalog(universe, ItemCatalog(universe), NameFormatter(universe)))
@@ -192,8 +246,10 @@ def check_hops(rows: Iterable[dict[str, Any]], universe: Universe) -> Verificati
         if "minimal" in row:
             try:
                 expression = parse_row_expression(row)
-                facts = reasoning.list_supporting_facts(reasoning.build_tree(expression))
-                derived = is_minimal(expression, facts, universe)
+                root = reasoning.build_tree(expression)
+                facts = reasoning.list_supporting_facts(root)
+                absent = find_absent_kinds(expression, root, universe) if options.generator > 2 else ()
+                derived = is_minimal(expression, facts, universe, absent)
             except ROW_ERRORS as error:
                 check.add_unreadable(format_question_name(row), error)
                 continue

@@ -3,19 +3,26 @@
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
+from reasoners.answers.dates_and_numbers import read_days
 from reasoners.provenance import DATE_PATTERN, MONTHS
 from tools.tool import EncodeFunction
 from worlds import terms
 from worlds.embedded.graph import EmbeddedGraph
 from worlds.embedded.text import EmbeddedText
-from worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words, phrase_key
-from worlds.source import World
+from worlds.lexicon import kinship
+from worlds.lexicon.english import MINOR_WORDS, QuestionWord, has_content, list_words, load_lexicon, phrase_key
+from worlds.source import Entity, World
 from worlds.text_normalization import normalize_name
 
+DATE, NUMBER, THING = "date", "number", "thing"
+"""The kinds of values that the graph does not tell."""
+MAX_CACHED_NAMES = 100_000
+"""What may be names, and is known to be one or not."""
+_QUESTION_WORDS = ("when", "where", "who")
 NameLookup = Callable[[str], bool]
 """Whether the world has an article, an entity or a label of that name."""
 _NAME_RUN_PATTERN = re.compile(
@@ -157,6 +164,10 @@ class WorldWords:
         self._text = world.text if isinstance(world.text, EmbeddedText) else None
         self._graph = world.graph if isinstance(world.graph, EmbeddedGraph) else None
         self._encode, self._is_known_name = encode, name_lookup(world)
+        self._known: dict[str, bool] = {}
+        self._meanings: dict[str, frozenset[str]] = {}
+        self._kinds: dict[str, frozenset[str]] = {}
+        self._value_kinds: dict[str, frozenset[str]] = {}
 
     @cached_property
     def _labels(self) -> dict[str, str]:
@@ -166,9 +177,12 @@ class WorldWords:
 
     def knows(self, name: str) -> bool:
         """Whether an article or an entity has this name; relations are no names."""
-        return (
-            self._is_known_name is not None and normalize_name(name) not in self._labels and self._is_known_name(name)
-        )
+        if name not in self._known:
+            if len(self._known) == MAX_CACHED_NAMES:
+                self._known.clear()
+            lookup = self._is_known_name
+            self._known[name] = lookup is not None and normalize_name(name) not in self._labels and lookup(name)
+        return self._known[name]
 
     @cached_property
     def _label_rows(self) -> tuple[list[str], np.ndarray]:
@@ -189,6 +203,88 @@ class WorldWords:
         is_clear = cosines[best] >= max(_MIN_RELATION_COSINE, cosines[second] + _MIN_RELATION_LEAD)
         return labels[best] if is_clear else None
 
+    def find_label(self, phrase: str) -> str | None:
+        """The label of the relation with this name, in whatever number; None if there is none."""
+        return self._labels.get(normalize_name(phrase)) or self._labels.get(" ".join(phrase_key(phrase)))
+
+    def meanings_of(self, phrase: str) -> frozenset[str]:
+        """The relations that a phrase may mean: the one that it names, or those that its words lead to."""
+        if phrase not in self._meanings:
+            self._meanings[phrase] = self._find_meanings(phrase)
+        return self._meanings[phrase]
+
+    def _find_meanings(self, phrase: str) -> frozenset[str]:
+        lexicon, key, named = load_lexicon(), phrase_key(phrase), self.find_label(phrase)
+        if (entry := lexicon.words.get(key)) is None:
+            names = [" ".join(own) for own, other in lexicon.relations.items() if key in map(phrase_key, other.aliases)]
+            return frozenset([named] if named else [" ".join(key)] if key in lexicon.relations else names)
+        if kinship.relates_people(" ".join(key)) and not entry.paths_by_question_word:
+            return frozenset({entry.label})
+        meanings = {r for w in (*_QUESTION_WORDS, None) for r in entry.paths_for(w)[0].relations}
+        if general := {r for r in meanings if kinship.relates_people(r) and kinship.gendered_words(r)}:
+            meanings = {r for r in meanings if not kinship.relates_people(r)} | general
+        meanings |= {named} if named else set()
+        known = {label for r in meanings if (label := self.find_label(r))}
+        return frozenset({r for r in meanings if kinship.relates_people(r)} | known or meanings)
+
+    def kinds_of(self, value: str) -> frozenset[str]:
+        """The kinds of what has this name: date, number, the types in the graph, or THING if it tells none."""
+        if value not in self._kinds:
+            if read_days(value) is not None:
+                kinds = {DATE}
+            elif value.isdecimal():
+                kinds = {NUMBER}
+            else:
+                same = [e.id for e in (self._graph.find(value) if self._graph else ()) if _has_label(e, value)]
+                kinds = self._types([f"{terms.format_node(id_)} wdt:P31 ?kind" for id_ in same])
+            self._kinds[value] = frozenset(kinds or {THING})
+        return self._kinds[value]
+
+    def value_kinds(self, relation: str) -> frozenset[str]:
+        """The kinds of the values of a relation, by its label or by its word between people."""
+        if relation not in self._value_kinds:
+            kinds = {THING}
+            for predicate, value in self._predicates(relation):
+                kinds |= {value} if value != "entity" else set()
+                kinds |= self._types([f"?s {predicate} ?o . ?o wdt:P31 ?kind"]) if value == "entity" else set()
+            if relation in _answers_to_when():
+                kinds = {DATE}
+            self._value_kinds[relation] = frozenset(kinds)
+        return self._value_kinds[relation]
+
+    def only_relation_to(self, values: Sequence[str]) -> str | None:
+        """The only relation of the graph that leads to a kind that all these values have; None for several."""
+        kinds = frozenset.intersection(*map(self.kinds_of, values)) - {DATE, NUMBER, THING}
+        own = (
+            [label for label in sorted(set(self._labels.values())) if kinds & self.value_kinds(label)] if kinds else []
+        )
+        return own[0] if len(own) == 1 else None
+
+    def has_one_value(self, relation: str) -> bool:
+        """Whether nothing in the graph has two values of the relation."""
+        predicates = [predicate for predicate, _ in self._predicates(relation)]
+        return bool(predicates) and not any(
+            self._graph.query(f"SELECT ?s WHERE {{ ?s {own} ?o, ?p FILTER(?o != ?p) }} LIMIT 1").rows
+            for own in predicates
+            if self._graph
+        )
+
+    def _predicates(self, relation: str) -> list[tuple[str, str]]:
+        """The predicates of a relation with the types of their values; those of its basic relation between people."""
+        names = {relation}
+        if kinship.relates_people(relation):
+            (*_, last) = kinship.basic_path(relation).steps
+            names = {last, *kinship.gendered_words(last)}
+        vocabulary = self._graph.vocabulary() if self._graph else ()
+        predicates = ((terms.format_predicate(own.id), str(own.value)) for own in vocabulary if own.label in names)
+        return [(predicate, value) for predicate, value in predicates if predicate is not None]
+
+    def _types(self, patterns: Sequence[str]) -> set[str]:
+        if self._graph is None or not patterns:
+            return set()
+        query = f"SELECT DISTINCT ?kind WHERE {{ {{ {' } UNION { '.join(patterns)} }} }} LIMIT 20"
+        return {cell.value for (cell,) in self._graph.query(query).rows if cell is not None}
+
     def spreads_facts(self) -> bool:
         """Whether articles lack facts that the graph has: then lists of one source may be incomplete."""
         stated: list[bool] = []
@@ -205,3 +301,14 @@ class WorldWords:
         if self._text is None or not self._text.has_title(name):
             return False
         return word in phrase_key(" ".join(self._text.article(name).sentences[:_DESCRIBING_SENTENCES]))
+
+
+def _has_label(entity: Entity, name: str) -> bool:
+    return normalize_name(name) in (normalize_name(entity.label), normalize_name(entity.title or ""))
+
+
+@cache
+def _answers_to_when() -> frozenset[str]:
+    """The relations that some word of the lexicon means after "when"."""
+    paths = [path for entry in load_lexicon().words.values() for path in entry.paths_by_question_word.get("when", ())]
+    return frozenset(relation for path in paths for relation in path.relations if not kinship.relates_people(relation))

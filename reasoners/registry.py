@@ -70,10 +70,11 @@ from reasoners.pdrr.skills import (
     TRIPLES,
 )
 from reasoners.replay.agent import ReplayOptions, ReplayReasoner
+from reasoners.replay.calls import MAX_CALLS
 from reasoners.skills.skill import Skill
 from reasoners.sources import DIRECT_ANSWER, DIRECT_RAG, SELECT_SOURCES
 
-REPLAY_STEP_LIMIT = 300
+REPLAY_STEP_LIMIT = MAX_CALLS + 1
 """Replay calls no model, and following a relation of many people takes many steps."""
 TREE_STEP_LIMIT = 2_000
 """A node of a tree takes a step for itself, for each skill and for each retrieval."""

@@ -209,6 +209,8 @@ class GoldWorld:
         self.universe = Universe.load(folder / UNIVERSE_FILE)
         self._fact_sources = FactSources.load(folder / FACT_SOURCES_FILE)
         self.plain = bool(context.world.metadata.get("plain"))
+        generator = context.world.metadata.get("generator")
+        self.generator = generator if isinstance(generator, int) else 1
         self.run = Run(
             name=f"gold traces of {context.world.name}",
             reasoner=GENERATED_REASONER,
@@ -223,7 +225,7 @@ class GoldWorld:
         if sources not in self._things_by_sources:
             universe = self.universe.restrict_to_sources(self._fact_sources, sources)
             self._things_by_sources[sources] = ThingCatalog(
-                universe, ItemCatalog(universe), NameFormatter(universe, plain=self.plain)
+                universe, ItemCatalog(universe), NameFormatter(universe, plain=self.plain, generator=self.generator)
             )
         return self._things_by_sources[sources]
 

@@ -164,7 +164,8 @@ def generate_people_articles(
     """Generate the articles of the people in these rows; an article does not depend on which rows are requested.
 
     A child appears in a parent's article if the child's article states the parent; siblings appear if a common parent
-    is stated for both (see `Universe.restrict_to_sources`). People whose death is withheld are described as living.
+    is stated for both (see `Universe.restrict_to_sources`). People whose death is withheld are described as living,
+    except those who were born too long ago.
     Memory use does not grow with the number of rows.
     """
     for start in range(rows.start, rows.stop, _PEOPLE_PER_BLOCK):
@@ -202,7 +203,10 @@ class _ArticleBlock:
         titles, first, last = universe.titles, int(rows[0]), int(rows[-1]) + 1
         self._titles = titles[first:last]
         self._subjects = self._titles if self._style.subject_style == "title" else universe.names[first:last]
-        self._shapes = universe.female[rows] * FEMALE + (universe.death[rows] > NONE) * DECEASED
+        is_deceased = universe.death[rows] > NONE
+        if options.generator > 2:
+            is_deceased |= universe.find_born_long_ago()[rows]
+        self._shapes = universe.female[rows] * FEMALE + is_deceased * DECEASED
         self._sentences: list[list[str]] = [[] for _ in rows]
         self._counts = np.zeros((len(self._style.sections), len(rows)), np.int64)
 

@@ -121,6 +121,7 @@ def generate_world(  # noqa: PLR0913 - what is generated, and how
     The folder holds text/ (articles), graph/, names/ and relations.json, web/ if there are pages, universe.npz and
     told.npz (the facts, and the sources of each), questions.jsonl, pages.jsonl (pages and their false statements) and
     world.toml. The same options give the same articles, triples, questions and hash with any number of processes.
+    Its `needs = "certain"` says what a question's `needs` are: sources that are needed to be certain of its answers.
     `processes` defaults to as many as are useful. Templates with too few questions are listed under "shortfalls".
 
     `progress` receives a StageProgress when a stage begins, at intervals, and when it ends. An exception that it
@@ -143,6 +144,7 @@ def generate_world(  # noqa: PLR0913 - what is generated, and how
             "kind": "generated",
             **asdict(options),
             **counts,
+            "needs": "certain",
             "hash": world_build.content_hash(),
             "built": datetime.now(UTC).isoformat(timespec="seconds"),
         }

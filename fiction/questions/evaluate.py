@@ -23,7 +23,7 @@ from fiction.questions.expressions import (
     Related,
     Same,
 )
-from fiction.universe.relations import SIDE, UP, KinshipRelation, get_relation, sort_unique, trace_frontiers
+from fiction.universe.relations import UP, KinshipRelation, get_relation, sort_unique, trace_frontiers
 from fiction.universe.universe import NONE, WITHHELD, IdArray, Universe
 from worlds.lexicon.kinship import gendered_words
 
@@ -57,7 +57,7 @@ class ExpressionEvaluator:
     def __init__(self, universe: Universe) -> None:
         self._universe = universe
         self.stages: list[tuple[str, IdArray]] = []
-        """(kind, values) in order of evaluation; withheld facts appear as WITHHELD."""
+        """(kind, values) in order of evaluation."""
         self.results: dict[Expression, tuple[str, IdArray]] = {}
         """(kind, values) of every evaluated operation."""
 
@@ -168,10 +168,6 @@ class ExpressionEvaluator:
     def _find_related(self, relation: KinshipRelation, people: IdArray) -> IdArray:
         """People with this relation to any of the people; records the intermediate frontiers."""
         frontiers = trace_frontiers(self._universe, relation, people)
-        if SIDE in relation.steps:
-            # The sibling step passes through the parents, which the frontiers do not contain.
-            heads = [people, *frontiers][relation.steps.index(SIDE)]
-            self.stages += [("person", self._universe.father[heads]), ("person", self._universe.mother[heads])]
         self.stages += [("person", frontier) for frontier in frontiers]
         return frontiers[-1]
 
@@ -185,8 +181,6 @@ class ExpressionEvaluator:
 
     def _fact_values(self, fact: str, people: IdArray) -> IdArray:
         values: IdArray = getattr(self._universe, fact)[people]
-        # Withheld values are recorded, so that a source without a fact differs from one that has it.
-        self.stages.append((FACT_VALUE_KINDS[fact], values))
         return values
 
     def met(self, left: IdArray, right: IdArray) -> bool | None:

@@ -6,9 +6,11 @@ from datetime import date
 from typing import Any
 
 from fiction.questions.evaluate import ExpressionEvaluator
-from fiction.questions.expressions import People
+from fiction.questions.expressions import Both, Having, Only, People, Related
 from fiction.universe.items import FEMALE, ITEM_KINDS, MALE, ItemCatalog
+from fiction.universe.relations import KinshipRelation, get_relation
 from fiction.universe.universe import IdArray, Universe
+from worlds.lexicon.english import pluralize
 
 # The calendar module would use the locale of the machine.
 MONTHS = "January February March April May June July August September October November December".split()
@@ -17,17 +19,28 @@ MONTHS = "January February March April May June July August September October No
 class NameFormatter:
     """Formats values of a universe; `plain` writes days as ISO dates, as the published articles do.
 
-    `plural` names several people in the plural: the friends of X.
+    `generator` is the version whose rules name people: 1, and `plain`, in the paper's nouns and in the singular.
     """
 
-    def __init__(self, universe: Universe, *, plain: bool = False, plural: bool = False) -> None:
+    def __init__(self, universe: Universe, *, plain: bool = False, generator: int = 1) -> None:
         self._universe = universe
         self._plain = plain
-        self._evaluation = ExpressionEvaluator(universe) if plural else None
+        self._generator = 1 if plain else generator
+        self._evaluation = ExpressionEvaluator(universe)
+
+    def relation_noun(self, relation: KinshipRelation, *, plural: bool = False) -> str:
+        """The noun for a relation."""
+        noun = relation.common_noun if self._generator > 2 else relation.singular
+        return pluralize(noun) if plural else noun
 
     def is_plural(self, people: People) -> bool:
-        """Whether an expression is named in the plural: it denotes several people, and `plural` is set."""
-        if self._evaluation is None:
+        """Whether an expression is named in the plural: it may denote several people, however many there are.
+
+        By version 2, it denotes several.
+        """
+        if self._generator > 2:
+            return _may_be_several(people)
+        if self._generator == 1:
             return False
         if people not in self._evaluation.results:
             self._evaluation.evaluate(people)
@@ -63,6 +76,12 @@ class NameFormatter:
             "country": places.countries,
         }
         return texts[kind][number]
+
+
+def _may_be_several(people: People) -> bool:
+    if isinstance(people, Related):
+        return not get_relation(people.relation).is_single or _may_be_several(people.of)
+    return isinstance(people, (Having, Only)) or (isinstance(people, Both) and isinstance(people.left, Having))
 
 
 def format_english_date(day: int) -> str:

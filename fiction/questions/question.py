@@ -2,15 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from fiction.questions.decomposition import build_atomic_tree, build_subquestions, build_triples, classify_structure
-from fiction.questions.evaluate import ExpressionAnswer, ExpressionEvaluator, FactEvaluator, FactTriple, is_stated
+from fiction.questions.evaluate import ExpressionEvaluator, FactEvaluator, FactTriple
 from fiction.questions.expressions import (
-    Both,
     Compare,
     Count,
     Expression,
@@ -18,7 +16,6 @@ from fiction.questions.expressions import (
     Having,
     Judge,
     Most,
-    Named,
     Only,
     Place,
     Related,
@@ -27,13 +24,14 @@ from fiction.questions.expressions import (
     encode_expression,
 )
 from fiction.questions.names import NameFormatter, ThingCatalog
+from fiction.questions.needs import SourceNeeds, find_absent_kinds, iter_examined_facts
 from fiction.questions.reasoning import ReasoningBuilder
 from fiction.questions.sparql import build_sparql
 from fiction.questions.wording import FACT_LABELS, noun_phrase
 from fiction.universe.items import ItemCatalog
 from fiction.universe.options import GENERATOR_VERSION
 from fiction.universe.relations import get_relation
-from fiction.universe.universe import SOURCES, FactSources, Universe
+from fiction.universe.universe import FactSources, Universe
 
 _STRATEGY_DIFFICULTIES = {"met": 4, "wedding": 3, "passport": 4}
 """Facts that each strategy needs."""
@@ -75,65 +73,6 @@ def _own_difficulty(expression: Expression) -> int:
     return 0
 
 
-_MONOTONIC_OPERATIONS = (Named, Having, Related, Only, Both, Fact, Place)
-"""Operations whose result can only grow when more facts are known."""
-_SOURCE_SETS = [chosen for size in (1, 2) for chosen in combinations(SOURCES, size)]
-"""Sets of one or two sources, smaller sets first; all three sources together state everything."""
-
-
-class SourceNeeds:
-    """Finds the sets of sources that can derive an expression's answers, by evaluating it on each set.
-
-    The sources must state every supporting fact. For monotonic expressions (relations, facts, filters, intersections)
-    equal answers suffice then. For all others (counts, comparisons, superlatives, yes-no questions, questions without
-    an answer) every intermediate set and value must be the same as with all sources. The absence of a fact is not
-    withheld: a person without a death counts as alive.
-    """
-
-    def __init__(self, universe: Universe, fact_sources: FactSources) -> None:
-        self._everything = ExpressionEvaluator(universe)
-        self._universes = {
-            chosen: universe.restrict_to_sources(fact_sources, sum(SOURCES[source] for source in chosen))
-            for chosen in _SOURCE_SETS
-        }
-        self._evaluators = {chosen: ExpressionEvaluator(restricted) for chosen, restricted in self._universes.items()}
-
-    def find_sufficient_sets(self, expression: Expression, facts: Collection[FactTriple] = ()) -> list[list[str]]:
-        """All minimal sets of sources that derive the answers and state these facts."""
-        answer = self._everything.evaluate(expression)
-        sufficient: list[set[str]] = []
-        for source_set, evaluation in self._evaluators.items():
-            has_smaller_set = any(sufficient_sets <= set(source_set) for sufficient_sets in sufficient)
-            if (
-                not has_smaller_set
-                and self._derives_answer(evaluation, expression, answer)
-                and all(is_stated(self._universes[source_set], fact) for fact in facts)
-            ):
-                sufficient.append(set(source_set))
-        sufficient_sets = sufficient or [set(SOURCES)]
-        return [[source for source in SOURCES if source in source_set] for source_set in sufficient_sets]
-
-    def _derives_answer(
-        self, evaluation: ExpressionEvaluator, expression: Expression, answer: ExpressionAnswer
-    ) -> bool:
-        if evaluation.evaluate(expression) != answer:
-            return False
-        return bool(answer.values and _is_monotonic(expression)) or _has_same_stages(evaluation, self._everything)
-
-
-def _has_same_stages(one: ExpressionEvaluator, other: ExpressionEvaluator) -> bool:
-    if len(one.stages) != len(other.stages):
-        return False
-    return all(
-        len(mine) == len(theirs) and bool((mine == theirs).all())
-        for (_, mine), (_, theirs) in zip(one.stages, other.stages, strict=True)
-    )
-
-
-def _is_monotonic(expression: Expression) -> bool:
-    return isinstance(expression, _MONOTONIC_OPERATIONS) and all(map(_is_monotonic, child_expressions(expression)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedQuestion:
     """A question, all correct answers, and its gold reasoning in each formalism."""
@@ -151,16 +90,17 @@ class GeneratedQuestion:
     structure: str
     """chain or parallel."""
     needs: list[list[str]]
-    """Minimal sets of sources that derive the answers."""
+    """The smallest sets of sources that are needed to be certain of the answers (fiction.questions.needs)."""
     expression: Expression
     sparql: str
     tree: dict[str, Any]
     triples: dict[str, Any]
     subquestions: list[dict[str, Any]]
     minimal: bool | None = None
-    """Whether no proper subset of its facts gives its answers, so that no hop can be skipped.
+    """Whether its facts give its answers and no proper subset of them does, so that no hop can be skipped.
 
-    None for a question without an answer, and for those of the first version of the generator.
+    False if it also presumes that there is something not, such as a death. None for a question without an answer, and
+    for those of the first version of the generator.
     """
 
     false_premise: dict[str, Any] | None = None
@@ -196,9 +136,11 @@ class GeneratedQuestion:
         }
 
 
-def is_minimal(expression: Expression, facts: Collection[FactTriple], universe: Universe) -> bool:
-    """Whether the answers that follow from these facts follow from no proper subset of them."""
-    return FactEvaluator(facts, universe.today).find_spare_fact(expression) is None
+def is_minimal(
+    expression: Expression, facts: Collection[FactTriple], universe: Universe, absent: Collection[str] = ()
+) -> bool:
+    """Whether the answers that follow from these facts, and from no absent ones, follow from no proper subset."""
+    return not absent and FactEvaluator(facts, universe.today).find_spare_fact(expression) is None
 
 
 PAIR_KIND = "pair"
@@ -227,7 +169,9 @@ class GoldBuilder:
     def build(self, number: int, expression: Expression, text: str, kind: tuple[str, str]) -> GeneratedQuestion:
         """Build a question; `kind` is (kind, template)."""
         root = self._reasoning.build_tree(expression, text)
-        facts = self._reasoning.list_supporting_facts(root) if self._generator > 1 else ()
+        facts = self._reasoning.list_supporting_facts(root)
+        absent = find_absent_kinds(expression, root, self._universe)
+        examined = iter_examined_facts(expression, root, self._reasoning, self._universe)
         return GeneratedQuestion(
             id=_format_id(number),
             text=text,
@@ -237,17 +181,24 @@ class GoldBuilder:
             difficulty=compute_difficulty(expression),
             hops=count_hops(expression),
             structure=classify_structure(expression),
-            needs=self._needs.find_sufficient_sets(expression, facts),
+            needs=self._needs.find_sufficient_sets(examined, absent),
             expression=expression,
             sparql=build_sparql(expression, self._universe),
             tree=build_atomic_tree(root, self._things),
             triples=build_triples(expression, self._reasoning, root),
             subquestions=build_subquestions(self._reasoning, root),
-            minimal=is_minimal(expression, facts, self._universe) if len(root.values) and facts else None,
+            minimal=self._is_minimal(expression, facts, absent) if len(root.values) and facts else None,
             false_premise=None if len(root.values) or self._generator == 1 else self._find_false_premise(expression),
             # The question without an answer comes first.
             pair=_format_id(number - 1 if len(root.values) else number + 1) if kind[0] == PAIR_KIND else None,
         )
+
+    def _is_minimal(
+        self, expression: Expression, facts: Collection[FactTriple], absent: Collection[str]
+    ) -> bool | None:
+        if self._generator == 1:
+            return None
+        return is_minimal(expression, facts, self._universe, absent if self._generator > 2 else ())
 
     def _find_false_premise(self, expression: Expression) -> dict[str, Any] | None:
         """The innermost relation or fact that none of its subjects has."""
@@ -261,7 +212,7 @@ class GoldBuilder:
             return None
         whose = noun_phrase(expression.of, self._things.names)
         if isinstance(expression, Related):
-            relation = get_relation(expression.relation).singular
+            relation = self._things.names.relation_noun(get_relation(expression.relation))
             text = f"{whose} {'have' if self._things.names.is_plural(expression.of) else 'has'} no {relation}"
         else:
             relation = FACT_LABELS[expression.fact]

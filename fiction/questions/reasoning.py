@@ -49,6 +49,7 @@ from fiction.universe.universe import NONE, IdArray
 
 SEARCH, RELATE, FILTER, DIRECT_REASONING, COMPOSITE = "Search", "Relate", "Filter", "DR", ""
 """The operators of AtomR, direct reasoning over earlier answers, and a question answered by its sub-questions."""
+_VALUE_NOUNS = {"job": FACT_LABELS["job"], "hobby": FACT_LABELS["hobby"], "town": "town"}
 _RELATIONS_BY_STEP = {
     (relation.steps[0], relation.women): relation
     for relation in (*(RELATIONS[name] for name in BASIC_RELATIONS), PARTNER)
@@ -159,7 +160,9 @@ class ReasoningBuilder:
                 ),
             )
         value = np.array([having.value], np.int32)
-        start = ReasoningNode(SEARCH, (f"What is {text}?",), (text, FACT_LABELS[having.fact]), kind, value)
+        start = ReasoningNode(
+            SEARCH, (f"Which {_VALUE_NOUNS[kind]} is {text}?",), (text, FACT_LABELS[having.fact]), kind, value
+        )
         return start, ReasoningNode(
             RELATE,
             _split_placeholder(wording.VALUE_QUESTIONS[having.fact], start),
@@ -182,7 +185,7 @@ class ReasoningBuilder:
             steps.append(head)
         if len(steps) == 1:
             return *before, head
-        question = _split_placeholder(f"Who is the {relation.singular} of {{}}?", before[-1])
+        question = _split_placeholder(f"Who is the {self.things.names.relation_noun(relation)} of {{}}?", before[-1])
         return *before, ReasoningNode(COMPOSITE, question, (), "person", head.values, children=tuple(steps))
 
     @_build_nodes.register

@@ -52,10 +52,16 @@ from fiction.questions.expressions import (
 from fiction.questions.names import NameFormatter
 from fiction.questions.question import PAIR_KIND, GeneratedQuestion, GoldBuilder
 from fiction.questions.sparql import MAX_SET_SIZE
-from fiction.questions.walk import ATTRIBUTES, RandomWalk, find_balanced_count, find_countable_relations
+from fiction.questions.walk import (
+    ATTRIBUTES,
+    RandomWalk,
+    find_balanced_count,
+    find_countable_relations,
+    find_onward_relations,
+)
 from fiction.questions.wording import FACT_LABELS, word_question
 from fiction.universe.options import ABSENT_FACTS, GenerationOptions
-from fiction.universe.relations import RELATIONS
+from fiction.universe.relations import RELATIONS, get_relation, trace_frontiers
 from fiction.universe.universe import NONE, FactSources, Universe
 
 _NAMED_START, _DESCRIBED_START = "<name>", "the person whose <attribute> is <value>"
@@ -64,7 +70,7 @@ MAX_ATTEMPTS = 100
 MAX_FAILURES_IN_A_ROW = 2
 """Failed questions of a template in a row before it is abandoned."""
 NO_START, NO_ANSWER, HAS_ANSWER = "had no suitable people", "had no answer", "had an answer"
-TOO_MANY, DUPLICATE = "had too many people", "were duplicates"
+TOO_MANY, DUPLICATE, LED_BACK = "had too many people", "were duplicates", "led back to the named person"
 
 
 def grammar_templates(depth: int, *, count_each: bool = False) -> Iterator[QuestionTemplate]:
@@ -107,7 +113,8 @@ def _ask_what(walk: RandomWalk, end: tuple[People, int]) -> Expression | None:
 
 def _ask_how_many(walk: RandomWalk, end: tuple[People, int], *, count_each: bool) -> Expression | None:
     # A relation of which everybody has the same number, such as mothers, is not worth counting.
-    names = walk.shuffle(sorted(find_countable_relations(walk.universe)))
+    onward = find_onward_relations(end[0])
+    names = [name for name in walk.shuffle(sorted(find_countable_relations(walk.universe))) if name in onward]
     if count_each:
         # In the paper's meaning there is a count per person, and one person at least has a relative.
         names = [name for name in names if walk.random_relative(name, end[1])][:1]
@@ -196,7 +203,7 @@ def _false_premise_draw(fact: str, links: int) -> DrawFunction:
 def _no_relative_draw(links: int) -> Callable[[RandomWalk], Related | None]:
     def draw(walk: RandomWalk) -> Related | None:
         end = walk.extend_chain(walk.start_at_person(), links)
-        name = walk.find_missing_relation(end[1]) if end else None
+        name = walk.find_missing_relation(*end) if end else None
         return Related(name, end[0]) if end and name else None
 
     return draw
@@ -300,7 +307,7 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
     def __post_init__(self) -> None:
         self._templates = build_templates(self.options)
         self._evaluation = ExpressionEvaluator(self.universe)
-        self._names = NameFormatter(self.universe, plain=self.options.plain, plural=self.options.words_plural)
+        self._names = NameFormatter(self.universe, plain=self.options.plain, generator=self.options.generator)
         self._used: set[Expression | str] = set()
         self._stream = self._generate()
 
@@ -372,6 +379,8 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         if _names_missing_value(expression):
             return NO_START
         answer = self._evaluation.evaluate(expression)
+        if _leads_back(expression, self._evaluation, self.universe):
+            return LED_BACK
         if has_answer != bool(answer.values):
             return NO_ANSWER if has_answer else HAS_ANSWER
         # The people with a start value may be many, since a further condition narrows them.
@@ -379,6 +388,28 @@ class QuestionSampler(Iterator[GeneratedQuestion]):
         stages = [stage for stage in self._evaluation.stages if not any(stage is start for start in starts)]
         is_too_large = any(len(values) > MAX_SET_SIZE for _, values in stages)
         return TOO_MANY if is_too_large or len(answer.values) > MAX_SET_SIZE else ""
+
+
+def _leads_back(expression: Expression, evaluation: ExpressionEvaluator, universe: Universe) -> bool:
+    """Whether an answer, or a step of some relation, is a person whose relatives the expression asks for."""
+    kind, answers = evaluation.results[expression]
+    for person, related in _iter_paths(expression):
+        _, people = evaluation.results[related.of]
+        reached = trace_frontiers(universe, get_relation(related.relation), people)
+        if (kind == "person" and person in answers) or any(person in step for step in reached):
+            return True
+    return False
+
+
+def _iter_paths(expression: Expression) -> Iterator[tuple[int, Related]]:
+    """Each relation of a chain that starts from a named person, with that person."""
+    start: Expression = expression
+    while isinstance(start, Related):
+        start = start.of
+    if isinstance(expression, Related) and isinstance(start, Named):
+        yield start.person, expression
+    for part in child_expressions(expression):
+        yield from _iter_paths(part)
 
 
 def _names_missing_value(expression: Expression) -> bool:

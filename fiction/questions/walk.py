@@ -1,7 +1,7 @@
 """Random walks through a universe; templates draw questions with them so that an answer exists."""
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from worlds.lexicon.kinship import inverse_step
 ATTRIBUTES = ("birth", "job", "hobby")
 """Facts that the paper's questions ask for and start from."""
 _STREAM = 300
-_INVERSE_STEPS = {step: inverse_step(step) for step in (UP, DOWN, SIDE, SPOUSE, FRIEND)}
+_INVERSE_STEPS = {step: inverse_step(step) for step in (UP, DOWN, SPOUSE, FRIEND)}
 _RELATION_NAMES = tuple(RELATIONS)
 
 ChoiceT = TypeVar("ChoiceT")
@@ -76,13 +76,10 @@ class RandomWalk:
                 return Having(fact, value), person
         return None
 
-    def random_step(self, person: int, back: KinshipRelation | None = None) -> tuple[str, int] | None:
-        """Draw a relation that the person has, uniformly, and one relative of it; None if the person has none.
-
-        The inverse of `back`, the previous step, is drawn only if there is no other relation.
-        """
+    def random_step(self, person: int, names: Collection[str] = _RELATION_NAMES) -> tuple[str, int] | None:
+        """Draw one of these relations that the person has, uniformly, and one relative of it; None if there is none."""
         return next(
-            (relative for name in self._shuffle_relations(back) if (relative := self.random_relative(name, person))),
+            (relative for name in self._shuffle_relations(names) if (relative := self.random_relative(name, person))),
             None,
         )
 
@@ -91,14 +88,13 @@ class RandomWalk:
         relatives = find_related(self.universe, RELATIONS[name], np.array([person], np.int32))
         return (name, int(relatives[self.random_below(len(relatives))])) if len(relatives) else None
 
-    def _shuffle_relations(self, back: KinshipRelation | None) -> list[str]:
-        """All relations in random order, with inverses of the previous step last."""
-        names = self.shuffle(_RELATION_NAMES)
-        return names if back is None else sorted(names, key=lambda name: _is_inverse(RELATIONS[name], back))
+    def _shuffle_relations(self, names: Collection[str]) -> list[str]:
+        """These relations in random order."""
+        return [name for name in self.shuffle(_RELATION_NAMES) if name in names]
 
-    def find_missing_relation(self, person: int) -> str | None:
-        """Draw a relation for which the person has no relative; None if there is none."""
-        names = self.shuffle(_RELATION_NAMES)
+    def find_missing_relation(self, people: People, person: int) -> str | None:
+        """Draw a relation that leads onward from the people, and that the person has not; None if there is none."""
+        names = self._shuffle_relations(find_onward_relations(people))
         return next((name for name in names if self.random_relative(name, person) is None), None)
 
     def draw_group(self, links: int, names: Collection[str] = _RELATION_NAMES) -> Related | None:
@@ -110,22 +106,42 @@ class RandomWalk:
         if end is None:
             return None
         people, person = end
-        for name in self._shuffle_relations(RELATIONS[people.relation] if isinstance(people, Related) else None):
+        for name in self._shuffle_relations(find_onward_relations(people)):
             if name in names and len(find_related(self.universe, RELATIONS[name], np.array([person], np.int32))) > 1:
                 return Related(name, people)
         return None
 
     def extend_chain(self, start: tuple[People, int], length: int) -> tuple[People, int] | None:
-        """Extend the start by `length` relations; returns the expression and one of its people, None on failure."""
+        """Extend the start by `length` relations that lead onward; returns the expression and one of its people.
+
+        None on failure.
+        """
         people, person = start
-        previous_relation = None
         for _ in range(length):
-            step = self.random_step(person, previous_relation)
+            step = self.random_step(person, find_onward_relations(people))
             if step is None:
                 return None
             name, person = step
-            people, previous_relation = Related(name, people), RELATIONS[name]
+            people = Related(name, people)
         return people, person
+
+
+def find_onward_relations(people: People) -> tuple[str, ...]:
+    """Relations that do not lead back the way by which the people were reached, as the father of the son does."""
+    return _onward_relations(_split_siblings(RELATIONS[people.relation])[-1] if isinstance(people, Related) else "")
+
+
+@cache
+def _onward_relations(last: str) -> tuple[str, ...]:
+    """Relations whose first step does not undo this one."""
+    # The spouse of a parent is the other parent, whose children are the same.
+    barred = {UP: (DOWN, SPOUSE)}.get(last, (_INVERSE_STEPS.get(last),))
+    return tuple(name for name in _RELATION_NAMES if _split_siblings(RELATIONS[name])[0] not in barred)
+
+
+def _split_siblings(relation: KinshipRelation) -> list[str]:
+    """The steps of a relation; that to a sibling leads to a parent and back to another child."""
+    return [part for step in relation.steps for part in ((UP, DOWN) if step == SIDE else (step,))]
 
 
 _MAX_SCANNED_PEOPLE = 1000
@@ -169,8 +185,3 @@ def find_balanced_count(walk: RandomWalk, counts: Iterable[Count]) -> Count | No
         if distance < nearest[1]:
             nearest = count, distance
     return nearest[0]
-
-
-def _is_inverse(step: KinshipRelation, before: KinshipRelation) -> bool:
-    """Whether the step is the inverse of the one before, such as the father of the child."""
-    return step.steps == tuple(_INVERSE_STEPS[part] for part in reversed(before.steps))

@@ -39,20 +39,20 @@ FACT_QUESTIONS = {
     "death": "When did {} die?",
     "wedding": "When did {} marry?",
     "birthplace": "Where was {} born?",
-    "residence": "Where does {} live?",
+    "residence": f"What is the {FACT_LABELS['residence']} of {{}}?",
 }
 VALUE_QUESTIONS = {
-    "job": "Who works as {}?",
+    "job": f"Whose {FACT_LABELS['job']} is {{}}?",
     "hobby": f"Whose {FACT_LABELS['hobby']} is {{}}?",
     "birthplace": "Who was born in {}?",
-    "residence": "Who lives in {}?",
+    "residence": f"Whose {FACT_LABELS['residence']} is {{}}?",
 }
 _EVENT_PHRASES = {"birth": "was born", "death": "died", "wedding": "married"}
 _VALUE_PHRASES = {
-    "job": "works as {}",
+    "job": f"has the {FACT_LABELS['job']} {{}}",
     "hobby": f"has the {FACT_LABELS['hobby']} {{}}",
     "birthplace": "was born in {}",
-    "residence": "lives in {}",
+    "residence": f"has the {FACT_LABELS['residence']} {{}}",
 }
 _FACT_SENTENCES = {
     "gender": "{} is {}.",
@@ -60,14 +60,13 @@ _FACT_SENTENCES = {
     "death": "{} died on {}.",
     "wedding": "{} married on {}.",
     "birthplace": "{} was born in {}.",
-    "residence": "{} lives in {}.",
     "region": "{} lies in the region {}.",
     "country": "{} lies in the country {}.",
 }
 
 
 def condition_phrase(fact: str, test: str, value: str) -> str:
-    """Phrase of a condition: "works as baker", "was born before 5 March 1931"."""
+    """Phrase of a condition: "has the occupation baker", "was born before 5 March 1931"."""
     if fact in _EVENT_PHRASES:
         return f"{_EVENT_PHRASES[fact]} {'on' if test == 'is' else test} {value}"
     return _VALUE_PHRASES[fact].format(value)
@@ -165,7 +164,7 @@ def _(count: Count, names: NameFormatter) -> str:
     of = count.of
     if isinstance(of, Related):
         whose = f"{_verb('does', of.of, names)} {noun_phrase(of.of, names)}"
-        return f"How many {get_relation(of.relation).plural} {whose} have?"
+        return f"How many {_relatives_noun(of, names)} {whose} have?"
     if isinstance(of, Only):
         return f"How many {_plural_phrase(of.of, names)} {_condition_clause(of, names)}?"
     if isinstance(of, Both) and isinstance(of.left, Having) and isinstance(of.right, Having):
@@ -217,8 +216,7 @@ def _(having: Having, names: NameFormatter) -> str:
 
 @noun_phrase.register
 def _(related: Related, names: NameFormatter) -> str:
-    relation = get_relation(related.relation)
-    noun = relation.plural if names.is_plural(related) else relation.singular
+    noun = names.relation_noun(get_relation(related.relation), plural=names.is_plural(related))
     return f"the {noun} of {noun_phrase(related.of, names)}"
 
 
@@ -251,6 +249,10 @@ def _verb(singular: str, people: People, names: NameFormatter) -> str:
     return _PLURAL_VERBS[singular] if names.is_plural(people) else singular
 
 
+def _relatives_noun(related: Related, names: NameFormatter) -> str:
+    return names.relation_noun(get_relation(related.relation), plural=True)
+
+
 def _person_noun(people: People, names: NameFormatter) -> str:
     return "people" if names.is_plural(people) else "person"
 
@@ -262,7 +264,7 @@ def _value_clause(having: Having, names: NameFormatter) -> str:
 def _indefinite_phrase(people: People, names: NameFormatter) -> str:
     """Indefinite noun phrase: an aunt of X."""
     if isinstance(people, Related):
-        one = get_relation(people.relation).singular
+        one = names.relation_noun(get_relation(people.relation))
         return f"{'an' if takes_article_an(one) else 'a'} {one} of {noun_phrase(people.of, names)}"
     if isinstance(people, Having):
         return f"a person {_value_clause(people, names)}"
@@ -272,7 +274,7 @@ def _indefinite_phrase(people: People, names: NameFormatter) -> str:
 def _plural_phrase(people: People, names: NameFormatter) -> str:
     """Plural noun phrase without article: friends of X."""
     if isinstance(people, Related):
-        return f"{get_relation(people.relation).plural} of {noun_phrase(people.of, names)}"
+        return f"{_relatives_noun(people, names)} of {noun_phrase(people.of, names)}"
     if isinstance(people, Having):
         return f"people {_value_clause(people, names)}"
     if isinstance(people, Only):

@@ -241,6 +241,9 @@ def make_universe(options: GenerationOptions) -> Universe:
     birth = draw_births(people, create_generator(seed, RandomStream.BIRTHS), TODAY)
     wedding = draw_weddings(people, birth, create_generator(seed, RandomStream.WEDDINGS), TODAY)
     death = draw_deaths(people, (birth, wedding), create_generator(seed, RandomStream.DEATHS), TODAY)
+    lives = birth, np.where(death == NONE, TODAY, death)
+    if options.generator < 3:
+        lives = np.zeros_like(birth), np.full_like(death, TODAY)
     places = generate_places(options.people, create_generator(seed, RandomStream.PLACES))
     birthplace, residence = assign_homes(people, places, create_generator(seed, RandomStream.HOMES))
     namesakes = draw_namesakes(people, options.collisions, create_generator(seed, RandomStream.NAMESAKES))
@@ -266,7 +269,7 @@ def make_universe(options: GenerationOptions) -> Universe:
         residence=residence,
         job=job,
         hobby=hobby,
-        friends=draw_friendships(options.people, options.friends, create_generator(seed, RandomStream.FRIENDSHIPS)),
+        friends=draw_friendships(lives, options.friends, create_generator(seed, RandomStream.FRIENDSHIPS)),
         places=places,
         jobs=list_known_values("jobs"),
         hobbies=list_known_values("hobbies"),

@@ -21,7 +21,7 @@ def find_limit_violations(universe: Universe, options: GenerationOptions) -> Ite
     """Yield a sentence for each violation of the options."""
     yield from _check_people(universe, options)
     yield from _check_trees(universe, options)
-    yield from _check_friendship_cap(universe, options)
+    yield from _check_friends(universe, options)
     yield from _check_names(universe, options)
 
 
@@ -86,10 +86,18 @@ def _check_trees(universe: Universe, options: GenerationOptions) -> Iterator[str
         yield f"The family of {titles[row]} has {levels[row]} generations, more than {options.generations}."
 
 
-def _check_friendship_cap(universe: Universe, options: GenerationOptions) -> Iterator[str]:
-    people = len(universe)
-    share = min(1.0, options.friends / people)
-    mean = people * (people - 1) / 2 * share
+def _check_friends(universe: Universe, options: GenerationOptions) -> Iterator[str]:
+    people, friends = len(universe), universe.friends.pairs
+    pairs = people * (people - 1) // 2
+    if options.generator > 2:
+        last_days = np.where(universe.death == NONE, universe.today, universe.death)
+        latest_birth, earliest_end = universe.birth[friends].max(axis=1), last_days[friends].min(axis=1)
+        for one, other in friends[latest_birth > earliest_end].tolist():
+            yield f"{universe.titles[one]} and {universe.titles[other]} are friends but never lived at the same time."
+        ends = np.sort(last_days)
+        pairs -= int(np.searchsorted(ends, universe.birth, side="left").sum())
+    mean = min(pairs, people * (people - 1) / 2 * min(1.0, options.friends / people))
+    share = mean / max(pairs, 1)
     # Small counts have a longer tail, so one more deviation is added.
     if abs(len(universe.friends.pairs) - mean) > _TOLERANCE * (1 + float(np.sqrt(mean * (1 - share)))):
         yield f"There are {len(universe.friends.pairs):,} friendships; about {round(mean):,} were requested."

@@ -1,7 +1,7 @@
 """Random life events: homes, friendships, and days of birth, wedding and death.
 
 Days satisfy all constraints by construction. Families stay in their part of the country, and large towns have most
-people. Friendships form the random graph G(n, p).
+people. Friends lived at the same time.
 """
 
 import numpy as np
@@ -55,20 +55,38 @@ _SMALL_POPULATION = 2000
 """Up to this many people, every pair is drawn; above, blocks of pairs are sampled."""
 _MEAN = 8
 """Approximate mean number of friendships per block."""
+Days = npt.NDArray[np.int64]
 
 
-def draw_friendships(people: int, mean: float, generator: np.random.Generator) -> Friendships:
-    """Draw the random graph G(people, mean / people)."""
-    share = min(1.0, mean / people)
+def draw_friendships(lives: tuple[Days, Days], mean: float, generator: np.random.Generator) -> Friendships:
+    """Draw friendships of people who lived at the same time, from the first and last days of their lives.
+
+    They are those of a random graph in which all pairs are equally likely, and so many that people have `mean` friends
+    on average, or all whom they could have met.
+    """
+    first_days, last_days = lives
+    people = len(first_days)
     pairs = people * (people - 1) // 2
+    share = min(1.0, mean / people * pairs / max(count_contemporary_pairs(lives), 1))
     is_small = people <= _SMALL_POPULATION
     numbers = (
         np.flatnonzero(generator.random(pairs) < share) if is_small else _draw_pair_numbers(pairs, share, generator)
     )
     first, second = _decode_pairs(numbers, people)
+    lived_together = np.maximum(first_days[first], first_days[second]) <= np.minimum(
+        last_days[first], last_days[second]
+    )
+    first, second = first[lived_together], second[lived_together]
     lower, upper = np.minimum(first, second), np.maximum(first, second)
     keys = np.sort(lower * people + upper)
     return Friendships(np.stack((keys // people, keys % people), axis=1).astype(np.int32))
+
+
+def count_contemporary_pairs(lives: tuple[Days, Days]) -> int:
+    """Number of pairs of people who lived at the same time."""
+    first_days, last_days = lives
+    born_later = len(first_days) - np.searchsorted(np.sort(first_days), last_days, side="right")
+    return len(first_days) * (len(first_days) - 1) // 2 - int(born_later.sum())
 
 
 def _decode_pairs(pair: npt.NDArray[np.int64], people: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -140,8 +158,6 @@ _YOUNGEST_LATEST = 45 * _YEAR
 _OLD_AGE, _LONGEST_LIFE = 55 * _YEAR, 104 * _YEAR
 """Ages between which most people die."""
 _POSTHUMOUS_SHARE = 0.01
-
-Days = npt.NDArray[np.int64]
 
 
 def draw_births(people: FamilyTrees, generator: np.random.Generator, today: int) -> Days:

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 from worlds.folder import WorldError
 
-GENERATOR_VERSION = 2
+GENERATOR_VERSION = 3
 """Version of the generator; the same options give a different world under another version.
 
-Version 1 words every set of people in the singular, takes a set of sources for sufficient if it gives the answers, and
-states one fact a sentence in fewer phrasings.
+Version 1 words every set of people in the singular, and states one fact a sentence in fewer phrasings. Versions 1 and 2
+draw friends who never lived at the same time and questions that lead back to where they start, write of people born too
+long ago to live as if they did, and need sources that are not needed, or too few to be certain that there is nothing.
+Version 2 words a set of people in the plural only where there are several.
 """
 
 
@@ -49,11 +51,6 @@ class GenerationOptions:
     other. Twice as many people have no such fact."""
     generator: int = GENERATOR_VERSION
     """Version that generated the world; an earlier one is for its verification only."""
-
-    @property
-    def words_plural(self) -> bool:
-        """Whether questions name several people in the plural; the paper's do not."""
-        return self.generator > 1 and not self.plain
 
     def check(self) -> None:
         """Raise WorldError if an option is out of range."""

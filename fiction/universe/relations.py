@@ -14,6 +14,7 @@ from worlds.lexicon.kinship import basic_path, relation_label
 
 Rows = npt.NDArray[np.int64]
 """Rows of people."""
+_COMMON_NOUNS = {"second_aunt": "great-great-aunt", "second_uncle": "great-great-uncle"}
 UP, DOWN, SIDE, SPOUSE, FRIEND = "parent", "child", "sibling", "spouse", "friend"
 """Steps to the parents, the children, the other children of the parents, the partner and the friends."""
 
@@ -41,6 +42,17 @@ class KinshipRelation:
     def plural(self) -> str:
         """Plural noun: great-aunts, sisters-in-law, wives."""
         return pluralize(self.singular)
+
+    @property
+    def common_noun(self) -> str:
+        """Singular noun that English has for it, where that is not the paper's: great-great-aunt."""
+        return _COMMON_NOUNS.get(self.name, self.singular)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a person has at most one such relative: a mother, a wife, a father-in-law."""
+        *before, last = self.steps
+        return all(step == SPOUSE for step in before) and (last == SPOUSE or (last == UP and self.women is not None))
 
 
 def _define_relation(name: str) -> KinshipRelation:

@@ -46,6 +46,9 @@ NONE = -1
 WITHHELD = -2
 """The fact exists, but this source does not state it."""
 
+LONGEST_LIFE = 105 * 366
+"""Days after which nobody is alive."""
+
 TEXT, GRAPH, WEB = 1, 2, 4
 """The sources as bits of a mask."""
 ALL_SOURCES = TEXT | GRAPH | WEB
@@ -118,6 +121,8 @@ class Universe:
     hobbies: tuple[str, ...]
     today: int = 0
     """Current day of the world (ordinal); no event is later."""
+    born_long_ago: npt.NDArray[np.bool_] | None = None
+    """In a restricted universe, who was born too long ago to be alive, whatever its sources state."""
 
     def __len__(self) -> int:
         return len(self.female)
@@ -134,6 +139,11 @@ class Universe:
         return CompressedLists.from_pairs(
             len(self), np.concatenate((pairs[:, 0], pairs[:, 1])), np.concatenate((pairs[:, 1], pairs[:, 0]))
         )
+
+    def find_born_long_ago(self) -> npt.NDArray[np.bool_]:
+        """Who was born too long ago to be alive."""
+        is_known = self.birth > NONE
+        return is_known & (self.birth < self.today - LONGEST_LIFE) if self.born_long_ago is None else self.born_long_ago
 
     def find_people_with(self, fact: str, value: int) -> IdArray:
         """Rows of the people whose fact has this value, ascending."""
@@ -159,6 +169,7 @@ class Universe:
             is_withheld = (values >= 0) & ((fact_sources.masks[fact] & sources) == 0)
             arrays[fact] = np.where(is_withheld, np.int32(WITHHELD), values)
         is_stated = (fact_sources.friends & sources) != 0
+        arrays["born_long_ago"] = self.find_born_long_ago()
         return replace(self, **arrays, friends=Friendships(self.friends.pairs[is_stated]))
 
     def save(self, file: Path) -> None:

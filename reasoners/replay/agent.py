@@ -1,6 +1,5 @@
 """Replay: answers a question by following a demonstration's look-ups with the question's own names, without a model."""
 
-import json
 import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Generator, Mapping, Sequence
@@ -14,6 +13,8 @@ from reasoners import provenance
 from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.mentions import WorldWords
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
+from reasoners.replay.calls import ReplayCalls, ReplayMoves
+from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
 from reasoners.replay.demonstration import (
     ASK,
     ID,
@@ -37,6 +38,11 @@ from reasoners.replay.derivations import (
     list_values,
     unique_values,
 )
+from reasoners.replay.lookups import UnitedLookUps
+from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
+from reasoners.replay.phrases import Frame, FramedQuestion
+from reasoners.replay.statements import Pattern, SentenceReader
+from reasoners.sources import list_sources
 from tools.tool import ToolContext, ToolResult
 from worlds.lexicon.english import phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
@@ -46,10 +52,11 @@ MAX_CANDIDATES, MAX_SUBJECTS, MAX_CHARACTERS = 5, 40, 1_000
 that is compared."""
 MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
 """The libraries and the demonstrations that are kept."""
+SOURCE_ORDER = ("graph", "text", "web")
+"""Rows are exact, articles are about their subjects, and pages may be out of date."""
 REFUSAL = "I can't follow any demonstration here"
 _FULL_NAME = re.compile(r"(?<![\w'-])[\da-z_'-]*+[^\W\d_a-z][\w'-]++ [^\W\d_a-z][\w'-]")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
-ReplayMoves = Generator[Action, ToolResult | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,8 @@ class ReplayLibrary:
         self.programs = [_compile(record) for record in records]
         self.own = {normalize_name(program.question): program for program in reversed(self.programs)}
         self._usable = [program for program in self.programs if program.problem is None]
-        self._world, self._encode = WorldWords(context.world, context.encode), context.encode
+        self.world, self._encode = WorldWords(context.world, context.encode), context.encode
+        self._records, self._labels = records, relation_labels(context.world)
         self.shows_ids = any(program.shows_ids for program in self._usable)
         self.no_answer = next((program.answer for program in self._usable if program.derivation == NONE), None)
         self.identifiers = list(dict.fromkeys(pair for program in self._usable for pair in program.identifiers))
@@ -91,7 +99,7 @@ class ReplayLibrary:
         """The demonstrations that have an answer, and each of their look-ups, to be followed."""
         answered = [program for program in self._usable if program.derivation != NONE]
         parts = [part for program in self._usable for part in list_parts(program)]
-        return QuestionAligner([*answered, *parts], self._world, self._encode)
+        return QuestionAligner([*answered, *parts], self.world, self._encode)
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -99,9 +107,47 @@ class ReplayLibrary:
         return Calibration.leave_one_out(self.aligner)
 
     @cached_property
+    def reader(self) -> SentenceReader:
+        """Reads sentences as demonstrations do."""
+        return SentenceReader(self.world)
+
+    @cached_property
+    def composer(self) -> Composer:
+        """What the demonstrations show for other questions with their frames; the reader learns to read as they did."""
+        programs = []
+        for record in self._records:
+            program = self._compile(record)
+            suggested = self._suggest_patterns(record) if program is None else {}
+            for pair in suggested:
+                self.reader.learn(*pair)
+            program = program or self._compile(record)
+            for pair in suggested:
+                # Only that is kept without which the answer would not follow.
+                self.reader.forget(*pair)
+                if program is not None and self._compile(record) is None:
+                    self.reader.learn(*pair)
+            programs.append(program)
+        return Composer([own for own in programs if own is not None], self.world)
+
+    def _compile(self, record: TraceRecord) -> tuple[Frame, ComposedProgram] | None:
+        facts = ObservedFacts(record.steps, self.world, self.reader, self._labels)
+        return compile_program(record, facts, self.world)
+
+    def _suggest_patterns(self, record: TraceRecord) -> dict[tuple[Pattern, str], None]:
+        """The clauses that a demonstration may have read as what it asked for."""
+        patterns: dict[tuple[Pattern, str], None] = {}
+        for step in record.steps:
+            data = step.data or {}
+            ask = read_ask(str(step.arguments.get("question", "")), self.world) if "sentences" in data else None
+            if ask is not None:
+                pattern = self.reader.suggest(data["sentences"], *ask, is_title=not data.get("address"))
+                patterns |= {(pattern, ask[1]): None} if pattern is not None else {}
+        return patterns
+
+    @cached_property
     def spreads_facts(self) -> bool:
         """Whether the sources of the world hold different facts."""
-        return self._world.spreads_facts()
+        return self.world.spreads_facts()
 
 
 _LIBRARIES: OrderedDict[tuple[Any, ...], ReplayLibrary] = OrderedDict()
@@ -148,18 +194,43 @@ class ReplayReasoner:
         if own is not None and not self._options.demonstration and (yield from _repeat(own, task)):
             thought = f"So the answer is: {own.answer}."
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
+        if len(task.question) > MAX_CHARACTERS:
+            raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
+        calls, failures = ReplayCalls(task), list[tuple[str, str]]()
+        answer: FinalAnswer | None = yield from self._compose(task, library, calls, failures)
+        if answer is None and not (failures and library.spreads_facts):
+            answer = yield from self._align(task, library, calls, failures)
+        if answer is None:
+            raise _refuse(failures)
+        return answer
+
+    def _compose(
+        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
+    ) -> ReplayMoves:
+        """The answer by look-ups in all sources, for a frame that demonstrations show; None if there is none."""
+        sources = [source for source in SOURCE_ORDER if source in list_sources(task)]
+        lookups = UnitedLookUps(calls, library.world, library.reader, sources, spreads=library.spreads_facts)
+        for framed, program in self._list_readings(library.composer, replace_surrogates(task.question)):
+            try:
+                evidence = yield from observe(framed, program, lookups)
+                answer = program.derive(evidence, library.no_answer, shows_ids=library.shows_ids)
+            except Mismatch as mismatch:
+                failures.append((program.question, str(mismatch)))
+                continue
+            return _answer(answer, describe_program(framed, program))
+        return None
+
+    def _align(
+        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
+    ) -> ReplayMoves:
+        """The answer by the look-ups of a demonstration, with other names in its sentences; None if there is none."""
         aligner, calibration = library.aligner, library.calibration
-        failures: list[tuple[str, str]] = []
         if self._options.demonstration:
             alignments = [self._correct(aligner.programs)]
-        elif len(task.question) > MAX_CHARACTERS:
-            raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
         else:
-            alignments, failures = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
-        failures = (
-            [] if alignments else failures or [(p.question, p.problem or "it has no answer") for p in library.programs]
-        )
-        threshold, calls = self._options.threshold or calibration.threshold, ReplayCalls(task)
+            alignments, mismatches = aligner.align_all(aligner.mask(replace_surrogates(task.question)))
+            failures += [] if alignments else mismatches
+        threshold = self._options.threshold or calibration.threshold
         for alignment in alignments[:MAX_CANDIDATES]:
             confidence = calibration.confidence(alignment.score)
             try:
@@ -169,13 +240,22 @@ class ReplayReasoner:
             except Mismatch as mismatch:
                 failures.append((alignment.program.question, str(mismatch)))
                 continue
-            thought = f"As in the demonstration, the answer is: {answer}."
-            details = _describe(alignment, confidence, threshold)
-            return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
-        reasons = "; ".join(f"like {shown!r}: {why}" for shown, why in (failures if alignments else failures[:1]))
-        refusal = QuestionRefused(f"{REFUSAL}: {reasons}.")
-        refusal.reason = failures[0][1]
-        raise refusal
+            return _answer(answer, _describe(alignment, confidence, threshold))
+        failures += [(own.question, own.problem or "it has no answer") for own in library.programs]
+        return None
+
+    def _list_readings(self, composer: Composer, question: str) -> list[tuple[FramedQuestion, ComposedProgram]]:
+        """The readings to follow; those of the question with the phrases that a person has corrected, if any were."""
+        chosen, texts = self._options.demonstration, self._options.slots
+        readings = composer.list_readings(question)
+        if not chosen:
+            return readings
+        own = next((f for f, p in readings if p.key == chosen and len(f.phrases) == len(texts)), None)
+        if own is None:
+            return []
+        for phrase, text in reversed(list(zip(own.phrases, texts, strict=True))):
+            question = question[: phrase.start] + text + question[phrase.end :]
+        return [(framed, program) for framed, program in composer.list_readings(question) if program.key == chosen]
 
     def _correct(self, programs: Sequence[Program]) -> Alignment:
         """The alignment that a person has corrected; QuestionRefused if it cannot be followed."""
@@ -184,6 +264,19 @@ class ReplayReasoner:
         if not fitting:
             raise QuestionRefused(f"{REFUSAL}: none in this library is {chosen} with {len(texts)} slots.")
         return Alignment(fitting[0], dict(zip(fitting[0].texts, texts, strict=True)), 1.0)
+
+
+def _answer(answer: str, details: dict[str, Any]) -> FinalAnswer:
+    thought = f"As in the demonstration, the answer is: {answer}."
+    return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
+
+
+def _refuse(failures: Sequence[tuple[str, str]]) -> QuestionRefused:
+    """The refusal that names the nearest demonstration and what did not fit."""
+    (shown, why), *_ = failures
+    refusal = QuestionRefused(f"{REFUSAL}: like {shown!r}: {why}.")
+    refusal.reason = why
+    return refusal
 
 
 def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict[str, Any]:
@@ -203,32 +296,6 @@ def _describe(alignment: Alignment, confidence: float, threshold: float) -> dict
         "threshold": round(threshold, 4),
         "demonstrations": [{"id": str(program.id), "question": program.question}],
     }
-
-
-class ReplayCalls:
-    """The tool calls of one run, with the origins of their arguments."""
-
-    def __init__(self, task: Task) -> None:
-        self._tools, self._tracer = {tool.name for tool in task.tools}, provenance.OriginTracer(task.question)
-        self._count = 0
-        self._results: dict[str, Mapping[str, Any] | str] = {}
-
-    def call(self, thought: str, tool: str, arguments: dict[str, Any], *, again: bool = False) -> ReplayMoves:
-        """Call a tool and return its data, or those of an equal call, unless again; Mismatch if it fails."""
-        key = json.dumps([tool, arguments], sort_keys=True)
-        if again or key not in self._results:
-            if tool not in self._tools:
-                raise Mismatch(f"the tool {tool} is not offered here")
-            self._count += 1
-            origins = self._tracer.trace(arguments)
-            outcome = yield Action(thought, tool, arguments, origins, node=f"call {self._count}", reuse=True)
-            observation = outcome.observation if outcome else None
-            self._tracer.observe(self._count, observation.data if observation else None)
-            self._results[key] = observation.data or {} if observation else str(outcome and outcome.error)
-        result = self._results[key]
-        if isinstance(result, str):
-            raise Mismatch(result.rstrip("."))
-        return result
 
 
 class ProgramFollower:

@@ -15,7 +15,7 @@ from fiction.generator.build import PAGES_FILE, generate_world
 from fiction.generator.world_files import FACT_SOURCES_FILE, UNIVERSE_FILE
 from fiction.questions.question_file import QUESTIONS_FILE, read_question_rows
 from fiction.universe.options import GenerationOptions
-from fiction.universe.universe import GRAPH, FactSources, Universe
+from fiction.universe.universe import GRAPH, SOURCES, FactSources, Universe
 from fiction.verification import verify_world
 from fiction.verification_checks import (
     VerificationCheck,
@@ -25,6 +25,7 @@ from fiction.verification_checks import (
     check_gold,
     check_graph,
     check_hops,
+    check_needs,
     check_pages,
     check_queries,
     check_split,
@@ -73,7 +74,7 @@ def test_a_generated_world_verifies_without_differences(tmp_path: Path, split: s
     assert (checked["answers"], checked["people"]) == (about["questions"], 60)
     assert checked["triples"] == about["triples"]
     assert (checked["answers of queries"] == about["questions"]) == (split != "text=60,graph=40")
-    assert len(report.checks) == 9
+    assert len(report.checks) == 10
     assert completed == list(report.checks)
 
 
@@ -94,10 +95,41 @@ def test_a_world_of_the_first_version_verifies_by_its_own_rules(tmp_path: Path):
     assert check_gold(rows, universe, fact_sources, OPTIONS).different
 
 
+def test_a_world_of_the_second_version_verifies_by_its_own_rules(tmp_path: Path):
+    generate_world(tmp_path, "second", replace(OPTIONS, generator=2))
+    assert verify_world(tmp_path, "second", print).different == 0
+    universe, fact_sources = facts(tmp_path / "second")
+    assert "never lived at the same time" in first(check_constraints(universe, OPTIONS))
+    assert check_articles(tmp_path / "second", universe, fact_sources, OPTIONS).different
+    assert check_gold(read_question_rows(tmp_path / "second"), universe, fact_sources, OPTIONS).different
+
+
+@pytest.mark.parametrize(
+    ("size", "change", "message"),
+    [
+        (1, lambda needs: [[*needs[0], next(name for name in SOURCES if name not in needs[0])]], "other sources of "),
+        (2, lambda needs: [needs[0][:1]], "needs of "),
+        (2, lambda needs: [*needs, needs[0][1:]], "needs of "),
+        (1, lambda _: [["letters"]], "needs of "),
+        (1, lambda _: None, ""),
+    ],
+)
+def test_needs_that_are_not_needed_or_do_not_suffice_are_reported(
+    kin: Path, size: int, change: Callable[[list[list[str]]], object], message: str
+):
+    rows, (universe, fact_sources) = read_question_rows(kin), facts(kin)
+    assert not check_needs(rows, universe, fact_sources, OPTIONS).different
+    row = next(row for row in rows if row.get("minimal") and len(row["needs"]) == 1 and len(row["needs"][0]) == size)
+    row["needs"] = change(row["needs"])
+    check = check_needs(rows, universe, fact_sources, OPTIONS)
+    assert check.different
+    assert first(check).startswith(message + row["text"])
+
+
 def test_a_changed_statement_that_every_fact_is_needed_is_reported(kin: Path):
     change_rows(kin / QUESTIONS_FILE, change_first("what", lambda row: row.update(minimal=not row["minimal"])))
     rows, (universe, _) = read_question_rows(kin), facts(kin)
-    check = check_hops(rows, universe)
+    check = check_hops(rows, universe, OPTIONS)
     assert check.different == 1
     assert first(check).startswith("whether What ")
     assert "questions tried without each of their facts (" in str(check)

@@ -243,6 +243,12 @@ class EnglishLexicon:
         return _other_names(self.relations, key)
 
 
+@cache
+def nouns_for_kinds() -> frozenset[str]:
+    """The nouns that only say of what kind a value is: town, date."""
+    return frozenset().union(*load_lexicon().kinds.values())
+
+
 def _other_names(relations: Mapping[PhraseKey, RelationNames], key: PhraseKey) -> tuple[str, ...]:
     names = relations.get(key, RelationNames())
     return (*names.aliases, *names.synonyms)

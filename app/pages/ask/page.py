@@ -121,11 +121,10 @@ def _format_alignment(replay: dict[str, Any]) -> str:
     lines += [
         f"{escape_markdown(own)} is taken for {escape_markdown(shown)}" for own, shown in alignment.get("soft", ())
     ]
+    if "derivation" in alignment:
+        lines.append(f"The answer is {DERIVATIONS.get(alignment['derivation'], alignment['derivation'])}.")
     if "confidence" in replay:
-        lines.append(
-            f"The answer is {DERIVATIONS.get(alignment['derivation'], alignment['derivation'])}. "
-            f"Confidence **{replay['confidence']:.2f}**; at least {replay['threshold']:.2f} is needed."
-        )
+        lines.append(f"Confidence **{replay['confidence']:.2f}**; at least {replay['threshold']:.2f} is needed.")
     return "  \n".join(lines)
 
 

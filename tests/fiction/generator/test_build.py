@@ -62,7 +62,8 @@ def test_world_toml_has_options_sizes_and_hash(made: Path, kin: World):
     about = read_world_metadata(made, "kin")
     assert about.items() >= asdict(OPTIONS).items()
     assert tomllib.loads((made / "kin" / "world.toml").read_text(encoding="utf-8")) == about
-    assert (about["name"], about["kind"], about["generator"], len(about["hash"])) == ("kin", "generated", 2, 64)
+    assert (about["name"], about["kind"], about["generator"], len(about["hash"])) == ("kin", "generated", 3, 64)
+    assert about["needs"] == "certain"
     assert isinstance(kin.text, EmbeddedText)
     assert isinstance(kin.web, EmbeddedWeb)
     assert isinstance(kin.graph, EmbeddedGraph)

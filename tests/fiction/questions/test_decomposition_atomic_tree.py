@@ -17,10 +17,10 @@ from tests.fiction.questions.plain_world import FACTS, PlainWorld, Values, forma
 from tests.fiction.questions.sample_expressions import EXPRESSIONS, THINGS, UNIVERSE
 
 CONDITIONS = (
-    (r"works as (.+)", "job", "is"),
+    (r"has the occupation (.+)", "job", "is"),
     (r"has the hobby (.+)", "hobby", "is"),
     (r"was born in (.+)", "birthplace", "is"),
-    (r"lives in (.+)", "residence", "is"),
+    (r"has the residence (.+)", "residence", "is"),
     (r"was born on (.+)", "birth", "is"),
     (r"died on (.+)", "death", "is"),
     (r"married on (.+)", "wedding", "is"),

@@ -20,12 +20,12 @@ WORLD = PlainWorld(UNIVERSE)
 REFERENCE = re.compile(r"#(\d+)")
 SENTENCES = (
     r"(?P<s>.+) is (?P<r>female|male)\.",
-    r"The (?P<r>father|mother|child|sibling|spouse|friend|occupation|hobby) of (?P<s>.+) is (?P<o>.+)\.",
+    r"The (?P<r>father|mother|child|sibling|spouse|friend|occupation|hobby|residence) of (?P<s>.+) is (?P<o>.+)\.",
     r"(?P<s>.+) (?P<r>was born|died|married) on (?P<o>\d+ \w+ \d+)\.",
-    r"(?P<s>.+) (?P<r>was born|lives) in (?P<o>.+)\.",
+    r"(?P<s>.+) (?P<r>was born) in (?P<o>.+)\.",
     r"(?P<s>.+) lies in the (?P<r>region|country) (?P<o>.+)\.",
 )
-BY_SUBJECT = ("Who of ", "Who works as ", "Whose hobby ", "Who was born ", "Who lives in ")
+BY_SUBJECT = ("Who of ", "Whose ", "Who was born ")
 """Questions whose answers are the subjects of the facts; for all others they are the objects."""
 
 
@@ -43,7 +43,7 @@ def read(sentence: str) -> tuple[str, str, str]:
     if not value:
         assert WORLD.people[subject]["female"] == (relation == "female")
         return subject, relation, value
-    words = {"lives": "residence", "died": "date of death", "married": "date of marriage"}
+    words = {"died": "date of death", "married": "date of marriage"}
     words["was born"] = "date of birth" if " on " in sentence.removeprefix(subject) else "place of birth"
     day = parse_day(value) if words.get(relation, "").startswith("date") else value
     assert day in WORLD.relate(subject, words.get(relation, relation)), sentence

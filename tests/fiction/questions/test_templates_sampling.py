@@ -95,18 +95,34 @@ def test_a_text_in_the_singular_matches_its_template(world) -> None:
         assert re.fullmatch(pattern, word_question(one.expression, names)), (one.template, one.text)
 
 
-def test_several_people_are_named_in_the_plural(world) -> None:
-    evaluation, names = ExpressionEvaluator(world[0]), NameFormatter(world[0])
-    asked = [one for one in world[2] if isinstance(one.expression, (ask.Related, ask.Having))]
-    assert len({len(one.answers) > 1 for one in asked}) == 2
+def test_the_plural_does_not_tell_how_many_answers_there_are(world) -> None:
+    asked = [one for one in world[2] if isinstance(one.expression, (ask.Related, ask.Having)) and one.answers]
+    plural = [one for one in asked if one.text.startswith("Who are the ")]
+    assert {len(one.answers) > 1 for one in plural} == {True, False}
     for one in asked:
-        assert one.text.startswith("Who are the " if len(one.answers) > 1 else "Who is the "), one.text
+        if one not in plural:
+            # Only what everybody has at most one of is named in the singular.
+            assert one.text.startswith(("Who is the mother", "Who is the father", "Who is the wife", "Who is the husb"))
+            assert len(one.answers) == 1
+
+
+def test_no_question_leads_back_to_the_person_that_it_names(world) -> None:
+    evaluation = ExpressionEvaluator(world[0])
     for one in world[2]:
-        sizes = [
-            len(evaluation.evaluate(part).values) for part in chain(one.expression) if isinstance(part, ask.People)
-        ]
-        if max(sizes, default=0) <= 1:
-            assert one.text == word_question(one.expression, names)
+        for part in chain(one.expression):
+            start: ask.Expression = part
+            while isinstance(start, ask.Related):
+                start = start.of
+            if isinstance(part, ask.Related) and isinstance(start, ask.Named):
+                assert start.person not in evaluation.evaluate(part).values, one.text
+
+
+def test_great_great_aunts_have_their_english_name_outside_the_paper() -> None:
+    universe = make_universe(GenerationOptions(people=60, seed=5))
+    aunts = ask.Related("second_aunt", ask.Named(0))
+    texts = [word_question(aunts, NameFormatter(universe, generator=version)).split(" of ")[0] for version in (1, 2, 3)]
+    assert texts == ["Who is the second aunt", "Who is the second aunt", "Who are the great-great-aunts"]
+    assert "second aunt" in word_question(aunts, NameFormatter(universe, plain=True, generator=3))
 
 
 def test_answers_are_complete_and_only_unanswerable_questions_have_none(world) -> None:

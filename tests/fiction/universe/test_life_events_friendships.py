@@ -4,12 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fiction.universe.families import RandomStream, create_generator
-from fiction.universe.life_events import draw_friendships
+from fiction.universe.life_events import count_contemporary_pairs, draw_friendships
 from fiction.universe.universe import IdArray
 
 
 def draw(people: int, mean: float, seed: int = 0) -> IdArray:
-    return draw_friendships(people, mean, create_generator(seed, RandomStream.FRIENDSHIPS)).pairs
+    """Friendships of people who all live at the same time."""
+    lives = np.zeros(people, np.int64), np.ones(people, np.int64)
+    return draw_friendships(lives, mean, create_generator(seed, RandomStream.FRIENDSHIPS)).pairs
 
 
 @pytest.mark.parametrize("people", range(1, 40))
@@ -28,6 +30,34 @@ def test_friendships_are_pairs_of_two_people_each_once_and_sorted(people, mean, 
     assert np.all((pairs >= 0) & (pairs < people))
     keys = pairs[:, 0].astype(np.int64) * people + pairs[:, 1]
     assert np.all(keys[1:] > keys[:-1])
+
+
+@pytest.mark.parametrize("people", [200, 4000])
+def test_friends_live_at_the_same_time_and_are_as_many_as_among_people_of_one_time(people):
+    generator = np.random.default_rng(people)
+    first = generator.integers(0, 60_000, people)
+    lives = first, first + generator.integers(0, 30_000, people)
+    pairs = draw_friendships(lives, 6.0, create_generator(3, RandomStream.FRIENDSHIPS)).pairs
+    one, other = pairs.T
+    assert np.all(np.maximum(first[one], first[other]) <= np.minimum(lives[1][one], lives[1][other]))
+    # Five standard deviations of the number of pairs.
+    assert abs(len(pairs) - 3 * people) < 5 * (3 * people) ** 0.5
+
+
+def test_all_pairs_who_live_at_the_same_time_are_counted_and_can_be_friends():
+    generator = np.random.default_rng(1)
+    first = generator.integers(0, 60_000, 90)
+    lives = first, first + generator.integers(0, 30_000, 90)
+    spans = list(zip(*(days.tolist() for days in lives), strict=True))
+    together = [
+        [one, other]
+        for one, (born, died) in enumerate(spans)
+        for other, (other_born, other_died) in enumerate(spans)
+        if one < other and born <= other_died and other_born <= died
+    ]
+    assert 0 < len(together) < 90 * 89 / 2
+    assert count_contemporary_pairs(lives) == len(together)
+    assert draw_friendships(lives, 1e6, create_generator(3, RandomStream.FRIENDSHIPS)).pairs.tolist() == together
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e-300, 1e-9])

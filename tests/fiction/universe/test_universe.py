@@ -27,6 +27,7 @@ from fiction.universe.universe import (
 from tests.fiction.universe.random_options import digest
 from worlds.folder import WorldError
 
+OF_SOURCES = ("friends", "born_long_ago")
 UNIVERSE = make_universe(GenerationOptions(people=120, seed=11, collisions=0.1))
 
 
@@ -82,8 +83,12 @@ def test_a_restricted_universe_has_exactly_the_facts_of_its_masks(sources):
         if mask & sources
     ]
     assert restricted.friends.pairs.tolist() == visible
-    unchanged = [attribute.name for attribute in fields(UNIVERSE) if attribute.name not in (*FACTS, "friends")]
+    unchanged = [attribute.name for attribute in fields(UNIVERSE) if attribute.name not in (*FACTS, *OF_SOURCES)]
     assert all(getattr(restricted, name) is getattr(UNIVERSE, name) for name in unchanged)
+    # Who cannot be alive is known without the sources that state births.
+    assert restricted.find_born_long_ago().tolist() == [
+        UNIVERSE.today - day > 105 * 366 for day in UNIVERSE.birth.tolist()
+    ]
 
 
 def test_all_sources_together_state_every_fact():

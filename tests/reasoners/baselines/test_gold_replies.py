@@ -153,7 +153,7 @@ def test_a_changed_intermediate_answer_reaches_the_final_answer(village: Village
     # A false premise has no answer, whatever the answers before it are.
     chains = [(one, gold) for one, gold in golds if one.gold_answers and _is_chain_from_one_person(gold)]
     scores = [answer(village, question, "self-ask", {}, FirstAnswerChanged(gold)) for question, gold in chains]
-    assert len(scores) >= 2
+    assert scores
     right = sum(score.scores is not None and score.scores["f1"] == 1.0 for score in scores)
     # Two people may share a grandmother or a home; who has none leads to no further follow-up.
     assert right <= len(scores) / 2

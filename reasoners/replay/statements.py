@@ -1,0 +1,227 @@
+"""What sentences state: the relation of a thing to a value, read by the lexicon and by sentences of demonstrations.
+
+A sentence is read clause by clause. What it names is masked, so that one wording is one pattern; a pattern states the
+relation whose word it has, or the one that demonstrations read in it. A clause that names a value and is not understood
+is told by the kind of that value, so that a look-up knows whether it may have missed one.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from reasoners.mentions import WorldWords, find_question_mentions
+from worlds.lexicon import kinship
+from worlds.lexicon.english import (
+    COPULAS,
+    MINOR_WORDS,
+    POSSESSIONS,
+    POSSESSIVE_SUFFIX,
+    THIRD_PERSON_PRONOUNS,
+    has_content,
+    list_words,
+    load_lexicon,
+    nouns_for_kinds,
+    word_root,
+)
+
+MAX_RELATION_WORDS, MAX_OTHER_WORDS = 6, 3
+"""The most words of a relation, and the words of content beside it in a clause that is understood."""
+ARTICLES = frozenset(["the", "a", "an"])
+_SUBJECT, _VALUE, _BE, _HAVE = "S", "V", "be", "have"
+_CLAUSES = re.compile(r"; |\.$")
+_JOINT = re.compile(r"(?:, | and |, and )\Z")
+Pattern = tuple[str, ...]
+
+
+class Statement(NamedTuple):
+    """That a thing has a value by a relation; `gender` is that of the value, where the sentence tells it."""
+
+    relation: str
+    value: str
+    gender: str | None = None
+
+
+@dataclass(slots=True)
+class Reading:
+    """What sentences state about a thing, and the values of clauses that are not understood, by their kinds."""
+
+    statements: list[Statement] = field(default_factory=list)
+    unread: list[tuple[frozenset[str], str]] = field(default_factory=list)
+    """The kinds of the values of each clause that is not understood, and the clause."""
+
+
+class _Clause(NamedTuple):
+    text: str
+    words: tuple[str, ...]
+    """Folded words, with the subject and the values as letters."""
+    values: tuple[str, ...]
+    titles: tuple[str | None, ...]
+    """The genders that titles before the values state."""
+
+    @property
+    def pattern(self) -> Pattern:
+        """The words by which two clauses are told apart, whatever their tense and articles."""
+        kept = (_BE if w in COPULAS else _HAVE if w in POSSESSIONS else w for w in self.words)
+        return tuple(w if w in (_SUBJECT, _VALUE, _BE, _HAVE) else word_root(w) for w in kept if w not in ARTICLES)
+
+
+def find_relations(words: Iterable[str], world: WorldWords) -> list[tuple[int, int, frozenset[str]]]:
+    """The words for relations, the longest first from each place: their span, and what they may mean."""
+    texts, spans, start = list(words), [], 0
+    while start < len(texts):
+        if texts[start] in MINOR_WORDS:
+            start += 1
+            continue
+        for end in range(min(len(texts), start + MAX_RELATION_WORDS), start, -1):
+            phrase = " ".join(texts[start:end])
+            meanings = frozenset() if phrase in (_SUBJECT, _VALUE) else world.meanings_of(phrase)
+            if meanings:
+                spans.append((start, end, meanings))
+                start = end - 1
+                break
+        start += 1
+    return spans
+
+
+class SentenceReader:
+    """Reads sentences of a world."""
+
+    def __init__(self, world: WorldWords) -> None:
+        self._world = world
+        self._learnt: dict[Pattern, set[str]] = defaultdict(set)
+
+    def suggest(self, sentences: Iterable[str], subject: str, relation: str, *, is_title: bool) -> Pattern | None:
+        """The pattern of the only clause that may state a relation which no other clause states."""
+        clauses = [c for c in self._list_clauses(sentences, subject, is_title=is_title) if c.values]
+        stated = [c for c in clauses if self._states(c, relation)]
+        unknown = [c for c in clauses if not self._meanings(c) and self._fits(c, relation)]
+        return unknown[0].pattern if not stated and len(unknown) == 1 else None
+
+    def learn(self, pattern: Pattern, relation: str) -> None:
+        """Read clauses with a pattern as stating a relation of the subject."""
+        self._learnt[pattern].add(relation)
+
+    def forget(self, pattern: Pattern, relation: str) -> None:
+        """Read them no longer so."""
+        self._learnt[pattern].discard(relation)
+
+    def read(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Reading:
+        """What sentences state about a subject; in a text with it as title, pronouns mean it."""
+        reading = Reading()
+        for clause in self._list_clauses(sentences, subject, is_title=is_title):
+            if not clause.values:
+                continue
+            stated = [own for relation in self._meanings(clause) for own in self._state(clause, relation)]
+            reading.statements += stated
+            if not stated:
+                kinds = frozenset(kind for value in clause.values for kind in self._world.kinds_of(value))
+                reading.unread.append((kinds, clause.text))
+        return reading
+
+    def list_names(self, sentence: str, value: str) -> list[str]:
+        """What else a sentence names beside a value, without titles."""
+        return [name for own in self._list_clauses([sentence], value, is_title=False) for name in own.values]
+
+    def _list_clauses(self, sentences: Iterable[str], subject: str, *, is_title: bool) -> Iterator[_Clause]:
+        for sentence in sentences:
+            for text in filter(None, _CLAUSES.split(sentence)):
+                clause = self._mask(text, subject, is_title=is_title)
+                if _SUBJECT in clause.words:
+                    yield clause
+
+    def _mask(self, text: str, subject: str, *, is_title: bool) -> _Clause:
+        """The clause with a letter for the subject and one for its values, which "and" may join."""
+        named = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text)]
+        others = [
+            span
+            for span in find_question_mentions(text, self._world.knows, nouns_for_kinds())
+            if not any(start < span[1] and span[0] < end for start, end in named)
+        ]
+        spans = sorted([*named, *others])
+        words: list[str] = []
+        values: list[str] = []
+        titles: list[str | None] = []
+        end = 0
+        for start, stop in [*spans, (len(text), len(text))]:
+            between = [w.folded for w in list_words(text[end:start])]
+            first, _, name = text[start:stop].partition(" ")
+            title = load_lexicon().titles.get(first.rstrip("."))
+            if title is None and (title := load_lexicon().titles.get(text[end:start].rstrip(". ").rpartition(" ")[2])):
+                between = between[:-1]
+            is_value = (start, stop) not in named
+            if between and not (is_value and words[-1:] == [_VALUE] and between == ["and"]):
+                words += between
+            if start == stop:
+                break
+            if not is_value:
+                words.append(_SUBJECT)
+            else:
+                words += [] if words[-1:] == [_VALUE] else [_VALUE]
+                values.append(name if first.rstrip(".") in load_lexicon().titles else text[start:stop])
+                titles.append(title)
+            end = stop
+        if is_title or named:
+            words = [_SUBJECT if w in THIRD_PERSON_PRONOUNS else w for w in words]
+        return _Clause(text, tuple(words), tuple(values), tuple(titles))
+
+    def _meanings(self, clause: _Clause) -> list[str]:
+        """The relations that a clause may state, of which its values are."""
+        if learnt := self._learnt.get(clause.pattern):
+            return [relation for relation in learnt if self._fits(clause, relation)]
+        spans = find_relations(clause.words, self._world)
+        inside = {place for start, end, _ in spans for place in range(start, end)}
+        other = [w for p, w in enumerate(clause.words) if p not in inside and w not in (_SUBJECT, _VALUE)]
+        if sum(map(has_content, other)) > MAX_OTHER_WORDS:
+            return []
+        if not spans:
+            # What only one relation leads to needs no word for it.
+            return [own for own in [self._world.only_relation_to(clause.values)] if own is not None]
+        possible = {r: None for _, _, meanings in spans for r in sorted(meanings) if self._fits(clause, r)}
+        return list(possible) if len(possible) == 1 else []
+
+    def _fits(self, clause: _Clause, relation: str) -> bool:
+        """Whether the values are of the kinds that the relation leads to."""
+        kinds = self._world.value_kinds(relation)
+        return all(self._world.kinds_of(value) & kinds for value in clause.values)
+
+    def _states(self, clause: _Clause, relation: str) -> bool:
+        stated = [own.relation for meaning in self._meanings(clause) for own in self._state(clause, meaning)]
+        return any(relation == own or relation in _steps(own) or own in _steps(relation) for own in stated)
+
+    def _state(self, clause: _Clause, relation: str) -> Iterator[Statement]:
+        """The statements about the subject: what its values are, or what it is to them as seen from its side."""
+        holder = self._find_holder(clause, relation)
+        for value, gender in zip(clause.values, clause.titles, strict=True):
+            if holder == _SUBJECT:
+                yield Statement(relation, value, gender)
+            elif holder == _VALUE:
+                step = kinship.basic_path(relation).steps
+                if len(step) == 1:
+                    yield Statement(kinship.inverse_step(step[0]), value, gender)
+
+    def _find_holder(self, clause: _Clause, relation: str) -> str | None:
+        """Who has the relation: behind "of", or before the possessive, or else who has or does something."""
+        if not kinship.relates_people(relation) or self._learnt.get(clause.pattern):
+            return _SUBJECT
+        spans = [span for span in find_relations(clause.words, self._world) if relation in span[2]]
+        if not spans:
+            return None
+        before, behind = (
+            [w for w in words if w not in ARTICLES]
+            for words in (clause.words[: spans[0][0]], clause.words[spans[0][1] :])
+        )
+        if behind[:1] == ["of"] and behind[1:2] and behind[1] in (_SUBJECT, _VALUE):
+            return behind[1]
+        owner = before[:-1] if before[-1:] == [POSSESSIVE_SUFFIX] else before
+        if owner[-1:] == [_SUBJECT] or (owner is not before and owner[-1:] == [_VALUE]):
+            return owner[-1]
+        is_mutual = kinship.symmetric_relation(relation) and kinship.basic_path(relation).gender is None
+        has_value = before[:1] == [_SUBJECT] and any(word in POSSESSIONS for word in before)
+        return _SUBJECT if is_mutual or has_value else None
+
+
+def _steps(relation: str) -> tuple[str, ...]:
+    """The basic relations of a relation between people: child for a son."""
+    return kinship.basic_path(relation).steps if kinship.relates_people(relation) else ()
