@@ -118,7 +118,7 @@ def show_installation(services: Services, person: User) -> None:
     st.markdown(
         f"**Encoder:** {escape_markdown(encoder.name)}, {'loaded' if encoder.is_loaded else 'loading'}.  \n"
         f"**Live worlds:** {escape_markdown(contact)}  \n"
-        f"**Proxy:** {escape_markdown(str(settings.proxy)) if settings.proxy else 'none; SHOWHOW_PROXY names one'}."
+        f"**Proxy:** {f'`{settings.proxy}`' if settings.proxy else 'none; SHOWHOW_PROXY names one'}."
     )
     _show_live_worlds(services)
     st.header("Tools of others", anchor=False)
