@@ -143,12 +143,17 @@ def stop_sharing(services: Services, run_id: UUID) -> None:
         leases.stop_workers(session, run_id)
 
 
-def describe_workers(database: Database, run: Run) -> str | None:
-    """Which processes work on the run, in one line: workers that share it, or a verb in a shell; None if none does."""
+def describe_workers(database: Database, run: Run, *, is_own: bool = False) -> str | None:
+    """Which processes work on the run, in one line: workers that share it, or a verb in a shell; None if none does.
+
+    The work of the caller's own job (`is_own`) is none of another process.
+    """
     with database.read() as session:
         shared = leases.find_worker_run(session, run.id)
         at_work = leases.count_leased_by_worker(session, run.id)
     if run.finished_at is not None:
+        return None
+    if shared is None and is_own:
         return None
     if shared is None:
         count = sum(count for worker, count in at_work.items() if not is_worker_gone(worker))

@@ -152,7 +152,7 @@ def test_a_repaired_failure_becomes_a_demonstration_that_corrects_the_others(pag
     vera.press("Alt+a")
 
     vera.visit("verify", ".st-key-verification_sizes")
-    assert "repaired by vera, approved" in [row[5] for row in vera.failures()]
+    assert "repaired by vera, approved" in [row[6] for row in vera.failures()]
     vera.click("Freeze 1 repair and ask the failures again")
     page.get_by_text("3 are now right").wait_for(timeout=120_000)
     vera.settle()

@@ -291,7 +291,7 @@ else:
         running = show_verb_job(services.database, VERIFICATION_JOB, project.name)
         # The panel shows the work of this page's own job.
         is_own = running and run is not None and run.id == latest
-        workers = None if run is None or is_own else describe_workers(services.database, run)
+        workers = None if run is None else describe_workers(services.database, run, is_own=is_own)
         if run is not None and run.finished_at is None and (workers or (running and run.id == latest)):
             show_concurrency(services.database, run)
         if running:
