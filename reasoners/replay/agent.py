@@ -17,6 +17,7 @@ from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
 from reasoners.replay.demonstration import (
     ASK,
+    CONTEXT_WORDS,
     ID,
     LINK,
     NAME,
@@ -44,7 +45,7 @@ from reasoners.replay.phrases import Frame, FramedQuestion
 from reasoners.replay.statements import Pattern, SentenceReader
 from reasoners.sources import list_sources
 from tools.tool import ToolContext, ToolResult
-from worlds.lexicon.english import phrase_key
+from worlds.lexicon.english import load_lexicon, phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
 
 MAX_CANDIDATES, MAX_SUBJECTS, MAX_CHARACTERS = 5, 40, 1_000
@@ -55,6 +56,7 @@ MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
 SOURCE_ORDER = ("graph", "text", "web")
 """Rows are exact, articles are about their subjects, and pages may be out of date."""
 REFUSAL = "I can't follow any demonstration here"
+_AND_NAME = re.compile(r",? and [^\W\d_a-z]")
 _FULL_NAME = re.compile(r"(?<![\w'-])[\da-z_'-]*+[^\W\d_a-z][\w'-]++ [^\W\d_a-z][\w'-]")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
 
@@ -105,6 +107,11 @@ class ReplayLibrary:
     def calibration(self) -> Calibration:
         """The confidence of alignments."""
         return Calibration.leave_one_out(self.aligner)
+
+    def list_contexts(self, key: str) -> set[str]:
+        """The words behind which demonstrations read the values of an ask, or the lexicon's for the relation: born in."""
+        names = load_lexicon().other_names(phrase_key(key))
+        return self.contexts.get(key, set()) | {name for name in names if len(name.split()) == CONTEXT_WORDS}
 
     @cached_property
     def reader(self) -> SentenceReader:
@@ -335,7 +342,7 @@ class ProgramFollower:
         values: Values | None = None
         failures: dict[str, None] = {}
         for way in sorted(dict.fromkeys([*lookup.ways, *others]), key=lambda way: way.path is None):
-            if values or (way.path is None and not library.contexts.get(key)):
+            if values or (way.path is None and not library.list_contexts(key)):
                 continue
             try:
                 values = yield from self._follow_way(way, lookup, ask, subject)
@@ -378,13 +385,17 @@ class ProgramFollower:
     def _read_values(self, sentences: Sequence[str], lookup: LookUp, subject: str) -> Values:
         """The only date or name behind words behind which demonstrations read such values; Mismatch for others."""
         is_date = any(value.kind == DATE for value in unique_values(lookup.rows))
-        contexts, values = self._library.contexts[lookup.key(self._fillers)], {}
+        if lookup.is_label:
+            is_date = DATE in self._library.world.value_kinds(lookup.fill(self._fillers))
+        contexts, values = self._library.list_contexts(lookup.key(self._fillers)), {}
         for sentence in sentences:
             for match in (provenance.DATE_PATTERN if is_date else _NAME).finditer(sentence):
                 if read_context(sentence, match.start(), subject) in contexts:
                     # A sentence that has another name before may tell it of somebody else.
                     is_of_other = _FULL_NAME.search(sentence[: match.start()].replace(subject, ""))
-                    values[match.group().rstrip(".")] = is_of_other is not None
+                    # Behind "and" there is another value.
+                    is_one_of_two = not is_date and _AND_NAME.match(sentence, match.end())
+                    values[match.group().rstrip(".")] = is_of_other is not None or is_one_of_two is not None
         if list(values.values()) != [False]:
             raise Mismatch(f"the article about {subject} does not clearly tell what the demonstration reads")
         return list(map(ReplayValue, values))

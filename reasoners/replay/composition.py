@@ -31,7 +31,7 @@ from reasoners.replay.derivations import (
 )
 from reasoners.replay.lookups import UnitedLookUps, value_key
 from reasoners.replay.observed import ObservedFacts, Path
-from reasoners.replay.phrases import Frame, FramedQuestion, Phrase, frame_question
+from reasoners.replay.phrases import THING, Frame, FramedQuestion, Phrase, frame_question
 
 COUNTING = ("how", "many")
 StepOfPath = str | int
@@ -102,7 +102,12 @@ def compile_program(
     answer = record.trace.final_answer or ""
     for framed in frame_question(record.question.full_text, world):
         members = [_observe(phrase, facts) for phrase in framed.phrases]
-        asked = [_find_leaves(own, facts) for own in members]
+        # Only words that are left can mean that something is looked up of the things.
+        has_words = any(word not in (THING, *COUNTING) for word in framed.frame.words)
+        asked = [
+            _find_leaves(phrase, own, facts) if has_words else ()
+            for phrase, own in zip(framed.phrases, members, strict=True)
+        ]
         named: list[Path] = [(relation,) for meanings in framed.relations for relation in sorted(meanings)]
         guesses: list[tuple[Path, ...]] = [(), *((path,) for path in named)]
         for leaves in (asked, *([paths] * len(members) for paths in guesses)):
@@ -151,10 +156,11 @@ def _observe(phrase: Phrase, facts: ObservedFacts) -> list[ReplayValue]:
     return facts.follow(starts, phrase.relations)
 
 
-def _find_leaves(members: Sequence[ReplayValue], facts: ObservedFacts) -> tuple[Path, ...]:
-    """The paths that were asked of the things of a phrase."""
+def _find_leaves(phrase: Phrase, members: Sequence[ReplayValue], facts: ObservedFacts) -> tuple[Path, ...]:
+    """The paths that were asked of the things of a phrase, beside those that its conditions need."""
     keys = {value_key(member) for member in members}
-    direct = dict.fromkeys(path for key, path in facts.asks if key in keys)
+    own = {(relation,) for relation, _ in phrase.conditions} | {(phrase.holds,)}
+    direct = dict.fromkeys(path for key, path in facts.asks if key in keys and path not in own)
     paths: dict[Path, None] = {}
     for path in direct:
         ends = {value_key(v) for v in facts.follow(members, path)} - keys

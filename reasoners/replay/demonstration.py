@@ -43,6 +43,8 @@ NAME, ID, WORD, ASK, LINK = "\x00", "\x01", "\x02", "\x03", "\x04"
 call before, whose pointer follows; in that, * stands for the relation that the ask names."""
 MAX_RELATION_WORDS = 4
 """The most words of a relation that is a slot."""
+CONTEXT_WORDS = 2
+"""The words before a value by which a sentence tells what it is."""
 Fillers = Mapping[int, str]
 """The texts of slots by their starts in the demonstration's question."""
 
@@ -355,7 +357,7 @@ def _find_names(steps: Iterable[Step]) -> list[Origin]:
 
 def read_context(sentence: str, start: int, subject: str) -> str:
     """The two words before a place, with the subject's place."""
-    return " ".join(sentence[:start].replace(subject, NAME).split()[-2:])
+    return " ".join(sentence[:start].replace(subject, NAME).split()[-CONTEXT_WORDS:])
 
 
 def build_program(record: TraceRecord) -> Program:

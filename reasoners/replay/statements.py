@@ -8,6 +8,7 @@ is told by the kind of that value, so that a look-up knows whether it may have m
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -197,9 +198,8 @@ class SentenceReader:
             if holder == _SUBJECT:
                 yield Statement(relation, value, gender)
             elif holder == _VALUE:
-                step = kinship.basic_path(relation).steps
-                if len(step) == 1:
-                    yield Statement(kinship.inverse_step(step[0]), value, gender)
+                with suppress(KeyError):  # Not every relation has an inverse.
+                    yield Statement(kinship.inverse_step(" / ".join(_steps(relation))), value, gender)
 
     def _find_holder(self, clause: _Clause, relation: str) -> str | None:
         """Who has the relation: behind "of", or before the possessive, or else who has or does something."""
@@ -217,7 +217,7 @@ class SentenceReader:
         owner = before[:-1] if before[-1:] == [POSSESSIVE_SUFFIX] else before
         if owner[-1:] == [_SUBJECT] or (owner is not before and owner[-1:] == [_VALUE]):
             return owner[-1]
-        is_mutual = kinship.symmetric_relation(relation) and kinship.basic_path(relation).gender is None
+        is_mutual = kinship.symmetric_relation(relation) == kinship.InverseRelation(relation)
         has_value = before[:1] == [_SUBJECT] and any(word in POSSESSIONS for word in before)
         return _SUBJECT if is_mutual or has_value else None
 

@@ -79,7 +79,7 @@ def basic_path(relation: str) -> BasicPath:
 def inverse_step(relation: str) -> str:
     """Return the inverse of a basic relation: child for parent, spouse for spouse; KeyError if there is none."""
     for word in (inverse.relation for inverse in (*inverse_relations(relation), *_symmetric(relation))):
-        if basic_path(word).steps == (word,):
+        if phrase_key(word) in load_lexicon().words and basic_path(word).steps == (word,):
             return word
     raise KeyError(relation)
 
@@ -92,7 +92,7 @@ def is_compound(relation: str) -> bool:
 
 def relates_people(relation: str) -> bool:
     """Whether the lexicon knows the relation as one between people."""
-    return bool(relation) and bool(
+    return phrase_key(relation) in load_lexicon().words and bool(
         find_relation_path(relation) or inverse_relations(relation) or symmetric_relation(relation)
     )
 
