@@ -31,7 +31,6 @@ from tools.tool import EncodeFunction
 from worlds.lexicon.english import (
     GENDERED_NOUNS,
     GENERIC_NOUNS,
-    PERSON_ENDINGS,
     load_lexicon,
     phrase_key,
     split_words,
@@ -334,8 +333,8 @@ def _holder(path: GraphPath) -> str | None:
 def _may_be(noun: str, holder: str | None) -> bool:
     is_place = noun in load_lexicon().kinds["where"]
     if holder == "person":
-        is_person = noun in GENERIC_NOUNS or noun.endswith(PERSON_ENDINGS) or (noun,) in load_lexicon().words
-        return is_person and noun != "thing" and not is_place
+        # Nouns for people by what they do are conditions, which the query would lack.
+        return noun in GENERIC_NOUNS and noun != "thing"
     return holder is None or not (is_place or (noun in GENERIC_NOUNS and noun != "thing"))
 
 

@@ -80,7 +80,12 @@ class QuestionScan(QuestionWords):
         """The nouns that only announce a clause, which says who is meant: the firm that published E, E is a film by."""
         nouns = (place for place in range(1, len(self.words)) if self._is_unknown_noun(place))
         return {
-            noun for noun in nouns if self.words[noun - 1].folded in ("a", "an", "the") and self._is_described(noun)
+            noun
+            for noun in nouns
+            if self.words[noun - 1].folded in ("a", "an", "the")
+            # What people do is a condition.
+            and not self.words[noun].stem.endswith(english.PERSON_ENDINGS)
+            and self._is_described(noun)
         }
 
     def _is_described(self, noun: int) -> bool:

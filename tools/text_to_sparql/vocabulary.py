@@ -225,13 +225,7 @@ class QuestionWords:
 
     def selects_gender(self, place: int) -> bool:
         """Whether the noun there asks for those of a gender, and does not only say who is spoken of: which woman."""
-        return self.words[place].stem in english.GENDERED_NOUNS and self.words_between(place - 1, place) in (
-            *ASKING,
-            ["many"],
-            ["a"],
-            ["are"],
-            ["were"],
-        )
+        return self.words[place].stem in english.GENDERED_NOUNS and not self.in_entity_name(place)
 
     def find_asking_who(self) -> int | None:
         """The place of the "who" that the question asks with (by whom, tell me who), which is no relative pronoun."""
