@@ -35,6 +35,7 @@ from evaluation.worker import describe_workers
 from reasoners.registry import reasoner_title
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
+from tools.registry import name_tools_by_title
 
 MAX_LISTED_FAILURES = 200
 ORDER_EXPLANATION = (
@@ -174,7 +175,7 @@ def _show_failures(
 def _failure_row(rank: int, failure: VerificationFailure) -> list[TableCell]:
     outcome, repair = failure.outcome, failure.repair
     gold = ", ".join(str(answer["text"]) for answer in outcome.gold)
-    answer = outcome.answer or f"{outcome.ending}: {outcome.failure or ''}"
+    answer = outcome.answer or f"{outcome.ending}: {name_tools_by_title(outcome.failure or '')}"
     status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
     return [
         TableCell(f"{rank}", number=True),
