@@ -36,7 +36,7 @@ from db.stored_values import find_invalid_values
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = ("0009", "58354571faba7a62471345df6636b675f900fec13e2b4a8663696dcf439facea")
+SQLITE_AT_HEAD = ("0010", "f03aa80917d846f4911aa2189be49ea0b6891114842f0f15e9850b39a539d64f")
 """The newest revision and the digest of the schema that it has on SQLite: a start need not run all migrations anew."""
 
 
