@@ -13,6 +13,7 @@ from db.models import Project, Run
 from evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
 from evaluation.scoring import VerificationReport
 from runs.services import Services
+from tools.registry import name_tools_by_title
 
 OPENED_ANSWER = "open_answer"
 """The value of the session with the trace of a clicked answer."""
@@ -163,7 +164,7 @@ def _gold(answer: VerificationFailure) -> str:
 
 def _answer_row(rank: int, answer: VerificationFailure) -> list[TableCell]:
     outcome, repair = answer.outcome, answer.repair
-    text = outcome.answer or f"{outcome.ending}: {outcome.failure or ''}"
+    text = outcome.answer or f"{outcome.ending}: {name_tools_by_title(outcome.failure or '')}"
     status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
     return [
         TableCell(f"{rank}", number=True),

@@ -34,7 +34,6 @@ from evaluation.worker import describe_workers
 from reasoners.registry import reasoner_title
 from runs.budget import MAX_CONCURRENT_QUESTIONS
 from runs.services import Services
-from tools.registry import name_tools_by_title
 
 
 def show_verification(services: Services, project: Project, run: Run, workers: str | None, *, running: bool) -> None:
@@ -124,60 +123,9 @@ def _show_before_and_after(database: Database, run: Run, after: VerificationRepo
         show_table(columns, rows, key="before_after", label="Before and after, by kind")
 
 
-<<<<<<< HEAD
 def open_requested_answer(person: User, project: Project) -> None:
     """Open the clicked answer on the Annotate page, where it can be repaired."""
     if trace := st.session_state.pop(OPENED_ANSWER, None):
-=======
-def _show_failures(
-    services: Services, project: Project, run: Run, failures: Sequence[VerificationFailure], *, running: bool
-) -> None:
-    st.header(f"Failures ({len(failures):,})", anchor=False)
-    approved = list_approved_repairs(services, run)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if approved and not running and may_start(services.database, VERIFICATION_JOB):
-            count = f"{len(approved):,} repair{'' if len(approved) == 1 else 's'}"
-            label = f"Freeze {count} and ask the failures again"
-            if st.button(label, key="again", type="primary", shortcut="Alt+F", icon=":material/replay:"):
-                start_verb_job(services.database, VERIFICATION_JOB, project.name, ["verify", "--again", str(run.id)])
-                st.query_params.pop("verification", None)
-                st.rerun()
-        else:
-            st.caption(
-                "Repairs that are approved on the Review page can be frozen here as the next version of the library; "
-                "then the failures are asked again."
-            )
-    rows = [_failure_row(rank, failure) for rank, failure in enumerate(failures[:MAX_LISTED_FAILURES], 1)]
-    columns = ("", "question", "kind", "gold answer", "answer or error", "repair")
-    show_table(columns, rows, key="failures", label="Failures by expected benefit of a repair", go=_request_open)
-    if len(failures) > MAX_LISTED_FAILURES:
-        st.caption(f"and {len(failures) - MAX_LISTED_FAILURES:,} more")
-    st.caption(ORDER_EXPLANATION)
-
-
-def _failure_row(rank: int, failure: VerificationFailure) -> list[TableCell]:
-    outcome, repair = failure.outcome, failure.repair
-    gold = ", ".join(str(answer["text"]) for answer in outcome.gold)
-    answer = outcome.answer or f"{outcome.ending}: {name_tools_by_title(outcome.failure or '')}"
-    status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
-    return [
-        TableCell(f"{rank}", number=True),
-        TableCell(outcome.question, go=str(outcome.trace_id)),
-        TableCell(outcome.kind or "", whole=True),
-        TableCell(shorten(gold), whole=True),
-        TableCell(shorten(answer)),
-        TableCell(status, whole=True),
-    ]
-
-
-def _request_open(trace: str) -> None:
-    st.session_state["open_failure"] = trace
-
-
-def open_requested_failure(person: User, project: Project) -> None:
-    """Open the clicked failure on the Annotate page, where it can be repaired."""
-    if trace := st.session_state.pop("open_failure", None):
->>>>>>> wave/annotate
         st.switch_page("annotate/page.py", query_params={"you": person.name, "project": project.name, "trace": trace})
 
 
