@@ -238,3 +238,11 @@ def test_a_resubmitted_trace_says_why_it_was_returned_and_what_changed(
     expect(difference.locator("tbody tr").first).to_contain_text("Bergen")
     expect(difference.locator("tbody tr").first).to_contain_text("Bodo")
     picture(page, "review-resubmitted")
+    page.keyboard.press("Alt+a")
+    expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()
+    # After a reload the page no longer offers Undo; the reviewer's own decision can still be taken back.
+    open_review(page, home, trace=again)
+    assert status(store, again) == "approved"
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("Undone: 1 decision.")).to_be_visible()
+    assert status(store, again) == "submitted"

@@ -20,7 +20,8 @@ export default function (component) {
     }
     return found;
   };
-  const say = (text, wrong) => { status.textContent = text; status.classList.toggle("wrong", Boolean(wrong)); };
+  // A reply may come when another trace is shown already.
+  const say = (text, wrong) => { if (status.scope !== data.scope) return; status.textContent = text; status.classList.toggle("wrong", Boolean(wrong)); };
   const at = (iso) => new Date(iso).toLocaleTimeString("en-GB");
 
   const post = async (last) => {
@@ -61,8 +62,10 @@ export default function (component) {
   for (const kind of kinds) document.addEventListener(kind, typed, { passive: true });
   document.addEventListener("visibilitychange", leave);
   window.addEventListener("pagehide", gone);
-  if (status.scope !== data.scope) say("");
-  status.scope = data.scope;
+  if (status.scope !== data.scope) {
+    status.scope = data.scope;
+    say("");
+  }
   if (data.saved_at) say(`Saved ${at(data.saved_at)}`);
   timer = setTimeout(post, PAUSE);
 
