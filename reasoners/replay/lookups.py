@@ -13,7 +13,7 @@ from reasoners.replay.calls import ReplayCalls, ReplayMoves
 from reasoners.replay.derivations import Mismatch, ReplayValue, list_values
 from reasoners.replay.phrases import Phrase
 from reasoners.replay.statements import Reading, SentenceReader
-from tools.search import MAX_HITS, MAX_PAGES
+from tools.search import DEFAULT_RESULTS
 from worlds.lexicon import kinship
 from worlds.lexicon.english import has_content, list_words, pluralize
 from worlds.text_normalization import normalize_name
@@ -117,14 +117,14 @@ class UnitedLookUps:
     def _list_in_articles(self, value: ReplayValue) -> ReplayMoves:
         data = yield from self._calls.call(f"Articles may name {value.text}.", "wikisearch", {"query": value.text})
         hits = [hit for hit in data.get("hits", ()) if not hit["relaxed"]]
-        if len(hits) == len(data.get("hits", ())) == MAX_HITS:
+        if len(hits) == len(data.get("hits", ())) == DEFAULT_RESULTS:
             raise _Incomplete(f"more articles than a search returns name {value.text}")
         return [ReplayValue(hit["title"], hit.get("entity")) for hit in hits if hit["title"] != value.text]
 
     def _list_in_pages(self, relation: str, value: ReplayValue) -> ReplayMoves:
         pages = yield from self._search(value.text)
         strict = [page for page in pages if not page["relaxed"]]
-        if len(strict) == len(pages) == MAX_PAGES:
+        if len(strict) == len(pages) == DEFAULT_RESULTS:
             raise _Incomplete(f"more pages than a search returns name {value.text}")
         candidates = []
         for page in strict:
@@ -231,7 +231,7 @@ class UnitedLookUps:
         for query in (subject.text, *(f"{subject.text} {word}" for word in words)):
             pages = yield from self._search(query)
             addresses |= dict.fromkeys(page["address"] for page in pages if not page["relaxed"])
-            is_all = any(page["relaxed"] for page in pages) or len(pages) < MAX_PAGES
+            is_all = any(page["relaxed"] for page in pages) or len(pages) < DEFAULT_RESULTS
             is_complete = is_complete or (is_all and query == subject.text)
             if is_complete:
                 break
