@@ -12,14 +12,10 @@ export default function (component) {
   status.release?.();
   let timer = null;
 
-  const fields = () => {
-    const found = { ...data.content.fields };
-    for (const [name, css] of Object.entries(data.watch)) {
-      const input = document.querySelector(`.st-key-${css} textarea, .st-key-${css} input`);
-      if (input) found[name] = input.value;
-    }
-    return found;
-  };
+  const inputs = () => Object.entries(data.watch)
+    .map(([name, css]) => [name, document.querySelector(`.st-key-${css} textarea, .st-key-${css} input`)])
+    .filter(([, input]) => input);
+  const fields = () => ({ ...data.content.fields, ...Object.fromEntries(inputs().map(([name, input]) => [name, input.value])) });
   // A reply may come when another trace is shown already.
   const say = (text, wrong) => { if (status.scope !== data.scope) return; status.textContent = text; status.classList.toggle("wrong", Boolean(wrong)); };
   const at = (iso) => new Date(iso).toLocaleTimeString("en-GB");
@@ -27,6 +23,8 @@ export default function (component) {
   const post = async (last) => {
     // Typing begins a new trace; looking at its question does not.
     if (data.new && !mine.typed) return;
+    // Fields that have left the page already would be stored as they were when it was drawn.
+    if (Object.keys(data.watch).length && !inputs().length) return;
     const now = fields(), text = JSON.stringify(now);
     const stale = Date.now() - mine.posted > HEARTBEAT && mine.active !== mine.activeSent;
     if (text === mine.sent && !stale && !(last && mine.active !== mine.activeSent)) return;
