@@ -108,8 +108,10 @@ class ReplayLibrary:
         return Calibration.leave_one_out(self.aligner)
 
     def list_contexts(self, key: str) -> set[str]:
-        """The words behind which demonstrations read the values of an ask, or those of the lexicon: born in."""
-        names = load_lexicon().other_names(phrase_key(key))
+        """The words behind which demonstrations read the values of an ask, or those of the lexicon: directed by."""
+        lexicon = load_lexicon()
+        # Places lie in places, and sentences may name another one than is asked for.
+        names = () if phrase_key(key) in lexicon.answers_to_where else lexicon.other_names(phrase_key(key))
         return self.contexts.get(key, set()) | {name for name in names if len(name.split()) == CONTEXT_WORDS}
 
     @cached_property

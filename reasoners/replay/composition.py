@@ -114,7 +114,9 @@ def compile_program(
         for leaves in (asked, *([paths] * len(members) for paths in guesses)):
             for own, derivation in _derive(framed, members, leaves, facts, answer):
                 relations = _choose_relations(own, framed)
-                if not _accounts_for_words(framed.frame, relations, derivation):
+                # What was not asked for is no more than listed or counted.
+                is_guess = leaves is not asked and derivation not in (ALL, COUNT, COMMON)
+                if is_guess or not _accounts_for_words(framed.frame, relations, derivation):
                     continue
                 program = ComposedProgram(
                     tuple(_place(paths, framed) for paths in own),
