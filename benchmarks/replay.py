@@ -218,8 +218,9 @@ def write_page(real: DemonstratedWorld) -> str:
             f"- Aligned with: {details['demonstrations'][0]['question']}",
             f"- Slots: {slots}",
             f"- Derivation: {details['alignment']['derivation']}",
-            f"- Confidence: {details['confidence']:.3f}; threshold: {details['threshold']:.3f}",
         ]
+        if "confidence" in details:
+            lines.append(f"- Confidence: {details['confidence']:.3f}; threshold: {details['threshold']:.3f}")
     lines += ["", "## Refusals"]
     for one in _choose(refused):
         lines += ["", f"**{one.question.text}**", "", f"- {one.outcome.failure}"]

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
 from reasoners import provenance
-from reasoners.base import Action, FinalAnswer, QuestionRefused, ReasonerGenerator, Task
+from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.mentions import WorldWords
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
-from reasoners.replay.calls import ReplayCalls, ReplayMoves
+from reasoners.replay.calls import REFUSAL, ReplayCalls, ReplayMoves, repeat
 from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
 from reasoners.replay.demonstration import (
     ASK,
@@ -44,7 +44,7 @@ from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
 from reasoners.replay.phrases import Frame, FramedQuestion
 from reasoners.replay.statements import Pattern, SentenceReader
 from reasoners.sources import list_sources
-from tools.tool import ToolContext, ToolResult
+from tools.tool import ToolContext
 from worlds.lexicon.english import load_lexicon, phrase_key
 from worlds.text_normalization import normalize_name, replace_surrogates
 
@@ -55,7 +55,6 @@ MAX_CACHED_LIBRARIES, MAX_CACHED_PROGRAMS = 8, 1024
 """The libraries and the demonstrations that are kept."""
 SOURCE_ORDER = ("graph", "text", "web")
 """Rows are exact, articles are about their subjects, and pages may be out of date."""
-REFUSAL = "I can't follow any demonstration here"
 _AND_NAME = re.compile(r",? and [^\W\d_a-z]")
 _FULL_NAME = re.compile(r"(?<![\w'-])[\da-z_'-]*+[^\W\d_a-z][\w'-]++ [^\W\d_a-z][\w'-]")
 _NAME = provenance.compile_name_pattern("of|the|de|von|van", numbers=False)
@@ -109,8 +108,10 @@ class ReplayLibrary:
         return Calibration.leave_one_out(self.aligner)
 
     def list_contexts(self, key: str) -> set[str]:
-        """The words behind which demonstrations read the values of an ask, or the lexicon's for the relation: born in."""
-        names = load_lexicon().other_names(phrase_key(key))
+        """The words behind which demonstrations read the values of an ask, or those of the lexicon: directed by."""
+        lexicon = load_lexicon()
+        # Places lie in places, and sentences may name another one than is asked for.
+        names = () if phrase_key(key) in lexicon.answers_to_where else lexicon.other_names(phrase_key(key))
         return self.contexts.get(key, set()) | {name for name in names if len(name.split()) == CONTEXT_WORDS}
 
     @cached_property
@@ -198,7 +199,7 @@ class ReplayReasoner:
             raise QuestionRefused(f"{REFUSAL}: there is none; choose a library with demonstrations.")
         library = _open_library(task)
         own = library.own.get(normalize_name(task.question))
-        if own is not None and not self._options.demonstration and (yield from _repeat(own, task)):
+        if own is not None and not self._options.demonstration and (yield from repeat(own, task)):
             thought = f"So the answer is: {own.answer}."
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
         if len(task.question) > MAX_CHARACTERS:
@@ -429,29 +430,3 @@ def _take(data: Mapping[str, Any], pointer: str, ask: str, subject: str) -> str:
         return provenance.resolve_origin({"from": "step", "step": 0, "pointer": pointer}, "", {0: data})
     except provenance.BrokenOrigin as error:
         raise Mismatch(str(error)) from error
-
-
-def _list_observed(data: Mapping[str, Any]) -> list[Any]:
-    """What an answer may rest on; what else a tool tells, such as queries to choose from, later calls show."""
-    lists = {path: values for path, values in list_values(data).items() if values}
-    return [lists, *(data.get(name) for name in ("rows", "sentences", "boolean", "result"))]
-
-
-def _repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None, bool]:
-    """Run the demonstration's calls again with the arguments from their origins; whether they observe the same."""
-    calls, data = ReplayCalls(task), dict[int, Mapping[str, Any]]()
-    for step in (step for step in program.steps if step.tool):
-        origins = {name: step.origins.get(name, provenance.TYPED_ORIGIN) for name in step.arguments}
-        try:
-            arguments = {
-                n: provenance.rebuild_argument(value, origins[n], program.question, data)
-                for n, value in step.arguments.items()
-            }
-            data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, again=True)
-        except (Mismatch, provenance.BrokenOrigin) as failure:
-            if step.error is None:
-                raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
-            continue
-        if step.data is not None and _list_observed(step.data) != _list_observed(data[step.position]):
-            return False
-    return bool(program.answer)

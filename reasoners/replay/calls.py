@@ -5,11 +5,13 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from reasoners import provenance
-from reasoners.base import Action, Task
-from reasoners.replay.derivations import Mismatch
+from reasoners.base import Action, QuestionRefused, Task
+from reasoners.replay.demonstration import Program
+from reasoners.replay.derivations import Mismatch, list_values
 from tools.tool import ToolResult
 from worlds.source import ErrorKind
 
+REFUSAL = "I can't follow any demonstration here"
 MAX_CALLS = 500
 """The calls of one run."""
 ReplayMoves = Generator[Action, ToolResult | None, Any]
@@ -52,3 +54,29 @@ class ReplayCalls:
             error = (str(outcome and outcome.error), outcome.error_kind if outcome else None)
             self._results[key] = observation.data or {} if observation else error
         return self._results[key]
+
+
+def _list_observed(data: Mapping[str, Any]) -> list[Any]:
+    """What an answer may rest on; what else a tool tells, such as queries to choose from, later calls show."""
+    lists = {path: values for path, values in list_values(data).items() if values}
+    return [lists, *(data.get(name) for name in ("rows", "sentences", "boolean", "result"))]
+
+
+def repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None, bool]:
+    """Run the demonstration's calls again with the arguments from their origins; whether they observe the same."""
+    calls, data = ReplayCalls(task), dict[int, Mapping[str, Any]]()
+    for step in (step for step in program.steps if step.tool):
+        origins = {name: step.origins.get(name, provenance.TYPED_ORIGIN) for name in step.arguments}
+        try:
+            arguments = {
+                n: provenance.rebuild_argument(value, origins[n], program.question, data)
+                for n, value in step.arguments.items()
+            }
+            data[step.position] = yield from calls.call(step.thought, str(step.tool), arguments, again=True)
+        except (Mismatch, provenance.BrokenOrigin) as failure:
+            if step.error is None:
+                raise QuestionRefused(f"{REFUSAL}: step {step.position} fails now: {failure}.") from failure
+            continue
+        if step.data is not None and _list_observed(step.data) != _list_observed(data[step.position]):
+            return False
+    return bool(program.answer)

@@ -31,7 +31,8 @@ from reasoners.replay.derivations import (
 )
 from reasoners.replay.lookups import UnitedLookUps, value_key
 from reasoners.replay.observed import ObservedFacts, Path
-from reasoners.replay.phrases import THING, Frame, FramedQuestion, Phrase, frame_question
+from reasoners.replay.phrases import RELATION, THING, Frame, FramedQuestion, Phrase, frame_question
+from worlds.lexicon.english import VALUE_QUESTION_WORDS, nouns_for_kinds
 
 COUNTING = ("how", "many")
 StepOfPath = str | int
@@ -112,16 +113,29 @@ def compile_program(
         guesses: list[tuple[Path, ...]] = [(), *((path,) for path in named)]
         for leaves in (asked, *([paths] * len(members) for paths in guesses)):
             for own, derivation in _derive(framed, members, leaves, facts, answer):
+                relations = _choose_relations(own, framed)
+                # What was not asked for is no more than listed or counted.
+                is_guess = leaves is not asked and derivation not in (ALL, COUNT, COMMON)
+                if is_guess or not _accounts_for_words(framed.frame, relations, derivation):
+                    continue
                 program = ComposedProgram(
                     tuple(_place(paths, framed) for paths in own),
                     derivation,
-                    _choose_relations(own, framed),
+                    relations,
                     record.question.full_text,
                     str(record.trace.id),
                     tuple(phrase.text for phrase in framed.phrases),
                 )
                 return framed.frame, program
     return None
+
+
+def _accounts_for_words(frame: Frame, relations: Sequence[tuple[frozenset[str], str | None]], derivation: str) -> bool:
+    """Whether no word is left that may change the answer, where it does not follow from a comparison."""
+    if derivation not in (ALL, COUNT, COMMON) and derivation.removeprefix(COUNT_OF) != "equal":
+        return True
+    known = {THING, RELATION, *COUNTING, *VALUE_QUESTION_WORDS, *nouns_for_kinds()}
+    return known.issuperset(frame.words) and all(chosen is not None for _, chosen in relations)
 
 
 def _derive(
