@@ -14,7 +14,6 @@ import typer
 from app.cli import world_questions
 from app.cli.consent import require_consent
 from app.cli.output import CommandError, emit, fail_on_interrupt
-from app.cli.questions import COLUMN_HELP
 from app.progress import make_stage_printer, print_progress
 from app.services import authorize_verb, current_services
 from fiction.universe.options import GenerationOptions
@@ -77,7 +76,9 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     licence: Annotated[str | None, typer.Option(help="The licence of the texts.")] = None,
     project: Annotated[str | None, typer.Option(help="Also make a project of this name over the world.")] = None,
     questions: Annotated[Path | None, typer.Option(help="A file with the questions of the project.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help=COLUMN_HELP)] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="As of `showhow questions import`: question=Frage; may be repeated.")
+    ] = None,
     *,
     replace: ReplaceOption = False,
     as_json: AsJson = False,
@@ -85,7 +86,9 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
     authorize_verb("admin")
     folder = current_services().settings.worlds_folder
-    plan = world_questions.plan_project(name, project, questions, column or [])
+    from app.cli.world_project import make_project, plan_project  # noqa: PLC0415 - other verbs start without the store
+
+    plan = plan_project(name, project, questions, column or [])
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
     conditions = dict(_parse_condition(text) for text in where or [])
@@ -105,7 +108,7 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     print_progress(f"importing {name} ...")
     with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
         metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
-    added = world_questions.make_project(plan, questions) if plan is not None else ""
+    added = make_project(plan, questions) if plan is not None else ""
     omitted = "".join(f"\nleft out: {sentence}" for sentence in left_out)
     counts = f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples"
     emit(metadata, f"{counts}{omitted}{added}", as_json=as_json)
