@@ -45,7 +45,7 @@ def main() -> None:
             take_screenshot(ada, "annotate")
             submit_answer(ada, gold)
             ada.page.goto(f"{showhow.url}/review?you=grace&project=Fictional+people")
-            ada.page.get_by_role("button", name="Approve").wait_for()
+            ada.page.get_by_role("button", name="Approve", exact=True).wait_for()
             ada.settle()
             take_screenshot(ada, "review")
             open_family(ada.page, showhow)

@@ -103,7 +103,7 @@ def approve(page: Page, address: str) -> None:
     """Approve the trace as a reviewer."""
     page.goto(address)
     expect(page.get_by_text("Gold answer:")).to_contain_text("Sonnac")
-    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
     page.wait_for_timeout(500)
     page.keyboard.press("Alt+A")
     expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()

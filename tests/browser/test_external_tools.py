@@ -83,7 +83,7 @@ def test_a_step_with_an_external_tool_is_recorded_with_typed_arguments(page: Pag
     choose(ada, "Warnings (optional)", "yes")
     # The shortcut also runs the step while a radio button has the focus.
     step = ada.run()
-    expect(step.locator(".tool")).to_have_text("Forecast")
+    expect(step.locator(".tool")).to_have_text("Weather forecast")
     expect(step.locator(".tool")).to_have_attribute("title", "weather_forecast")
     expect(step.get_by_role("region", name="result")).to_contain_text("days: int")
     tool, arguments, origins, error = steps_of(home)[-1]

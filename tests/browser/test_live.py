@@ -92,7 +92,7 @@ def submit_answer(ada: Annotator) -> None:
 
 def approve(page: Page, showhow: Showhow, trace: str) -> None:
     page.goto(f"{showhow.url}/review?you=grace&project=Live&trace={trace}")
-    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
     page.wait_for_timeout(500)
     page.keyboard.press("Alt+A")
     expect(page.get_by_text("Approved. The trace is a demonstration now.")).to_be_visible()

@@ -73,16 +73,21 @@ def _show_buttons(
             queue.find_answered_questions(session, [record.question.id], person.id)
         )
     label = f"My work :orange-badge[{returned} returned]" if returned else "My work"
-    if st.button(label, key="queue", shortcut="Alt+Q", icon=":material/inbox:"):
+    if st.button(label, key="queue", shortcut="Alt+Q", on_click=_forget_last_act, icon=":material/inbox:"):
         _show_work(database, project, person)
-    if is_verified and person.roles and st.button("Repairs", key="repairs", shortcut="Alt+E", icon=":material/build:"):
+    is_repaired = is_verified and bool(person.roles)
+    if is_repaired and st.button(
+        "Repairs", key="repairs", shortcut="Alt+E", icon=":material/build:", on_click=_forget_last_act
+    ):
         _show_repairs(services, project, person)
-    if may_add and st.button("New question", key="new_question", shortcut="Alt+N", icon=":material/add:"):
+    if may_add and st.button(
+        "New question", key="new_question", shortcut="Alt+N", icon=":material/add:", on_click=_forget_last_act
+    ):
         _show_new_question(database, project)
     if record is not None and opened is not None and person.roles and _is_own_draft(record, person):
         if opened.question_id is None:
             st.button("Later", key="later", shortcut="Alt+L", on_click=postpone_trace, args=(record.trace.id,))
-        if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K"):
+        if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=_forget_last_act):
             _show_skip(database, record.question.id, person)
     if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
         _show_guidelines(record.project if record else project)
@@ -115,6 +120,12 @@ def _close_dialog_when_done() -> None:
     """
     if st.session_state.pop(_CLOSES, False):
         st.rerun()
+
+
+def _forget_last_act() -> None:
+    """Where the click of a dialog was joined with a run of the page, no dialog was drawn to take its outcome."""
+    st.session_state.pop(_CLOSES, None)
+    st.session_state.pop(_PROBLEM, None)
 
 
 def _show_dialog_problem() -> None:

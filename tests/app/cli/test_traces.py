@@ -159,7 +159,7 @@ def test_a_malformed_file_imports_nothing_and_is_reported_with_its_line(run, sha
         (("traces", "export", "/nowhere/at/all.jsonl"), "cannot be written"),
         (("traces", "export", "x", "--format", "odd"), "there is no format 'odd'"),
         (("traces", "export", "x", "--format", "humaniq-runs"), "humaniq-runs cannot be exported"),
-        (("traces", "import", "x", "--format", "sharegpt"), "sharegpt cannot be imported"),
+        (("traces", "import", "x", "--format", "trl"), "trl cannot be imported"),
         (("traces", "list", "--status", "odd"), "there is no status 'odd'"),
         (("traces", "list", "--project", "odd"), "there is no project 'odd'"),
         (("traces", "show", "odd"), "is not the id of a trace"),

@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 from app.pages.ask.form import describe_reasoner
 from reasoners.registry import REASONERS, ReasonerEntry
 from runs.budget import RunLimits
+from tools.registry import name_tools_by_title
 
 # Each reasoner has its own step field; that of fusion is not shown.
 SCRIPT = """
@@ -35,7 +36,7 @@ def test_one_sentence_says_what_a_reasoner_does_what_it_costs_and_what_it_needs(
     sentence = describe_reasoner(entry).replace("\\", "")
     assert sentence.endswith(".")
     assert entry.description in sentence
-    assert f"it costs {entry.cost}, and needs {entry.needs}." in sentence
+    assert f"it costs {entry.cost}, and needs {name_tools_by_title(entry.needs)}." in sentence
 
 
 OPTIONS_SCRIPT = """
