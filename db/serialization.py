@@ -27,7 +27,7 @@ MAX_INTEGER = 2**31 - 1
 ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
     Step: {"error_kind": None, "node": None, "skill": None},
     Judgement: {"step_id": None},
-    Project: {"instruction": "", "answer_format": {}},
+    Project: {"instruction": "", "answer_format": {}, "allows_questions": False},
     Run: {
         "model": None,
         "encoder": None,

@@ -375,7 +375,7 @@ def _link_by_verb(
             leg if leg.start is value or leg.chain[-1:] == value.relations else replace(leg, trailing=value.relations)
             for leg in legs
         )
-    if len(legs) > 2 or not rest:
+    if not 0 < len(legs) <= 2 or not rest:
         return tuple(legs)
     before = [n for n, leg in enumerate(legs) if isinstance(leg.start, Anchor) and leg.start.end <= rest[0].start]
     subject = before[-1] if before else 0
