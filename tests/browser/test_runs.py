@@ -81,7 +81,7 @@ def test_all_answers_of_a_run_are_paged_searched_and_filtered(page: Page, home: 
     assert len({row[1] for row in [*first, *rest]}) == ASKED
     ada.choose_option("Answers", "Right")
     right = ada.rows(table)
-    assert len(right) == ASKED - failures > 0
+    assert len(right) == min(50, ASKED - failures) > 0
     assert {row[5] for row in right} == {"1.00"}
     word = right[0][1].split()[-1].rstrip("?")
     page.get_by_label("Search", exact=True).fill(word)
