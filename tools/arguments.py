@@ -47,6 +47,10 @@ class Label:
     text: str
 
 
+class NotOffered:
+    """Annotates a tool's parameter that forms and models are not asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter; `kind` is text, number, whole number, yes/no, choice, list or json; `hint` is for the form."""

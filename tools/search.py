@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from tools.arguments import Accepts, Label, require_text, require_web
+from tools.arguments import Accepts, Label, NotOffered, require_text, require_web
 from tools.tool import Observation, ToolContext
 from worlds.source import SearchHit, WebHit
 
@@ -19,7 +19,7 @@ def _check_limit(limit: int | None) -> int | None:
 
 
 ResultLimit = Annotated[
-    int | None, f"{DEFAULT_RESULTS} if left out", AfterValidator(_check_limit), Label("Most results")
+    int | None, f"{DEFAULT_RESULTS} if left out", AfterValidator(_check_limit), Label("Most results"), NotOffered
 ]
 
 

@@ -23,7 +23,7 @@ from guard.redaction import NOTHING_SECRET, Redactor
 from llm.client import ChatClient
 from llm.errors import ChatError
 from llm.usage import Usage
-from tools.arguments import Accepts, Label, Parameter, ToolError, parse_parameters
+from tools.arguments import Accepts, Label, NotOffered, Parameter, ToolError, parse_parameters
 from tools.limits import ToolLimits, bound_data, bound_text
 from worlds.source import ErrorKind, SourceError, World
 
@@ -135,10 +135,17 @@ class Tool:
         *,
         next_tool: str | None = None,
     ) -> "Tool":
-        """Make a tool of a function; its first parameter is the context, the others become the schema."""
+        """Make a tool of a function; its first parameter is the context, the others become the schema.
+
+        What is marked as NotOffered stays out of it: buttons set it, such as that for more results.
+        """
         model = _arguments_model(name, function)
         schema = _without_titles(model.model_json_schema())
         hints = get_type_hints(function, include_extras=True)
+        offered = {
+            n: f for n, f in schema["properties"].items() if NotOffered not in getattr(hints[n], "__metadata__", ())
+        }
+        schema |= {"properties": offered}
         parameters = tuple(_annotate(parameter, hints[parameter.name]) for parameter in parse_parameters(schema))
         run = partial(_run_validated, name, function, model)
         description = inspect.cleandoc(function.__doc__ or "")

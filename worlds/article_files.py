@@ -218,7 +218,8 @@ def _list_files(source: Path) -> list[Path]:
         raise MalformedFile(source, None, "there is no such file or folder")
     if not source.is_dir():
         return [source]
-    paths = (path for path in source.rglob("*") if path.is_file())
+    # What is no regular file is refused where it is opened.
+    paths = (path for path in source.rglob("*") if not path.is_dir())
     hidden = (".", "__MACOSX")
     visible = (path for path in paths if not any(part.startswith(hidden) for part in path.relative_to(source).parts))
     # Documents are often in folders of folders; a file of JSON in one of them may be anything.

@@ -95,7 +95,7 @@ def write_world(folder: Path, name: str, contents: WorldContents) -> dict[str, A
     metadata: dict[str, Any] = {
         "name": name,
         "kind": "imported",
-        **{key: value for key, value in contents.metadata.items() if value != []},
+        **{key: value for key, value in contents.metadata.items() if (key, value) != ("left_out", [])},
         "articles": count,
         "triples": 0,
         "entities": 0,

@@ -17,7 +17,7 @@ THING, RELATION = "X", "R"
 MAX_ALTERNATIVES = 64
 """The ways of reading the phrases of one question."""
 _MAX_NOUN_WORDS = 5
-_OF = re.compile(r"\bof (?:(?:each of )?(?:the|all) )*\Z")
+_OF = re.compile(r"\bof (?:(?:each of )?(?:the|all) ){0,3}\Z")
 _DETERMINER = re.compile(r"\b(?:the|a|an) \Z", re.IGNORECASE)
 _WHOSE = re.compile(
     r"(?P<noun>[^\W\d_]+)(?: (?:is|are))?(?: there)? whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z"

@@ -346,7 +346,7 @@ def test_a_process_is_identified_by_host_pid_and_creation_time():
 
 def test_a_resumed_replay_keeps_the_limit_of_its_own_reasoner():
     assert {name: RunConfig(name).default_step_limit for name in REASONERS} == {
-        "replay": 300,
+        "replay": 501,
         "humaniq": 20,
         "fusion": 20,
         "atomr": 2_000,

@@ -36,7 +36,7 @@ def test_pages_call_tools_and_their_arguments_by_the_words_of_their_forms() -> N
         "GetWeather",
     ]
     labels = {tool.name: [parameter.label for parameter in tool.parameters] for tool in BUILT_IN_TOOLS.values()}
-    assert labels["wikisearch"] == labels["websearch"] == ["Search for", "Most results"]
+    assert labels["wikisearch"] == labels["websearch"] == ["Search for"]
     assert labels["generateQuery"] == ["Question", "Entities"]
     assert [argument_label("runQuery", name) for name in ("sparql", "gone")] == ["SPARQL query", "Gone"]
     # A tool of others may mean something else by the same name.

@@ -225,7 +225,12 @@ class QuestionWords:
 
     def selects_gender(self, place: int) -> bool:
         """Whether the noun there asks for those of a gender, and does not only say who is spoken of: which woman."""
-        return self.words[place].stem in english.GENDERED_NOUNS and not self.in_entity_name(place)
+        word = self.words[place]
+        if word.stem not in english.GENDERED_NOUNS or self.in_entity_name(place):
+            return False
+        # The man who fathered E is one, whoever that is; the women born in E are some of those.
+        before = self.words_between(place - 1, place)
+        return word.stem != word.folded or before in (*ASKING, ["many"], ["a"], ["are"], ["were"])
 
     def find_asking_who(self) -> int | None:
         """The place of the "who" that the question asks with (by whom, tell me who), which is no relative pronoun."""

@@ -342,9 +342,7 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
     st.caption(escape_markdown(_summarize_tool(composer.tool)))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
-        # A button of the result, such as More results, sets what is optional in a built-in tool.
-        if composer.tool.origin or parameter.required or parameter.default is not None:
-            show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
+        show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
 
 
 def _summarize_tool(tool: Tool) -> str:

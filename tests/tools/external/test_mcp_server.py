@@ -103,7 +103,10 @@ def test_lists_text_and_errors_of_a_server_are_passed_on(anywhere: ToolRegistry,
     titles = [row["title"] for row in seen.data["result"]]
     assert titles == ["Öst north", "Öst süd 😀", "Öst a b"]
     observation = observed(anywhere, "say", nowhere, text="hé\x00 <script>1</script> 😀")
-    assert (observation.text, observation.data) == ("hé\ufffd <script>1</script> 😀", {})
+    assert (observation.text, observation.data) == (
+        "hé\ufffd <script>1</script> 😀",
+        {"text": "hé\ufffd <script>1</script> 😀"},
+    )
     assert "because <b>" in failed(anywhere, "fail", nowhere, why="because <b>")
 
 

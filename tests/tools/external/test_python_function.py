@@ -158,7 +158,7 @@ def test_arguments_may_have_any_name(load: Load, nowhere: ToolContext) -> None:
 def test_text_that_only_looks_like_json_stays_text(load: Load, nowhere: ToolContext, text: str) -> None:
     seen = load(f"def found():\n    'Say it.'\n    return {text!r}").call(nowhere, {}).observation
     assert seen is not None
-    assert (seen.text, seen.data) == (text, {})
+    assert (seen.text, seen.data) == (text, {"text": text})
 
 
 def test_an_exception_whose_message_raises_is_a_failed_call(load: Load, nowhere: ToolContext) -> None:
