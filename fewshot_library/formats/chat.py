@@ -22,7 +22,7 @@ CHAT_FIELDS = {
     *("trace.final_answer", "trace.final_thought"),
     *("step.thought", "step.observation", "step.error"),
 }
-_RESULT_TAGS = re.compile(r"<tool_response>(.*?)</tool_response>", re.DOTALL)
+_RESULT_TAGS = re.compile(r"<tool_response>((?:(?!<tool_response>).)*?)</tool_response>", re.DOTALL)
 _ANSWER_PREFIX = "Final Answer: "
 DATA_LOSS = "a step's data"
 ERROR_LOSS = "the distinction of a step's error from an observation"

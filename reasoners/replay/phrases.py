@@ -20,7 +20,7 @@ _MAX_NOUN_WORDS = 5
 _OF = re.compile(r"\bof (?:(?:each of )?(?:the|all) ){0,3}\Z")
 _DETERMINER = re.compile(r"\b(?:the|a|an) \Z", re.IGNORECASE)
 _WHOSE = re.compile(
-    r"(?P<noun>[^\W\d_]+)(?: (?:is|are))?(?: there)? whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z"
+    r"\b(?P<noun>[^\W\d_]+)(?: (?:is|are))?(?: there)? whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z"
 )
 _AND_WHOSE = re.compile(r" and whose (?P<relation>[^,?]{1,60}?) (?:is|are|was|were) \Z")
 

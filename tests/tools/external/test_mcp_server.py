@@ -77,7 +77,7 @@ def gone(process: int) -> bool:
 def test_every_tool_of_a_server_has_typed_parameters(anywhere: ToolRegistry, nowhere: ToolContext) -> None:
     assert [name for name in anywhere.all_tools() if name not in BUILT_IN_TOOLS] == [f"weather_{name}" for name in ALL]
     forecast = anywhere.get_tool("weather_forecast")
-    assert (forecast.title, forecast.origin) == ("Forecast", "the server weather")
+    assert (forecast.title, forecast.origin) == ("Weather forecast", "the server weather")
     assert forecast.description.startswith("Tell the weather of a city")
     kinds = {p.name: (p.kind, p.required, p.default, p.choices) for p in forecast.parameters}
     assert kinds == {
