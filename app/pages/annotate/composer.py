@@ -339,7 +339,8 @@ def show_step_form(composer: StepComposer, choose: Callable[[str], None]) -> Non
                 args=(tool.name,),
                 help=escape_markdown(_tool_help(tool)),
             )
-    st.caption(escape_markdown(_summarize_tool(composer.tool)))
+    with st.container(key="tool_summary"):
+        st.caption(escape_markdown(_summarize_tool(composer.tool)))
     for parameter in composer.tool.parameters:
         key = composer.key(argument_field_name(composer.tool, parameter))
         show_argument_field(parameter, key, partial(suggest_argument, composer, parameter))
