@@ -171,9 +171,9 @@ _ENTRIES = (
     ReasonerEntry(
         name="replay",
         label="Replay: demonstrations without a model",
-        description="runs the actions of a demonstration again with the values of the question",
+        description="makes the look-ups that demonstrations show, for the names of the question, in all sources",
         cost="no call of the model",
-        needs="a demonstration whose question asks the same of other names",
+        needs="demonstrations whose questions ask in the same way",
         build=ReplayReasoner,
         options=ReplayOptions,
         hidden_options=frozenset({"demonstration", "slots"}),

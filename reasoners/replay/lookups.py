@@ -106,13 +106,7 @@ class UnitedLookUps:
     def _list_in_graph(self, relation: str, value: ReplayValue) -> ReplayMoves:
         ask = f"Who are the people whose {relation} is {value.text}?"
         identifier = None if value.kind == DATE else (yield from self._identify(value))
-        arguments = {"question": ask, "entity_ids": [identifier] if identifier else []}
-        written = yield from self._calls.try_call(ask, "generateQuery", arguments)
-        if written is None:
-            return []
-        if not written.get("candidates"):
-            raise _Incomplete(f"no query is written for {ask!r}")
-        return (yield from self._run(ask, written["candidates"][0]["sparql"]))
+        return (yield from self._query_graph(ask, [identifier] if identifier else []))
 
     def _list_in_articles(self, value: ReplayValue) -> ReplayMoves:
         data = yield from self._calls.call(f"Articles may name {value.text}.", "wikisearch", {"query": value.text})
@@ -185,16 +179,17 @@ class UnitedLookUps:
             return []
         word = "Who" if kinship.relates_people(relation) else "What"
         ask = f"{word} is the {relation} of {subject.text}?"
-        arguments = {"question": ask, "entity_ids": [identifier]}
-        written = yield from self._calls.try_call(ask, "generateQuery", arguments)
+        return (yield from self._query_graph(ask, [identifier]))
+
+    def _query_graph(self, ask: str, entity_ids: list[str]) -> ReplayMoves:
+        """The values of the query that the tools write for the question; none if they write none."""
+        written = yield from self._calls.try_call(ask, "generateQuery", {"question": ask, "entity_ids": entity_ids})
         if written is None:
             return []
         if not written.get("candidates"):
             raise _Incomplete(f"no query is written for {ask!r}")
-        return (yield from self._run(ask, written["candidates"][0]["sparql"]))
-
-    def _run(self, ask: str, sparql: str) -> ReplayMoves:
-        table = yield from self._calls.call(f"The query for: {ask}", "runQuery", {"sparql": sparql})
+        arguments = {"sparql": written["candidates"][0]["sparql"]}
+        table = yield from self._calls.call(f"The query for: {ask}", "runQuery", arguments)
         if table.get("truncated"):
             raise _Incomplete(f"the graph has more rows for {ask!r} than it returns")
         return list_values(table).get("/rows", [])

@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.server import Showhow
+
 PATIENCE = 60_000
 """Milliseconds to wait for a page."""
 CONFIRM_NAME = """
@@ -33,3 +35,11 @@ def settle(page: Page) -> None:
     expect(page.locator(_IDLE_APP)).to_be_visible(timeout=PATIENCE)
     page.evaluate(_REST)
     expect(page.locator(_IDLE_APP)).to_be_visible(timeout=PATIENCE)
+
+
+def visit(page: Page, home: Showhow, address: str) -> None:
+    """Open the address as Ada, and wait until its page is drawn."""
+    page.goto(f"{home.url}{address}{'&' if '?' in address else '?'}you=ada")
+    page.wait_for_selector(".st-key-product_header")
+    page.wait_for_load_state("networkidle")
+    settle(page)

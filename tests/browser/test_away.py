@@ -4,11 +4,11 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import open_context
 from tests.browser.server import Showhow
-from tests.browser.settled import PATIENCE, settle
+from tests.browser.settled import PATIENCE, settle, visit
 
 AWAY = "Showhow's server is not running"
 
@@ -20,13 +20,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     showhow.start()
     yield showhow
     showhow.stop()
-
-
-def visit(page: Page, home: Showhow, address: str) -> None:
-    page.goto(f"{home.url}{address}{'&' if '?' in address else '?'}you=ada")
-    page.wait_for_selector(".st-key-product_header")
-    page.wait_for_load_state("networkidle")
-    settle(page)
 
 
 def test_a_page_says_that_the_server_is_stopped_and_goes_on_when_it_runs_again(browser: Browser, home: Showhow):

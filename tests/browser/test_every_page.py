@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from app.pages.main import PAGES
 from tests.browser.conftest import CONFIRM_NAME
 from tests.browser.server import Showhow
-from tests.browser.settled import settle
+from tests.browser.settled import settle, visit
 
 VIEWS = {
     "project": ("questions", "settings"),
@@ -37,13 +37,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     showhow.start()
     yield showhow
     showhow.stop()
-
-
-def visit(page: Page, home: Showhow, address: str) -> None:
-    page.goto(f"{home.url}{address}{'&' if '?' in address else '?'}you=ada")
-    page.wait_for_selector(".st-key-product_header")
-    page.wait_for_load_state("networkidle")
-    settle(page)
 
 
 def find_violations(page: Page) -> list[tuple[str, str, str]]:
