@@ -86,7 +86,8 @@ def name_tools_by_title(text: str) -> str:
 
 def argument_label(tool: str | None, name: str) -> str:
     """The word of pages for an argument in a stored step: the label of its field in the form of the tool."""
-    parameters = BUILT_IN_TOOLS[tool].parameters if tool in BUILT_IN_TOOLS else ()
+    known = BUILT_IN_TOOLS.get(tool or "")
+    parameters = (*known.parameters, *known.not_offered) if known else ()
     return next((parameter.label for parameter in parameters if parameter.name == name), label_of_name(name))
 
 

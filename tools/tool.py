@@ -120,6 +120,8 @@ class Tool:
     """Whether it is offered only in worlds that have this source."""
     next_tool: str | None = None
     """The name of the tool that usually uses its observation, which forms then suggest."""
+    not_offered: tuple[Parameter, ...] = ()
+    """The parameters that only buttons set."""
     limits: ToolLimits | None = None
     """The limits of a call of an external tool; None for built-in tools, which the sources of the world limit."""
     origin: str | None = None
@@ -142,14 +144,18 @@ class Tool:
         model = _arguments_model(name, function)
         schema = _without_titles(model.model_json_schema())
         hints = get_type_hints(function, include_extras=True)
+        every = tuple(_annotate(parameter, hints[parameter.name]) for parameter in parse_parameters(schema))
         offered = {
             n: f for n, f in schema["properties"].items() if NotOffered not in getattr(hints[n], "__metadata__", ())
         }
         schema |= {"properties": offered}
-        parameters = tuple(_annotate(parameter, hints[parameter.name]) for parameter in parse_parameters(schema))
+        parameters = tuple(parameter for parameter in every if parameter.name in offered)
+        not_offered = tuple(parameter for parameter in every if parameter.name not in offered)
         run = partial(_run_validated, name, function, model)
         description = inspect.cleandoc(function.__doc__ or "")
-        return cls(name, title, description, schema, run, parameters, source, next_tool=next_tool)
+        return cls(
+            name, title, description, schema, run, parameters, source, next_tool=next_tool, not_offered=not_offered
+        )
 
     def is_available_in(self, world: World | None) -> bool:
         """Whether the world has the source that the tool needs."""

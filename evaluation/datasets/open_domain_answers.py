@@ -119,9 +119,11 @@ def _list_drop_answers(answer: Any) -> list[str]:
         raise UnreadableRecord("an answer is not an object with 'number', 'date' and 'spans'")
     if (number := optional_text(answer.get("number"))) is not None:
         return [number]
-    if spans := [text for span in answer.get("spans") or () if (text := optional_text(span))]:
+    listed, date = answer.get("spans"), answer.get("date")
+    if spans := [text for span in (listed if isinstance(listed, list) else ()) if (text := optional_text(span))]:
         return spans
-    date = answer.get("date") or {}
+    if not isinstance(date, dict):
+        return []
     day = " ".join(text for part in ("day", "month", "year") if (text := optional_text(date.get(part))))
     return [day] if day else []
 
@@ -129,6 +131,7 @@ def _list_drop_answers(answer: Any) -> list[str]:
 def _parse_frames(fields: Fields, _: str) -> QuestionRecord:
     lowered = {name.lower(): value for name, value in fields.items()}
     answer = lowered.get("answer")
+    parts = answer if isinstance(answer, list) else [answer] if answer else []
     return QuestionRecord(
         text=require_text(lowered, "prompt"),
         source_id=next(
@@ -137,7 +140,7 @@ def _parse_frames(fields: Fields, _: str) -> QuestionRecord:
         dataset="frames",
         kind=optional_text(lowered.get("reasoning_types")),
         # A cell of a table with a | has several parts.
-        gold_answers=make_alternatives([" | ".join(answer) if isinstance(answer, list) else answer] if answer else []),
+        gold_answers=make_alternatives([" | ".join(map(format_value, parts))]),
         details={
             name: value for name, value in lowered.items() if name not in ("prompt", "answer", "unnamed: 0", "column 1")
         },
