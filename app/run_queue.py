@@ -11,7 +11,7 @@ import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from app.visitors import Visitor
+from app.visitors import DecayingSum, Visitor
 
 COMPUTING = 3
 VISITOR_COMPUTING = 2
@@ -39,8 +39,8 @@ class Seat:
     widget_bytes: int = 0
     admitted: "PageRun | None" = None
     """A run that was let in and has not begun."""
-    computed: float = 0.0
-    """Seconds of CPU time of its runs."""
+    computed: DecayingSum = field(default_factory=DecayingSum)
+    """Recent seconds of CPU time of its runs; of all seconds, a page open for hours would always come last."""
 
 
 current_seat: ContextVar[Seat | None] = ContextVar("current_seat", default=None)
@@ -83,7 +83,7 @@ class PageRun:
         """Count the CPU time of the thread so far."""
         used = max(0.0, computed - self.computed)
         self.seat.visitor.add_computed(used)
-        self.seat.computed += used
+        self.seat.computed.add(used)
         self.computed = computed
 
 
@@ -95,7 +95,7 @@ class _Waiting:
 
     @property
     def order(self) -> tuple[float, float, float]:
-        return round(self.seat.visitor.recent_use, 1), self.seat.computed, self.since
+        return round(self.seat.visitor.recent_use, 1), round(self.seat.computed.value(), 1), self.since
 
 
 class RunQueue:

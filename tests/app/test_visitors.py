@@ -126,5 +126,24 @@ def test_a_quiet_visitor_waits_only_shortly_for_long_runs_and_a_busy_one_waits_o
     asyncio.run(scenario())
 
 
+def test_a_page_that_was_busy_long_ago_waits_no_longer_than_another_of_its_visitor(monkeypatch):
+    monkeypatch.setattr("app.visitors.CPU_HALF_LIFE", 1e-4)
+
+    async def scenario() -> None:
+        (first,) = seats_of(Visitors(trusts_proxy=False), 1)
+        queue = RunQueue()
+        first.computed.add(60.0)
+        running, _ = [queue.begin(Seat(first.visitor)) for _ in range(VISITOR_COMPUTING)]
+        assert await let_in(queue, [first, Seat(first.visitor)]) == []
+        while first.computed.value() > 1e-3:
+            await asyncio.sleep(1e-3)
+        queue.end(running, 0.0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert first.admitted is not None
+
+    asyncio.run(scenario())
+
+
 def add_computed(visitor: Visitor) -> None:
     visitor.own.computed.add(30.0)
