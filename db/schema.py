@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from alembic import command
 from alembic.config import Config
@@ -34,10 +35,18 @@ from db.sqlite_files import open_readonly
 from db.stored_secrets import find_secrets
 from db.stored_values import find_invalid_values
 
+
+class SchemaDigest(NamedTuple):
+    """A revision, and the digest of the schema that its migrations make."""
+
+    revision: str
+    digest: str
+
+
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = ("0010", "f03aa80917d846f4911aa2189be49ea0b6891114842f0f15e9850b39a539d64f")
-"""The newest revision and the digest of the schema that it has on SQLite: a start need not run all migrations anew."""
+SQLITE_AT_HEAD = SchemaDigest("0010", "f03aa80917d846f4911aa2189be49ea0b6891114842f0f15e9850b39a539d64f")
+"""The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 
 def current_revision(database: Database) -> str | None:
@@ -80,7 +89,7 @@ def upgrade(database: Database, to: str = "head") -> bool:
     StoreUnavailable, and nothing has run, if the database has objects that Showhow did not make.
     """
     current = _refuse_foreign_objects(database)
-    if current == (latest_revision() if to == "head" else to):
+    if current == (SQLITE_AT_HEAD.revision if to == "head" else to):
         return False
     # One write transaction: if two programs start at once, the second waits and has nothing to upgrade.
     with database.begin() as session:
@@ -106,9 +115,11 @@ def _refuse_foreign_objects(database: Database) -> str | None:
     with database.read() as session:
         connection = session.connection()
         revision = _read_revision(connection)
-        require_known_revision(revision)
+        is_at_head = revision == SQLITE_AT_HEAD.revision
+        if not is_at_head:
+            require_known_revision(revision)
         actual = _read_schema(connection)
-    if database.is_sqlite and (revision, digest_schema(actual)) == SQLITE_AT_HEAD:
+    if database.is_sqlite and is_at_head and digest_schema(actual) == SQLITE_AT_HEAD.digest:
         return revision
     expected: Schema = expected_sqlite(revision) if database.is_sqlite else {}
     actual = actual if database.is_sqlite else active_objects(actual)

@@ -86,9 +86,11 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     """Make a world from files; after a malformed line the import stops and removes the unfinished world."""
     authorize_verb("admin")
     folder = current_services().settings.worlds_folder
-    from app.cli.world_project import make_project, plan_project  # noqa: PLC0415 - other verbs start without the store
+    plan = None
+    if project is not None or questions is not None:
+        from app.cli.world_project import plan_project  # noqa: PLC0415 - a world alone needs no store
 
-    plan = plan_project(name, project, questions, column or [])
+        plan = plan_project(name, project, questions, column or [])
     if articles is None and graph is None:
         raise CommandError("name what to import: --articles, --graph or both")
     conditions = dict(_parse_condition(text) for text in where or [])
@@ -108,7 +110,11 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
     print_progress(f"importing {name} ...")
     with fail_on_interrupt(f"The import was stopped; the world {name} was not made."):
         metadata = build_world(folder, name, WorldContents(records, graph, description), replace=replace)
-    added = make_project(plan, questions) if plan is not None else ""
+    added = ""
+    if plan is not None:
+        from app.cli.world_project import make_project  # noqa: PLC0415 - as above
+
+        added = make_project(plan, questions)
     omitted = "".join(f"\nleft out: {sentence}" for sentence in left_out)
     counts = f"{name}: {metadata['articles']:,} articles, {metadata['triples']:,} triples"
     emit(metadata, f"{counts}{omitted}{added}", as_json=as_json)
