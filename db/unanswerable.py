@@ -23,6 +23,11 @@ class UnanswerableReason(StrEnum):
     AMBIGUOUS = "ambiguous"
     UNSTATED = "no reason given"
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether it is a reason that can be chosen."""
+        return self != UnanswerableReason.UNSTATED
+
 
 CANNOT_BE_ANSWERED = "cannot be answered"
 """The group of the questions whose gold answer is this one, in place of their kind."""

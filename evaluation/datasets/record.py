@@ -245,9 +245,10 @@ def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
     reason = find_unanswerable_mark(fields)
     gold_answers = _parse_answers(fields[answers]) if answers and not reason else []
     if reason or (answers and not gold_answers and "expression" in fields):
-        # A generated world's question has all answers that its expression has.
-        premise = UnanswerableReason.FALSE_PREMISE if fields.get("false_premise") else UnanswerableReason.NOT_IN_SOURCES
-        gold_answers = unanswerable_gold(reason or premise)
+        # A generated world's question has all answers that its expression has; one of a pair lacks a fact.
+        is_false = fields.get("false_premise") and "pair" not in fields
+        own_reason = UnanswerableReason.FALSE_PREMISE if is_false else UnanswerableReason.NOT_IN_SOURCES
+        gold_answers = unanswerable_gold(reason or own_reason)
     if alternatives or listed:
         first, *others = listed or (format_value(fields[field]) for field in alternatives)
         gold_answers = [make_gold(first, aliases=others)]

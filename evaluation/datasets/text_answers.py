@@ -112,7 +112,8 @@ def _parse_phantomwiki(fields: Fields, _: str) -> QuestionRecord:
         source_id=optional_text(fields.get("id")),
         dataset="phantomwiki",
         kind=f"template {kind}" if kind else None,
-        gold_answers=distinct_golds(make_gold(answer) for answer in require_list(fields, "answer")),
+        gold_answers=distinct_golds(make_gold(answer) for answer in require_list(fields, "answer"))
+        or unanswerable_gold(UnanswerableReason.NOT_IN_SOURCES),
         details=without(fields, "id", "question", "solution_traces"),
     )
 

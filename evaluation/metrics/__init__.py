@@ -30,6 +30,7 @@ from evaluation.metrics.metric import (
     to_text,
 )
 from evaluation.metrics.multihop import MULTIHOP_METRICS
+from evaluation.metrics.squad import SQUAD_METRICS
 from evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
 from reasoners.answers.extraction import strip_or_none
 
@@ -48,6 +49,8 @@ OTHER_DATASET_NAMES = {
     "2wikimultihop": "2wikimultihopqa",
     "lcquad20": "lcquad2",
     "qaldhybrid": "qald",
+    "squad2": "squad",
+    "squadv2": "squad",
 }
 """Further names of data sets, in lower case and without punctuation."""
 
@@ -150,6 +153,7 @@ DATASET_METRICS = {
         *ANSWER_SET_METRICS,
         *STRATEGYQA_METRICS,
         *CRAG_METRICS,
+        *SQUAD_METRICS,
     )
 }
 """The metrics of predictions in files, by name."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
+from db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
 from reasoners import provenance
 from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.mentions import WorldWords

@@ -12,7 +12,8 @@ from db.answer_formats import AnswerFormat
 SCRIPT = """
 import streamlit as st
 
-from app.pages.annotate.composer import StepComposer, show_answer_form
+from app.pages.annotate.answer_form import show_answer_form
+from app.pages.annotate.composer import StepComposer
 from db.models import Project, Question, Trace
 from db.trace_record import TraceRecord
 from tools.registry import BUILT_IN_TOOLS
