@@ -271,7 +271,9 @@ def _save_question(database: Database, record: TraceRecord) -> None:
     if st.button("Save", key="save_now", type="primary", shortcut="Ctrl+Enter"):
         question = FreeQuestion(
             record.question.text,
-            gold_answers=({"text": normalize_unanswerable(gold) or gold.strip(), "entity": None},) if gold.strip() else (),
+            gold_answers=({"text": normalize_unanswerable(gold) or gold.strip(), "entity": None},)
+            if gold.strip()
+            else (),
             details={"asked": str(record.trace.id)},
         )
         try:

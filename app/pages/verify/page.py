@@ -151,7 +151,16 @@ def _show_scores_by_kind(services: Services, run: Run, report: VerificationRepor
             ]
         )
     labels = (metric.label for metric in METRICS.values())
-    columns = ("kind", "questions", "right", CANNOT_BE_ANSWERED, "refused", *labels, "demonstrations", "benefit of a repair")
+    columns = (
+        "kind",
+        "questions",
+        "right",
+        CANNOT_BE_ANSWERED,
+        "refused",
+        *labels,
+        "demonstrations",
+        "benefit of a repair",
+    )
     with st.container(width="content"):
         show_table(columns, rows, key="kinds", label="Scores by kind of question")
 
