@@ -73,7 +73,7 @@ def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) 
     reason = read_unanswerable(trace.final_answer)
     if reason is not None:
         thought = trace.final_thought or ""
-        empty = {"answers": []} if answer_kind == AnswerKind.TEXT else {}
+        empty: dict[str, Any] = {"answers": []} if answer_kind == AnswerKind.TEXT else {}
         return {"thought": thought, **empty, UNANSWERABLE_NAME: str(reason), "found": True, "steps": []}
     if answer_kind != AnswerKind.TEXT:
         value = {"value": _parse_value(trace.final_answer or "null")} if answer_kind == AnswerKind.JSON else {}
