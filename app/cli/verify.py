@@ -301,8 +301,8 @@ def _format_report(services: Services, report: VerificationReport) -> Iterator[s
 
 
 def _format_scores(report: VerificationReport) -> str:
-    told = f"{report['cannot_be_answered']:,} cannot be answered, " if report["cannot_be_answered"] else ""
-    counts = f"{told}{report['refused']:,} refused, {report['failed']:,} failed"
+    unanswerable = f"{report['cannot_be_answered']:,} cannot be answered, " if report["cannot_be_answered"] else ""
+    counts = f"{unanswerable}{report['refused']:,} refused, {report['failed']:,} failed"
     return f"{format_means(report)}  {report['right']:5,} right of {report['questions']:5,}, {counts}"
 
 

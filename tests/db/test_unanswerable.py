@@ -75,5 +75,5 @@ def test_a_submitted_one_is_told_apart_by_every_database(scene) -> None:
             seen = trace_version(session, trace.id)
             recording.submit_trace(session, trace.id, TraceAnswers(answer.lower()), seen=seen, by=scene.ada.id)
     with scene.database.read() as session:
-        told = set(session.scalars(select(Trace.final_answer).where(says_unanswerable(Trace.final_answer))))
-    assert told == set(answers[:2])
+        stored = set(session.scalars(select(Trace.final_answer).where(says_unanswerable(Trace.final_answer))))
+    assert stored == set(answers[:2])

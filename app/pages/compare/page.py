@@ -143,8 +143,8 @@ def show_run_table(comparison: RunComparison) -> None:
 
 
 def _count_endings(run: RunFigures) -> tuple[int, ...]:
-    told = run.cannot_be_answered
-    return run.answered - told, told, run.refused, run.failed, run.left
+    unanswerable = run.cannot_be_answered
+    return run.answered - unanswerable, unanswerable, run.refused, run.failed, run.left
 
 
 def _format_right(run: RunFigures) -> str:
