@@ -9,6 +9,7 @@ from typing import Any
 
 from db.database import Conflict
 from db.types import dump_json, load_json
+from db.unanswerable import normalize_unanswerable
 from guard.schemas import UncheckedValue, find_schema_error, find_violation
 
 
@@ -59,6 +60,7 @@ class AnswerFormat:
     def normalize(self, text: str) -> str:
         """The answer as it is stored; InvalidAnswer if it does not have this format.
 
+        That the question cannot be answered is an answer in every format (db/unanswerable.py).
         A schema is foreign work, so it is to be checked before a transaction begins; within one, the answer that has
         been checked is known.
         """
@@ -66,7 +68,9 @@ class AnswerFormat:
         if self.kind == AnswerKind.NONE:
             return ""
         if not text:
-            raise InvalidAnswer("Enter a final answer, or say what could not be found.")
+            raise InvalidAnswer("Enter a final answer, or say why the question cannot be answered.")
+        if unanswerable := normalize_unanswerable(text):
+            return unanswerable
         return text if self.kind == AnswerKind.TEXT else self._normalize_json(text)
 
     def _normalize_json(self, text: str) -> str:

@@ -36,6 +36,7 @@ from db.models import (
 )
 from db.serialization import insert_rows
 from db.types import utc_now
+from db.unanswerable import group_of_question
 from db.users import ADMIN, REVIEWER, require_acting_role
 
 UNAVAILABLE_KIND = "unavailable"
@@ -115,7 +116,7 @@ def _attempt_rows(run: Run, questions: Sequence[Question], repetitions: int) -> 
             "question_id": question.id,
             "position": (repetition - 1) * len(questions) + number,
             "repetition": repetition,
-            "kind": question.kind,
+            "kind": group_of_question(question.kind, question.gold_answers),
             "state": "open",
             "worker": None,
             "lease_token": 0,
@@ -340,13 +341,13 @@ def group_attempts(session: Session, run_id: UUID, *, asked_in: UUID | None = No
             func.count().label("attempts"),
             *(value.label(name) for name, value in sums.items()),
         )
-        .where(Attempt.run_id == run_id, *_asked_in(asked_in))
+        .where(Attempt.run_id == run_id, *asked_in_run(asked_in))
         .group_by(Attempt.kind, Attempt.ending)
     )
     return [AttemptGroup(**row) for row in rows.mappings()]
 
 
-def _asked_in(run_id: UUID | None) -> list[ColumnElement[bool]]:
+def asked_in_run(run_id: UUID | None) -> list[ColumnElement[bool]]:
     """The conditions on an attempt that its question has ended in this run; none for None."""
     if run_id is None:
         return []
@@ -359,7 +360,7 @@ def group_scores(session: Session, run_id: UUID, *, asked_in: UUID | None = None
     conditions = [Score.run_id == run_id]
     if asked_in is not None:
         conditions.append(
-            Score.attempt_id.in_(select(Attempt.id).where(Attempt.run_id == run_id, *_asked_in(asked_in)))
+            Score.attempt_id.in_(select(Attempt.id).where(Attempt.run_id == run_id, *asked_in_run(asked_in)))
         )
     rows = session.execute(
         select(

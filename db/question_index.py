@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from db.models import Question
 from db.types import join_attachments, redactor_of_dialect
+from db.unanswerable import find_gold_reason
 from guard.redaction import NOTHING_SECRET
 
 FULL_TEXT_COLUMNS = (Question.text, Question.details["attachments"])
@@ -45,7 +46,7 @@ class QuestionIndex:
         """Add one question."""
         self._by_text.setdefault(self._digest(text), key)
         # Of equal questions the last one counts, as for has_questions.
-        self._gold[self._digest([source_id, text])] = self._digest(gold)
+        self._gold[self._digest([source_id, text])] = self._digest_gold(gold)
         self.last_position = max(self.last_position, position)
 
     def find_text(self, text: str) -> UUID | None:
@@ -55,11 +56,15 @@ class QuestionIndex:
     def has_other_gold(self, source_id: str | None, text: str, gold: list[dict[str, Any]]) -> bool | None:
         """Whether the question with this source id and text has other gold answers; None if there is no such one."""
         stored = self._gold.get(self._digest([source_id, text]))
-        return None if stored is None else stored != self._digest(gold)
+        return None if stored is None else stored != self._digest_gold(gold)
 
     def has_exactly(self, questions: Iterable[tuple[str | None, str, list[dict[str, Any]]]]) -> bool:
         """Whether the questions are these: each with its source id, text and gold answers."""
-        return self._gold == {self._digest([source, text]): self._digest(gold) for source, text, gold in questions}
+        return self._gold == {self._digest([source, text]): self._digest_gold(gold) for source, text, gold in questions}
+
+    def _digest_gold(self, gold: list[dict[str, Any]]) -> bytes:
+        # A question that cannot be answered was stored without gold answers by former versions.
+        return self._digest([] if find_gold_reason(gold) else gold)
 
     def _digest(self, value: Any) -> bytes:
         text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)

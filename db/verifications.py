@@ -12,11 +12,12 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from db.attempts import CORRECT_SCORE
+from db.attempts import CORRECT_SCORE, asked_in_run
 from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
 from db.projects import COMPLETED_STATUSES
 from db.types import utc_now
+from db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
 
 VERIFICATION_NAME = "verify"
 """The name of these runs; their configuration has the ids of the project and of the questions."""
@@ -88,10 +89,26 @@ def find_verification(session: Session, run_id: UUID) -> Run:
     return run
 
 
-def list_gold_questions(session: Session, project_id: UUID) -> list[Question]:
-    """List the project's questions that have a gold answer, in order."""
+def list_gold_questions(session: Session, project_id: UUID, *, answerable: bool = False) -> list[Question]:
+    """List the project's questions that have a gold answer, in order; with `answerable`, those that have an answer."""
     questions = session.scalars(select(Question).where(Question.project_id == project_id).order_by(Question.position))
-    return [question for question in questions if question.gold_answers]
+    return [
+        question
+        for question in questions
+        if question.gold_answers and not (answerable and find_gold_reason(question.gold_answers))
+    ]
+
+
+def count_unanswerable(session: Session, run_id: UUID, *, asked_in: UUID | None = None) -> dict[str | None, int]:
+    """Count by kind the run's answers that say that their question cannot be answered; `asked_in` as group_attempts."""
+    rows = session.execute(
+        select(Attempt.kind, func.count())
+        .join(Trace, Trace.id == Attempt.trace_id)
+        .where(Attempt.run_id == run_id, Attempt.ending == "answered", says_unanswerable(Trace.final_answer))
+        .where(*asked_in_run(asked_in))
+        .group_by(Attempt.kind)
+    )
+    return dict(rows.all())
 
 
 def list_outcomes(session: Session, run: Run, *, failed: bool = False) -> list[VerificationOutcome]:
@@ -204,15 +221,14 @@ def list_approved_repairs(session: Session, failures: Iterable[VerificationOutco
 
 
 def count_kinds(session: Session, traces: Iterable[UUID]) -> Counter[str | None]:
-    """Count these traces by the kind of their question."""
+    """Count these traces by the kind of their question, as an attempt has it."""
     ids = list(traces)
     counts: Counter[str | None] = Counter()
     for start in range(0, len(ids), _QUERY_BATCH_SIZE):
         rows = session.execute(
-            select(Question.kind, func.count())
+            select(Question.kind, Question.gold_answers)
             .join(Trace, Trace.question_id == Question.id)
             .where(Trace.id.in_(ids[start : start + _QUERY_BATCH_SIZE]))
-            .group_by(Question.kind)
         )
-        counts.update(dict(rows.all()))
+        counts.update(group_of_question(kind, golds) for kind, golds in rows)
     return counts

@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from db import attempts, comparisons
+from db import attempts, comparisons, verifications
 from db.comparisons import CLUSTER_FIELDS, MetricVersion, QuestionFigures
 from db.database import Conflict, Database
 from db.models import UNFINISHED_ENDINGS, Run
@@ -83,7 +83,9 @@ class RunFigures:
     questions: int
     repetitions: int
     answered: int
-    """Answers, not questions, as are the next three."""
+    """Answers, not questions, as are the next four."""
+    cannot_be_answered: int
+    """Those of the answers which say that their question cannot be answered."""
     refused: int
     failed: int
     left: int
@@ -202,11 +204,15 @@ def compare_runs(
             if not fields.keys() >= {row.question for row in rows}:
                 fields |= comparisons.load_cluster_fields(session, run_id)
         groups = {run_id: attempts.group_attempts(session, run_id) for run_id in ids}
+        unanswerable = {run_id: sum(verifications.count_unanswerable(session, run_id).values()) for run_id in ids}
     labels = label_runs(list(stored.values()))
     cluster_field, clusters = _choose_clusters(fields)
     places = {question: place for place, question in enumerate(fields)}
     columns = {run_id: _RunColumns.of(rows, places) for run_id, rows in questions.items()}
-    figures = [_summarize_run(run, labels[key], columns[key], groups[key], clusters) for key, run in stored.items()]
+    figures = [
+        _summarize_run(run, labels[key], columns[key], groups[key], unanswerable[key], clusters)
+        for key, run in stored.items()
+    ]
     differences = _compare_with_baseline(columns, baseline_id, clusters)
     comparison = RunComparison(metric, baseline_id, cluster_field, figures, differences, [])
     return replace(comparison, warnings=_find_warnings(comparison, stored))
@@ -266,11 +272,12 @@ def _within_scale(estimate: Estimate | None, scores: FloatArray) -> Estimate | N
     return replace(estimate, interval=Interval(low, min(estimate.interval.high, 1.0)))
 
 
-def _summarize_run(
+def _summarize_run(  # noqa: PLR0913, PLR0917 - each is a part of the figures
     run: Run,
     label: str,
     columns: _RunColumns,
     groups: Sequence[attempts.AttemptGroup],
+    unanswerable: int,
     clusters: IntArray,
 ) -> RunFigures:
     endings: Counter[str | None] = Counter()
@@ -292,6 +299,7 @@ def _summarize_run(
         questions=int(is_asked.sum()),
         repetitions=TraceConfiguration.from_json(run.configuration).repetitions,
         answered=endings["answered"],
+        cannot_be_answered=unanswerable,
         refused=endings["refused"],
         failed=finished - endings["answered"] - endings["refused"],
         left=left,

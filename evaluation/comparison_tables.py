@@ -8,6 +8,7 @@ from db import comparisons
 from db.comparisons import AttemptRow
 from db.database import Database
 from db.models import UNFINISHED_ENDINGS
+from db.unanswerable import read_unanswerable
 from evaluation.comparison import RunComparison, RunDifference, metric_label
 from evaluation.datasets.text_answers import parse_hop_count
 from evaluation.statistics import Estimate
@@ -16,7 +17,8 @@ from fiction.questions.question_file import format_needs
 
 RUN_COLUMNS: dict[str, type] = {
     **dict.fromkeys(("run", "id", "metric"), str),
-    **dict.fromkeys(("metric_version", "questions", "repetitions", "answered", "refused", "failed", "left"), int),
+    **dict.fromkeys(("metric_version", "questions", "repetitions", "answered"), int),
+    **dict.fromkeys(("cannot_be_answered", "refused", "failed", "left"), int),
     **dict.fromkeys(("score", "score_se", "score_low", "score_high"), float),
     "right": int,
     **dict.fromkeys(("right_low", "right_high", "cost", "cost_low", "cost_high", "cost_bound"), float),
@@ -40,7 +42,7 @@ ANSWER_COLUMNS: dict[str, type] = {
     "hops": int,
     **dict.fromkeys(("difficulty", "needs", "question", "gold"), str),
     "repetition": int,
-    **dict.fromkeys(("ending", "answer", "failure", "metric"), str),
+    **dict.fromkeys(("ending", "answer", "cannot_be_answered", "failure", "metric"), str),
     "metric_version": int,
     "score": float,
     "score_reason": str,
@@ -48,7 +50,10 @@ ANSWER_COLUMNS: dict[str, type] = {
     **dict.fromkeys(("cost", "cost_bound", "seconds"), float),
     "trace_id": str,
 }
-"""The columns of exported answers; `type` and `difficulty` are as in the record of the data set."""
+"""The columns of exported answers; `type` and `difficulty` are as in the record of the data set.
+
+`cannot_be_answered` is the reason of an answer that says so.
+"""
 
 
 def list_run_rows(comparison: RunComparison) -> list[dict[str, Any]]:
@@ -104,6 +109,7 @@ def iterate_answer_rows(database: Database, comparison: RunComparison) -> Iterat
                 **{name: str(getattr(row, name)) for name in ("run_id", "question_id")},
                 "run": labels[row.run_id],
                 "question": row.text,
+                "cannot_be_answered": read_unanswerable(row.answer),
                 "gold": " | ".join(str(gold["text"]) for gold in row.gold),
                 "type": row.type or row.kind,
                 "hops": _read_count(row.hops or (parse_hop_count(row.source_id) or "").removesuffix("hop")),

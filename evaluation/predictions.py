@@ -19,6 +19,7 @@ from uuid import UUID
 from db import attempts, comparisons
 from db.attempts import FinishedAnswer, MetricScore
 from db.database import Database
+from db.unanswerable import group_of_question, read_unanswerable
 from evaluation.bounded_scoring import RuleResult, score_cases_within_limits
 from evaluation.datasets.gold_names import GoldNames
 from evaluation.metrics import (
@@ -147,9 +148,17 @@ def _make_case(
     if predicted is not None and _is_blank(predicted):
         # An empty text is no answer, as an empty list is; null is kept, which a gold answer may be.
         predicted = []
+    predicted = _say_officially(predicted, metric)
     if golds and metric.gold_values is not None and isinstance(predicted, str | list):
         predicted = name_values(predicted, golds, metric.gold_values(gold.fields))
     return ScoringCase(Case(gold.fields, predicted, row.fields), row.place, ending, *groups)
+
+
+def _say_officially(predicted: Any, metric: DatasetMetric) -> Any:
+    """The answer as the rule of a data set has it: one that says that its question cannot be answered in its words."""
+    if not metric.datasets or not isinstance(predicted, str) or read_unanswerable(predicted) is None:
+        return predicted
+    return metric.unanswerable if metric.gold_values is None else []
 
 
 def _find_kind(gold: Mapping[str, Any], row: Mapping[str, Any], metric: DatasetMetric) -> Any:
@@ -330,7 +339,8 @@ def score_run(
 def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric, golds: Sequence[GoldAnswer]) -> ScoringCase:
     question = answer.question
     # The import keeps the type that the tables of the data set use as the question's kind.
-    kind = {} if question.kind is None else {"kind": question.kind}
+    group = group_of_question(question.kind, golds)
+    kind = {} if group is None else {"kind": group}
     gold = {"question": question.text, "id": question.source_id} | question.details | kind
     names = metric.gold_fields[0] if metric.gold_fields else ()
     if not names or (names == GOLD_TEXT_FIELDS and not any(name in gold for name in names)):
@@ -343,5 +353,6 @@ def _make_run_case(answer: FinishedAnswer, metric: DatasetMetric, golds: Sequenc
         ending = {ANSWERED: EMPTY, REFUSED: REFUSED}.get(answer.ending, FAILED)
         row: dict[str, Any] = {"predicted": []} if ending == EMPTY else {}
         return ScoringCase(Case(gold, row.get("predicted"), row), place, ending, *groups)
-    predicted = text if metric.gold_values is None else name_values(text, golds, metric.gold_values(gold))
+    said = _say_officially(text, metric)
+    predicted = said if metric.gold_values is None else name_values(said, golds, metric.gold_values(gold))
     return ScoringCase(Case(gold, predicted, {"predicted": predicted}), place, ANSWERED, *groups)

@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from db import attempts, comparisons, verifications
+from db import attempts, verifications
 from db.attempts import AttemptGroup, ScoreGroup
-from db.comparisons import AnswerSources, MetricVersion
 from db.database import Database
 from db.model_calls import UnfinishedUsage, list_unfinished_usages
 from db.models import UNFINISHED_ENDINGS, Run
 from db.runs import RunOutcome
 from db.trace_configuration import MODEL_SKILLS, TraceConfiguration
+from db.unanswerable import group_of_question, read_unanswerable
 from db.verifications import CORRECTNESS_METRIC
 from evaluation.metrics import DATASET_METRICS, METRICS, mean, score_by_metric
-from evaluation.statistics import RiskCoverage, detectable_difference, pass_at_k, pass_hat_k, risk_coverage
+from evaluation.statistics import detectable_difference, pass_at_k, pass_hat_k
 from evaluation.value_format import format_cost
 from llm.usage import Usage
-from reasoners.answers.normalization import answers_equal, group_equal_answers
 from reasoners.provenance import mask_names
 
 REFUSED = "refused"
@@ -31,11 +30,6 @@ RESUMABLE_ENDINGS = (None, *UNFINISHED_ENDINGS)
 """Endings of unfinished traces: None if the process was killed."""
 EXPECTED_SHARE, EXPECTED_CORRELATION = 0.8, 0.5
 """The share of right answers, and the correlation of two runs over the same questions, that a power is computed for."""
-REPETITIONS, SOURCES = "repetitions", "sources"
-CONFIDENCE_DESCRIPTIONS = {
-    REPETITIONS: "the share of the repetitions of a question that agree",
-    SOURCES: "the share of the three sources (texts, graph, model) that agree with the answer",
-}
 VerificationReport = dict[str, Any]
 
 
@@ -67,6 +61,8 @@ class QuestionScore:
     """The calls of tools."""
     refusal_reason: str | None = None
     """Why it was refused, with the names of its question."""
+    says_unanswerable: bool = False
+    """Whether the answer is that the question cannot be answered."""
 
 
 def sample_questions(questions: Sequence[GoldQuestionType], limit: int | None, seed: int) -> list[GoldQuestionType]:
@@ -93,7 +89,7 @@ def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
     scores = None if answers is None else score_by_metric(answers.final_answer, question.gold_answers)
     calls = outcome.calls
     return QuestionScore(
-        question.kind or "unknown",
+        group_of_question(question.kind, question.gold_answers) or "unknown",
         outcome.ending,
         scores,
         outcome.failure,
@@ -101,6 +97,7 @@ def score_outcome(question: GoldQuestion, outcome: RunOutcome) -> QuestionScore:
         calls.get("model_calls_expected"),
         calls.get("retrievals", 0),
         outcome.refusal_reason,
+        answers is not None and read_unanswerable(answers.final_answer) is not None,
     )
 
 
@@ -113,7 +110,8 @@ def summarize_refusals(scores: Sequence[QuestionScore]) -> dict[str, int]:
 def summarize_scores(scores: Sequence[QuestionScore]) -> dict[str, Any]:
     """Counts and the mean of each metric, over all questions and by kind.
 
-    A refusal or failure counts as 0 in `f1`; `f1_answered` is over answered questions, None if there are none.
+    A refusal or failure counts as 0 in `f1`; `f1_answered` is over answered questions, None if there are none. Among
+    the answered are those whose answer is that they cannot be, which `cannot_be_answered` counts.
     """
     kinds = list(dict.fromkeys(score.kind for score in scores))
     return _summarize_group(scores) | {
@@ -138,6 +136,7 @@ def _summarize_group(scores: Sequence[QuestionScore]) -> dict[str, Any]:
     return {
         "questions": len(scores),
         "answered": len(answered),
+        "cannot_be_answered": sum(score.says_unanswerable for score in scores),
         "refused": endings[REFUSED],
         "failed": len(scores) - len(answered) - endings[REFUSED],
         **summarize_metrics(answered, len(scores)),
@@ -206,16 +205,18 @@ def load_figures(database: Database, run_id: UUID, *, asked_in: UUID | None = No
         groups = attempts.group_attempts(session, run_id, asked_in=asked_in)
         scores = attempts.group_scores(session, run_id, asked_in=asked_in)
         unavailable = {} if asked_in else attempts.count_unavailable(session, run_id, CORRECTNESS_METRIC)
+        unanswerable = verifications.count_unanswerable(session, run_id, asked_in=asked_in)
         is_finished = all(group.ending not in RESUMABLE_ENDINGS for group in groups)
         unfinished = [] if asked_in or is_finished else list_unfinished_usages(session, run_id)
     kinds = sorted({group.kind or "" for group in groups})
     return {
-        **_summarize_groups(groups, scores, sum(unavailable.values()), unfinished),
+        **_summarize_groups(groups, scores, sum(unavailable.values()), sum(unanswerable.values()), unfinished),
         "by_kind": {
             kind: _summarize_groups(
                 [group for group in groups if (group.kind or "") == kind],
                 [group for group in scores if (group.kind or "") == kind],
                 unavailable.get(kind or None, 0),
+                unanswerable.get(kind or None, 0),
                 [call for call in unfinished if (call.kind or "") == kind],
             )
             for kind in kinds
@@ -227,6 +228,7 @@ def _summarize_groups(
     groups: Sequence[AttemptGroup],
     scores: Sequence[ScoreGroup],
     unavailable: int,
+    unanswerable: int,
     unfinished_usages: Sequence[UnfinishedUsage],
 ) -> VerificationReport:
     endings: Counter[str | None] = Counter()
@@ -239,6 +241,7 @@ def _summarize_groups(
         "questions": questions,
         "left": unfinished,
         "answered": answered,
+        "cannot_be_answered": unanswerable,
         "right": sum(group.correct for group in scores if group.metric == CORRECTNESS_METRIC),
         "refused": endings["refused"],
         "failed": finished - answered - endings["refused"],
@@ -399,52 +402,3 @@ def _describe_options(run: Run) -> str:
     repetitions = TraceConfiguration.from_json(run.configuration).repetitions
     values = {**run.options, **({"repetitions": repetitions} if repetitions > 1 else {})}
     return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class ConfidenceCurve:
-    """The risk-coverage curve of a run's questions by the confidence at hand."""
-
-    run_id: UUID
-    basis: str
-    """REPETITIONS or SOURCES: a key of CONFIDENCE_DESCRIPTIONS."""
-    questions: int
-    curve: RiskCoverage
-
-
-def load_confidence_curve(database: Database, run_id: UUID, metric: MetricVersion) -> ConfidenceCurve | None:
-    """The curve over the questions that the run answered; None if nothing says how confident its answers are."""
-    by_question: dict[UUID, list[AnswerSources]] = defaultdict(list)
-    with database.read() as session:
-        for row in comparisons.list_answer_sources(session, run_id, metric):
-            by_question[row.question_id].append(row)
-    if any(len(rows) > 1 for rows in by_question.values()):
-        basis, measured = REPETITIONS, [_agreement_of_repetitions(rows) for rows in by_question.values()]
-    else:
-        answers = [rows[0] for rows in by_question.values()]
-        has_sources = any(row.text or row.graph or row.model for row in answers)
-        basis, measured = SOURCES, [_agreement_of_sources(row) for row in answers] if has_sources else []
-    pairs = [pair for pair in measured if pair is not None]
-    if not pairs:
-        return None
-    confidences, is_right = zip(*pairs, strict=True)
-    return ConfidenceCurve(run_id, basis, len(pairs), risk_coverage(confidences, is_right))
-
-
-def _agreement_of_repetitions(rows: Sequence[AnswerSources]) -> tuple[float, bool] | None:
-    """The share of the most frequent answer, and whether it is right; None if there is no scored answer."""
-    answers = {str(place): row.answer for place, row in enumerate(rows) if row.answer}
-    if not answers:
-        return None
-    largest = max(group_equal_answers(answers), key=len)
-    score = rows[int(largest[0])].score
-    return None if score is None else (len(largest) / len(rows), score >= attempts.CORRECT_SCORE)
-
-
-def _agreement_of_sources(row: AnswerSources) -> tuple[float, bool] | None:
-    """The share of the sources that give the final answer, and whether it is right; None without a scored answer."""
-    if not row.answer or row.score is None:
-        return None
-    sources = {"text": row.text, "graph": row.graph, "model": row.model}
-    agreeing = [name for name, answer in sources.items() if answer and answers_equal(answer, row.answer)]
-    return len(agreeing) / len(sources), row.score >= attempts.CORRECT_SCORE

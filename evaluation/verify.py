@@ -57,13 +57,16 @@ class VerificationPlan:
     """The limits of each question."""
     repetitions: int = 1
     """The number of times that each question is asked."""
+    answerable: bool = False
+    """Whether questions whose gold answer is that they cannot be answered are left out."""
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the run's configuration stores it."""
         repetitions = {} if self.repetitions == 1 else {"repetitions": self.repetitions}
         limits = {"most": self.question_limit, "limits": self.limits.to_json()}
         skills = {} if self.run_config.skills == MODEL_SKILLS else {"skills": self.run_config.skills}
-        return {**self.run_config.to_json(), **limits, **repetitions, **skills}
+        answerable = {"answerable": True} if self.answerable else {}
+        return {**self.run_config.to_json(), **limits, **repetitions, **skills, **answerable}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +116,14 @@ def start_verification(services: Services, plan: VerificationPlan, sample: Seque
         project = find_project(session, plan.project)
         if project is None:
             raise RowNotFound(f"there is no project {plan.project!r}; `showhow questions import` makes one")
-        gold_questions = verifications.list_gold_questions(session, project.id) if sample is None else list(sample)
-        questions = _sample_evenly(gold_questions, plan.question_limit)
+        listed = verifications.list_gold_questions(session, project.id, answerable=plan.answerable)
+        questions = _sample_evenly(listed if sample is None else list(sample), plan.question_limit)
 
         def is_begun(run: Run) -> bool:
             is_same = run.finished_at is None and plan_json.items() <= run.configuration.items()
             recorded = TraceConfiguration.from_json(run.configuration)
             is_same &= (recorded.repetitions, recorded.skills) == (plan.repetitions, plan.run_config.skills)
+            is_same &= run.configuration.get("answerable", False) == plan.answerable
             has_same_profile = profile is None or recorded.profile is None or recorded.profile["name"] == profile.name
             return is_same and has_same_profile and find_pin_conflict(services, run) is None
 

@@ -34,6 +34,7 @@ from db.models import Step
 from db.runs import RunOutcome
 from db.trace_record import TraceRecord
 from db.traces import load_trace
+from db.unanswerable import read_unanswerable
 from evaluation.answer_notation import find_project_notation
 from reasoners.registry import default_reasoner
 from runs.ask import ASK_ERRORS, AskRequest, begin_run
@@ -160,6 +161,7 @@ def _result_value(record: TraceRecord, outcome: RunOutcome) -> dict[str, Any]:
         "ending": outcome.ending,
         "failure": outcome.failure,
         "answer": trace.final_answer,
+        "cannot_be_answered": read_unanswerable(trace.final_answer),
         "answer_text": trace.answer_text,
         "answer_graph": trace.answer_graph,
         "answer_model": trace.answer_model,

@@ -13,6 +13,7 @@ import typer
 
 from app.cli.options import (
     DEFAULT_TIME_LIMIT,
+    AnswerableOption,
     ConcurrencyOption,
     CostLimitOption,
     DemonstrationCountOption,
@@ -39,6 +40,7 @@ from db import attempts
 from db.models import UNFINISHED_ENDINGS, Project, Question
 from db.projects import count_questions, find_project, list_questions
 from db.trace_configuration import MODEL_SKILLS
+from db.unanswerable import find_gold_reason
 from db.verifications import list_gold_questions
 from evaluation.answer_notation import DateNotations
 from evaluation.datasets import read_world_questions
@@ -114,6 +116,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     most_money: TotalCostLimitOption = None,
     most_tokens: TotalTokenLimitOption = None,
     most_seconds: TotalTimeLimitOption = None,
+    answerable: AnswerableOption = False,
     keep: Annotated[
         bool,
         typer.Option(
@@ -139,6 +142,7 @@ def evaluate(  # noqa: PLR0913 - every option of the verb is one parameter
     config = parse_run_config(services, reasoner, library, k, mode, option, profile, uses_model=uses_model)
     model_profile = config.model_profile(services) if uses_model else None
     question_project, questions = _load_questions(services, world, project, keep=keep)
+    questions = [question for question in questions if not (answerable and find_gold_reason(question.gold_answers))]
     if not questions:
         raise CommandError(f"there is no question to ask in {world or project}")
     sample = sample_questions(questions, limit, seed)
@@ -318,7 +322,8 @@ def _result_lines(summary: dict[str, Any]) -> Iterator[str]:
     for name, group in (*summary["by_kind"].items(), ("all", summary)):
         yield (
             f"{format_means(group, decimals=3)}, F1 (answered only) {_format_score(group['f1_answered'])}  "
-            f"{group['answered']:4,} answered, {group['refused']:4,} refused, "
+            f"{group['answered'] - group['cannot_be_answered']:4,} answered, "
+            f"{group['cannot_be_answered']:4,} cannot be answered, {group['refused']:4,} refused, "
             f"{group['failed']:4,} failed of {group['questions']:4,}  {name}"
         )
     for reason, count in list(summary["refusals"].items())[:MAX_REASONS]:

@@ -102,6 +102,9 @@ ProfileOption = Annotated[
 GoldWorldOption = Annotated[
     str | None, typer.Option("--world", help="The world whose graph has the names of gold answers that are ids.")
 ]
+AnswerableOption = Annotated[
+    bool, typer.Option("--answerable-only", help="Leave out the questions whose gold answer is that they have none.")
+]
 DemonstrationCountOption = Annotated[int | None, typer.Option("-k", min=0, help="Number of demonstrations.")]
 SelectionOption = Annotated[
     str | None, typer.Option(help=f"How demonstrations are selected: {', '.join(SELECTION_DESCRIPTIONS)}")

@@ -117,6 +117,7 @@ def _survey_to_json(survey: QuestionSurvey) -> dict[str, Any]:
         "format": survey.format_name,
         "questions": survey.questions,
         "without_gold": survey.without_gold,
+        "cannot_be_answered": survey.unanswerable,
         "several_gold": survey.with_several,
         "repeated_ids": survey.repeated_ids,
         "unread": [unread.to_json() for unread in survey.unread_reasons],
@@ -127,6 +128,8 @@ def _survey_lines(survey: QuestionSurvey) -> Iterator[str]:
     yield f"format {survey.format_name}: {format_count(survey.questions, 'question')} read"
     if survey.without_gold:
         yield f"{format_count(survey.without_gold, 'question')} without gold answers"
+    if survey.unanswerable:
+        yield f"{format_count(survey.unanswerable, 'question')} that cannot be answered"
     if survey.with_several:
         yield f"{format_count(survey.with_several, 'question')} with several, all of which a correct answer names"
     if survey.repeated_ids:

@@ -207,7 +207,8 @@ def list_runs(*, project: ProjectOption = None, as_json: AsJson = False) -> None
     rows = []
     for run in runs:
         figures = load_figures(database, run.id)
-        counts = {name: figures[name] for name in ("questions", "answered", "refused", "failed", "left")}
+        names = ("questions", "answered", "cannot_be_answered", "refused", "failed", "left")
+        counts = {name: figures[name] for name in names}
         started = run.started_at.isoformat(timespec="seconds")
         rows.append({"id": str(run.id), "label": labels[run.id], "started_at": started, "world": run.world, **counts})
     lines = [

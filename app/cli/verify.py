@@ -14,6 +14,7 @@ import typer
 
 from app.cli.options import (
     DEFAULT_TIME_LIMIT,
+    AnswerableOption,
     CostLimitOption,
     DemonstrationCountOption,
     LibraryOption,
@@ -89,6 +90,7 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
     money: CostLimitOption = None,
     model_calls: ModelCallLimitOption = None,
     retrievals: RetrievalLimitOption = None,
+    answerable: AnswerableOption = False,
     at_once: Annotated[
         int | None,
         typer.Option(
@@ -159,7 +161,8 @@ def verify(  # noqa: PLR0913 - every option of the verb is one parameter
         config = parse_run_config(services, reasoner, library, k, mode, option, profile, uses_model=uses_model)
         config = replace(config, skills=skills)
         limits = build_limits(config, RunLimits(steps, tokens, seconds, money, model_calls, retrievals))
-        run = start_verification(services, VerificationPlan(chosen, config, limit, limits, repetitions))
+        plan = VerificationPlan(chosen, config, limit, limits, repetitions, answerable=answerable)
+        run = start_verification(services, plan)
     concurrency = at_once if workers else at_once or DEFAULT_CONCURRENCY
     totals = TotalLimits(most_money, most_tokens, most_seconds)
     options = ExecutionOptions(concurrency, totals, retry, print_progress, priority=priority)
@@ -298,7 +301,8 @@ def _format_report(services: Services, report: VerificationReport) -> Iterator[s
 
 
 def _format_scores(report: VerificationReport) -> str:
-    counts = f"{report['refused']:,} refused, {report['failed']:,} failed"
+    unanswerable = f"{report['cannot_be_answered']:,} cannot be answered, " if report["cannot_be_answered"] else ""
+    counts = f"{unanswerable}{report['refused']:,} refused, {report['failed']:,} failed"
     return f"{format_means(report)}  {report['right']:5,} right of {report['questions']:5,}, {counts}"
 
 

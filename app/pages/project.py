@@ -39,6 +39,7 @@ from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_stored_traces, count_traces
 from db.types import load_json
+from db.unanswerable import read_unanswerable
 from db.users import ADMIN
 from evaluation.statistics import AnswerAgreement, measure_answer_agreement
 from evaluation.value_format import format_count
@@ -188,7 +189,10 @@ def _format_minutes(seconds: float) -> str:
 def _measure_agreement(project: Project, answers: Sequence[Mapping[str, str]]) -> AnswerAgreement | None:
     """The agreement of people's answers, as sets where an answer is a text."""
     is_text = AnswerFormat.from_json(project.answer_format).kind == AnswerKind.TEXT
-    read = normalize_answer if is_text else lambda answer: frozenset({answer})
+
+    def read(answer: str) -> frozenset[str]:
+        return normalize_answer(answer) if is_text or read_unanswerable(answer) else frozenset({answer})
+
     return measure_answer_agreement([{name: read(answer) for name, answer in given.items()} for given in answers])
 
 

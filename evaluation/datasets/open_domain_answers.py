@@ -13,6 +13,7 @@ DROP: `answer` {number, date {day, month, year}, spans}, all of whose spans a co
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from db.unanswerable import UnanswerableReason
 from evaluation.datasets.graph_answers import find_qid
 from evaluation.datasets.record import (
     Fields,
@@ -25,6 +26,7 @@ from evaluation.datasets.record import (
     optional_text,
     require_list,
     require_text,
+    unanswerable_gold,
     without,
 )
 from worlds import terms
@@ -56,11 +58,14 @@ def _parse_squad(fields: Fields, _: str) -> QuestionRecord:
     answers = restore_rows(fields.get("answers"))
     if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
         raise UnreadableRecord("the answers are not objects with 'text' and 'answer_start'")
+    golds = make_alternatives(answer.get("text") for answer in answers)
+    if not golds or fields.get("is_impossible") is True:
+        golds = unanswerable_gold(UnanswerableReason.NOT_IN_SOURCES)
     return QuestionRecord(
         text=require_text(fields, "question"),
         source_id=optional_text(fields.get("id")),
         dataset="squad",
-        gold_answers=make_alternatives(answer.get("text") for answer in answers),
+        gold_answers=golds,
         details=without(fields, "id", "question"),
     )
 

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from db.unanswerable import find_gold_reason
 from evaluation.datasets.gold_names import find_bare_id
 from evaluation.datasets.layouts import ColumnNames, Layout, describe_fields, open_layout
 from evaluation.datasets.record import (
@@ -76,6 +77,8 @@ class QuestionSurvey:
     questions: int = 0
     with_gold: int = 0
     """The number of questions with at least one gold answer."""
+    unanswerable: int = 0
+    """The number of questions whose gold answer is that they cannot be answered."""
     with_several: int = 0
     """The number of questions with several gold answers, all of which a correct answer names."""
     with_bare_ids: int = 0
@@ -172,6 +175,7 @@ class QuestionReader:
                     survey.first_repeated = survey.first_repeated or f"{record.source_id}, {' and '.join(places)}"
             survey.questions += 1
             survey.with_gold += bool(record.gold_answers)
+            survey.unanswerable += find_gold_reason(record.gold_answers) is not None
             survey.with_several += len(record.gold_answers) > 1
             survey.with_bare_ids += any(map(find_bare_id, record.gold_answers))
             if len(survey.preview) < PREVIEW_SIZE:

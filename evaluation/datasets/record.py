@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from db.types import UnstorableValue, check_storable_json, dump_json
+from db.unanswerable import UnanswerableReason, write_unanswerable
 from evaluation.value_format import restore_cell
 from reasoners.answers.dates_and_numbers import DateNotation
 from worlds import terms
@@ -127,6 +128,20 @@ def make_gold(value: Any, entity: Any = None, aliases: Iterable[str] = ()) -> di
     return gold
 
 
+def unanswerable_gold(reason: UnanswerableReason, aliases: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """The gold answers of a question that cannot be answered; `aliases` are what else its data set calls that."""
+    return [make_gold(write_unanswerable(reason), aliases=aliases)]
+
+
+def find_unanswerable_mark(fields: Fields) -> UnanswerableReason | None:
+    """Why the record says that its question cannot be answered; None if it does not say so."""
+    values = {name: str(value).strip().casefold() for name, value in fields.items() if isinstance(value, bool | str)}
+    if values.get("unanswerable") in list(UnanswerableReason):
+        return UnanswerableReason(values["unanswerable"])
+    marks = {"unanswerable": "true", "is_impossible": "true", "answerable": "false", "is_answerable": "false"}
+    return UnanswerableReason.UNSTATED if marks.items() & values.items() else None
+
+
 def distinct_golds(golds: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The gold answers in order, each entity or text once."""
     by_name: dict[str, dict[str, Any]] = {}
@@ -227,7 +242,13 @@ def _parse_plain(raw: Fields, _: str) -> QuestionRecord:
     if _is_hop_list(fields.get("decomposition")):
         own["decomposition"] = fields["decomposition"]
         consumed.add("decomposition")
-    gold_answers = _parse_answers(fields[answers]) if answers else []
+    reason = find_unanswerable_mark(fields)
+    gold_answers = _parse_answers(fields[answers]) if answers and not reason else []
+    if reason or (answers and not gold_answers and "expression" in fields):
+        # A generated world's question has all answers that its expression has; one of a pair lacks a fact.
+        is_false = fields.get("false_premise") and "pair" not in fields
+        own_reason = UnanswerableReason.FALSE_PREMISE if is_false else UnanswerableReason.NOT_IN_SOURCES
+        gold_answers = unanswerable_gold(reason or own_reason)
     if alternatives or listed:
         first, *others = listed or (format_value(fields[field]) for field in alternatives)
         gold_answers = [make_gold(first, aliases=others)]

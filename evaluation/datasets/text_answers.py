@@ -4,7 +4,7 @@
 PhantomWiki's `solution_traces`. AtomR's sets and BlendQA: `index`, `answers` (or `gold`, in the released predictions
 with `predicted` and trees with `reasoning_tree`), BlendQA's `sub_q1`, `sub_source1` and so on; several answers are
 names of one. CRAG: `answer` with `alternative_answers` or `alt_ans` as they are, `question_type`, `static_or_dynamic`,
-`domain`; a question with a false premise has the answer "invalid question". StrategyQA: `answer` (a boolean),
+`domain`; "invalid question" is the answer to a false premise. StrategyQA: `answer` (a boolean),
 `decomposition` (texts), `evidence` (paragraph ids of each annotator), `facts`, `term`. PhantomWiki: `answer` (a set
 that a correct answer names), `difficulty`, `prolog`, `template`, `type`.
 """
@@ -12,6 +12,7 @@ that a correct answer names), `difficulty`, `prolog`, `template`, `type`.
 import re
 from typing import Any
 
+from db.unanswerable import UnanswerableReason
 from evaluation.datasets.record import (
     Fields,
     QuestionFormat,
@@ -25,6 +26,7 @@ from evaluation.datasets.record import (
     parse_aliases,
     require_list,
     require_text,
+    unanswerable_gold,
     without,
 )
 from guard.json_input import load_json
@@ -32,6 +34,8 @@ from reasoners.answers.dates_and_numbers import DateNotation
 from worlds.input_files import restore_rows
 
 _CRAG_SPLITS = {0: "validation", 1: "test"}
+_INVALID_QUESTION = "invalid question"
+"""CRAG's answer to a question with a false premise."""
 
 
 def _parse_atomr(fields: Fields, _: str) -> QuestionRecord:
@@ -60,13 +64,16 @@ def _parse_crag(fields: Fields, _: str) -> QuestionRecord:
     answer = fields.get("answer")
     alternatives = _parse_alternatives(fields.get("alternative_answers", fields.get("alt_ans")))
     split, kind = fields.get("split"), fields.get("question_type")
+    gold = [] if answer in (None, "") else [make_gold(answer, aliases=alternatives)]
+    if str(answer).strip().casefold() == _INVALID_QUESTION:
+        gold = unanswerable_gold(UnanswerableReason.FALSE_PREMISE, [_INVALID_QUESTION, *alternatives])
     return QuestionRecord(
         text=require_text(fields, "query"),
         source_id=optional_text(fields.get("interaction_id")),
         dataset="crag",
         split=_CRAG_SPLITS.get(split) if isinstance(split, int) else optional_text(split),
         kind=kind if isinstance(kind, str) else None,
-        gold_answers=[] if answer in (None, "") else [make_gold(answer, aliases=alternatives)],
+        gold_answers=gold,
         details=without(fields, "interaction_id", "query", "search_results"),
     )
 
@@ -105,7 +112,8 @@ def _parse_phantomwiki(fields: Fields, _: str) -> QuestionRecord:
         source_id=optional_text(fields.get("id")),
         dataset="phantomwiki",
         kind=f"template {kind}" if kind else None,
-        gold_answers=distinct_golds(make_gold(answer) for answer in require_list(fields, "answer")),
+        gold_answers=distinct_golds(make_gold(answer) for answer in require_list(fields, "answer"))
+        or unanswerable_gold(UnanswerableReason.NOT_IN_SOURCES),
         details=without(fields, "id", "question", "solution_traces"),
     )
 
@@ -237,14 +245,17 @@ def _parse_musique(raw: Fields, _: str) -> QuestionRecord:
     fields = restore_columns(raw)
     paragraphs = require_list(fields, "paragraphs", dict)
     source_id = optional_text(fields.get("id"))
-    is_answerable = fields.get("answerable") is not False
+    golds = _parse_answer(fields, parse_aliases(fields.get("answer_aliases")) or [])
+    if fields.get("answerable") is False:
+        # Its paragraphs lack one that is needed; the answer of the record is that of the complete question.
+        golds = unanswerable_gold(UnanswerableReason.NOT_IN_SOURCES)
     details = without(fields, "id", "question", "paragraphs")
     return QuestionRecord(
         text=require_text(fields, "question"),
         source_id=source_id,
         dataset="musique",
         kind=parse_hop_count(source_id),
-        gold_answers=_parse_answer(fields, parse_aliases(fields.get("answer_aliases")) or []) if is_answerable else [],
+        gold_answers=golds,
         details=details | {"paragraphs": [without(paragraph, "paragraph_text") for paragraph in paragraphs]},
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from db.models import Step
 from db.recording import NewStep, apply_result, build_step
+from db.unanswerable import read_unanswerable
 from fiction.questions import wording
 from fiction.questions.evaluate import FACT_VALUE_KINDS
 from fiction.questions.names import ThingCatalog
@@ -110,7 +111,7 @@ def final_thought(things: ThingCatalog, leaf: ReasoningNode, answer: str) -> str
     """The thought before the answer."""
     if leaf.operator == DIRECT_REASONING:
         return f"{node_question(things, leaf)} {_capitalize(answer)}."
-    return f"So the answer is: {answer}."
+    return answer if read_unanswerable(answer) else f"So the answer is: {answer}."
 
 
 MAX_STEPS = 100

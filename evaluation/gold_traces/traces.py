@@ -11,6 +11,7 @@ import numpy as np
 from db.models import GENERATED_REASONER, Project, Question, Run, Trace
 from db.trace_record import TraceRecord
 from db.types import utc_now
+from db.unanswerable import find_gold_reason
 from evaluation.datasets.record import QuestionRecord
 from evaluation.gold_traces import attempt
 from evaluation.gold_traces import attempt as thoughts
@@ -196,8 +197,6 @@ def _set_size(observed: object) -> int:
     return len(observed) if isinstance(observed, set) else 0
 
 
-NO_ANSWER = "no answer"
-"""The final answer to a question without gold answers."""
 _SOURCE_ORDER = (GRAPH, TEXT, WEB)
 
 
@@ -324,7 +323,7 @@ class _GoldTraceBuilder:
         leaves = list(root.leaves())
         if not self._answer_by_one_query(attempt, leaves, root):
             GoldFollower(attempt, self._things, self._build_sources(attempt)).follow(leaves)
-        answer = ", ".join(answer["text"] for answer in self.question.gold_answers) or NO_ANSWER
+        answer = ", ".join(answer["text"] for answer in self.question.gold_answers)
         trace.status, trace.final_answer = "approved", answer
         trace.final_thought = attempt.next_thought(thoughts.final_thought(self._things, leaves[-1], answer))
         if self.sources & GRAPH:
@@ -335,7 +334,8 @@ class _GoldTraceBuilder:
     def _check_known(self, root: ReasoningNode) -> None:
         """GoldTraceError unless the facts of the sources lead to exactly the gold answers."""
         answers = [answer["text"] for answer in self._things.encode_answers(root.kind, root.values)]
-        if sorted(map(str, answers)) != sorted(answer["text"] for answer in self.question.gold_answers):
+        golds = self.question.gold_answers
+        if sorted(map(str, answers)) != ([] if find_gold_reason(golds) else sorted(gold["text"] for gold in golds)):
             raise GoldTraceError(f"the facts of these sources lead to {len(answers)} other answers")
 
     def _answer_by_one_query(self, attempt: GoldAttempt, leaves: Sequence[ReasoningNode], root: ReasoningNode) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from db.unanswerable import find_gold_reason, read_unanswerable
 from evaluation.datasets import QUESTION_FORMATS
 from evaluation.datasets.reader import list_claims
 from evaluation.datasets.record import UnreadableRecord, parse_record
@@ -23,11 +24,13 @@ from evaluation.metrics.metric import (
     MetricError,
     UnusableValue,
     first_field,
+    list_aliases,
     list_gold_texts,
     score_against_gold,
     to_text,
 )
 from evaluation.metrics.multihop import MULTIHOP_METRICS
+from evaluation.metrics.squad import SQUAD_METRICS
 from evaluation.metrics.strategyqa_and_crag import CRAG_METRICS, STRATEGYQA_METRICS
 from reasoners.answers.extraction import strip_or_none
 
@@ -46,6 +49,8 @@ OTHER_DATASET_NAMES = {
     "2wikimultihop": "2wikimultihopqa",
     "lcquad20": "lcquad2",
     "qaldhybrid": "qald",
+    "squad2": "squad",
+    "squadv2": "squad",
 }
 """Further names of data sets, in lower case and without punctuation."""
 
@@ -68,10 +73,16 @@ __all__ = [
 
 
 def score_answer(answer: str, golds: Sequence[GoldAnswer], metric: Metric = ANSWER_F1) -> float:
-    """Score an answer; without gold answers, 1 if it states that there is no answer, else 0."""
-    if not golds:
-        return float(strip_or_none(answer) is None or normalize_words(answer) in NO_ANSWER_WORDS)
-    return metric.score(answer, golds)
+    """Score an answer; if there is none, or the question cannot be answered, 1 if the answer says so, else 0.
+
+    An answer that says so is wrong for every other question; reasons are not compared.
+    """
+    says_so = read_unanswerable(answer) is not None
+    if not golds or find_gold_reason(golds):
+        names = {alias.casefold() for gold in golds for alias in list_aliases(gold)}
+        is_none = strip_or_none(answer) is None or normalize_words(answer) in NO_ANSWER_WORDS
+        return float(says_so or is_none or answer.strip().casefold() in names)
+    return 0.0 if says_so else metric.score(answer, golds)
 
 
 def score_by_metric(answer: str, golds: Sequence[GoldAnswer]) -> dict[str, float]:
@@ -100,7 +111,7 @@ def _for_any_dataset(metric: Metric) -> DatasetMetric:
     """
 
     def score(case: Case) -> Components:
-        return {metric.name: metric.score(to_text(case.predicted), list_gold_answers(case.gold))}
+        return {metric.name: score_answer(to_text(case.predicted), list_gold_answers(case.gold), metric)}
 
     return DatasetMetric(
         name=metric.name,
@@ -142,6 +153,7 @@ DATASET_METRICS = {
         *ANSWER_SET_METRICS,
         *STRATEGYQA_METRICS,
         *CRAG_METRICS,
+        *SQUAD_METRICS,
     )
 }
 """The metrics of predictions in files, by name."""

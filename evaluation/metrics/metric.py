@@ -108,6 +108,8 @@ class DatasetMetric:
     """What the rule compares and the answers of runs do not have; empty if they can be scored."""
     note: str = ""
     """What the reader of a value must know, such as a file of the rule that is not available."""
+    unanswerable: str = ""
+    """The answer of its data set that a question cannot be answered; by default an empty one."""
     unavailable: str = ""
     """Why the metric cannot be computed; empty if it can."""
 

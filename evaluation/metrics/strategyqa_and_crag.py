@@ -213,6 +213,7 @@ CRAG_METRICS = declare_metrics(
     gold_fields=(("gold", "answer", "answers"),),
     kind_field="question_type",
     scores_empty=True,
+    unanswerable="invalid question",
     note=f"answers are cut after {MAX_WORDS} words; the script cuts them after 75 tokens of Llama 2",
 )
 """The metrics of CRAG."""

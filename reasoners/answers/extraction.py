@@ -16,6 +16,7 @@ from db.models import Trace
 from db.recording import TraceAnswers
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from db.unanswerable import read_unanswerable
 from reasoners.answers.normalization import answers_equal, normalize_answer
 
 NO_ANSWER = "none"
@@ -111,13 +112,17 @@ def extract_answers(message: str, thought: str, source: str | None, sources: str
 
 
 def final_or_empty(answer: str) -> str:
-    """The final answer; empty if it says that the answer is not known."""
+    """The final answer; empty if it says that the answer is not known, and not that there can be none."""
+    if read_unanswerable(answer):
+        return answer
     return "" if _NO_FINAL_ANSWER.fullmatch(answer) or _DENIAL.match(answer) else answer
 
 
 def strip_or_none(answer: str | None) -> str | None:
     """The answer of a source, stripped of white space; None if it says that there is no answer."""
     text = (answer or "").strip()
+    if read_unanswerable(text):
+        return text
     return None if _NO_SOURCE_ANSWER.fullmatch(text) or _DENIAL.match(text) else text
 
 

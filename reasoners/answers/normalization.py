@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from db.unanswerable import read_unanswerable
 from reasoners.answers.dates_and_numbers import UNITS, format_number, normalize_quantities
 
 Words = tuple[str, ...]
@@ -103,6 +104,9 @@ class ParsedAnswer:
 
 def parse_answer(text: str, entity: str | None = None) -> ParsedAnswer:
     """Parse an answer; if its `entity` is known, it has a single part."""
+    if read_unanswerable(text):
+        # Whatever the reason is, as other words that there is no answer.
+        return ParsedAnswer((AnswerPart(("none",), ("none",)),), ("none",))
     normalized = _fold_signs(text)
     verdict = _read_yes_or_no(normalized)
     if verdict is not None:

@@ -16,6 +16,7 @@ from db.models import Step
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.types import load_json
+from db.unanswerable import read_unanswerable
 from fewshot_library.formats.chat import step_outcome_text
 from llm.prompts import PromptTemplates
 from llm.types import ChatReply, Message, ToolSpec
@@ -32,6 +33,7 @@ from reasoners.prompting.run_state import (
     replace_outcome,
     truncate_observation,
 )
+from reasoners.prompting.tool_declarations import UNANSWERABLE_NAME
 from tools.tool import EncodeFunction, Tool
 
 render_prompt = PromptTemplates("reasoners.prompting")
@@ -68,6 +70,11 @@ def build_example(record: TraceRecord, tools: Collection[str] | None, sources: s
 
 def _finish_arguments(record: TraceRecord, steps: Sequence[Step], sources: str) -> dict[str, Any]:
     trace, answer_kind = record.trace, _answer_kind(record)
+    reason = read_unanswerable(trace.final_answer)
+    if reason is not None:
+        thought = trace.final_thought or ""
+        empty: dict[str, Any] = {"answers": []} if answer_kind == AnswerKind.TEXT else {}
+        return {"thought": thought, **empty, UNANSWERABLE_NAME: str(reason), "found": True, "steps": []}
     if answer_kind != AnswerKind.TEXT:
         value = {"value": _parse_value(trace.final_answer or "null")} if answer_kind == AnswerKind.JSON else {}
         return {"thought": trace.final_thought or "", **value, "found": True}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from db.answer_formats import AnswerFormat
 from db.projects import DEFAULT_INSTRUCTION
 from db.types import dump_json
+from db.unanswerable import UnanswerableReason, write_unanswerable
 from fewshot_library.formats.humaniq_record import parse_keyword_call
 from fewshot_library.formats.react import step_to_turn
 from fewshot_library.formats.react_text import (
@@ -57,6 +58,7 @@ class ReActFormat:
             instruction=self._instruction,
             answer_kind=self._answer_format.kind,
             schema=dump_json(self._answer_format.schema),
+            unanswerable=[write_unanswerable(reason) for reason in UnanswerableReason if reason.is_stated],
             has_sources=has_sources(parts.tools),
             sources=parts.sources,
             tools=parts.tools,

@@ -15,10 +15,13 @@ from typing import Any
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.projects import DEFAULT_INSTRUCTION
 from db.recording import TraceAnswers
+from db.unanswerable import UnanswerableReason, write_unanswerable
 from reasoners.answers.extraction import final_or_empty, join_answers, strip_answer_markup, strip_or_none
 from tools.tool import Tool
 
 FINISH_NAME = "finish"
+UNANSWERABLE_NAME = "cannot_be_answered"
+"""The argument of finish with the reason why the question cannot be answered."""
 _THOUGHT_NAMES = ("thought", "thought_before", "thought_before_call")
 _THOUGHT_DESCRIPTION = "what you know, what is missing, why this helps, in a sentence or two"
 _FINAL_THOUGHT_DESCRIPTION = "why this is the answer, in a sentence or two"
@@ -53,7 +56,10 @@ class Finish:
     """The steps that show the answer."""
     thought: str = ""
     value: str | None = None
-    """The JSON value that is the answer, as text; None for free text, and if it cannot be found."""
+    """The JSON value that is the answer, as text; None for free text, and if it cannot be found.
+
+    That the question cannot be answered stands here and in `answers`, as its text.
+    """
     is_done: bool = True
     """Whether the task is done."""
 
@@ -149,10 +155,16 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
         AnswerKind.JSON: {"value": value_schema},
         AnswerKind.NONE: {},
     }
+    unanswerable = {
+        "description": "if the steps show that there can be no answer: why",
+        "type": "string",
+        "enum": [str(reason) for reason in UnanswerableReason if reason.is_stated],
+    }
     done = "whether the question is answered" if answer_format.kind == AnswerKind.TEXT else "whether the task is done"
     properties = {
         "thought": {"description": _FINAL_THOUGHT_DESCRIPTION, "type": "string"},
         **answers[answer_format.kind],
+        **({} if answer_format.kind == AnswerKind.NONE else {UNANSWERABLE_NAME: unanswerable}),
         "found": {"description": done, "type": "boolean"},
         "steps": {
             "description": "the numbers of the steps that show the answer",
@@ -163,7 +175,7 @@ def _finish_schema(sources: str | None, answer_format: AnswerFormat) -> dict[str
     return {
         "type": "object",
         "properties": properties,
-        "required": [name for name in properties if name not in ("steps", "value")],
+        "required": [name for name in properties if name not in ("steps", "value", UNANSWERABLE_NAME)],
         "additionalProperties": False,
         **definitions,
     }
@@ -211,6 +223,10 @@ def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FR
     """Parse the arguments of finish; a text counts as a list of one. InvalidFinish if they do not fit together."""
     thought, values = take_thought(arguments, ())
     is_found = values.get("found")
+    reason = _parse_reason(values.get(UNANSWERABLE_NAME))
+    if reason is not None and answer_format.kind != AnswerKind.NONE:
+        answer, steps = write_unanswerable(reason), _parse_steps(values.get("steps"))
+        return Finish((answer,), steps=steps, thought=thought, value=answer)
     says_unknown = is_found is False or (isinstance(is_found, str) and is_found.strip().casefold() in ("false", "no"))
     if answer_format.kind != AnswerKind.TEXT:
         return Finish(
@@ -230,6 +246,14 @@ def parse_finish(arguments: Mapping[str, Any], answer_format: AnswerFormat = _FR
         thought=thought,
         is_done=not says_unknown,
     )
+
+
+def _parse_reason(value: Any) -> UnanswerableReason | None:
+    """The reason why there can be no answer; one in other words is not told apart from none that is given."""
+    text = value.strip().casefold() if isinstance(value, str) else ""
+    if text in ("", "none", "null", "false"):
+        return None
+    return UnanswerableReason(text) if text in list(UnanswerableReason) else UnanswerableReason.UNSTATED
 
 
 def _parse_value(values: Mapping[str, Any]) -> str | None:

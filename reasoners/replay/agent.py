@@ -9,6 +9,7 @@ from typing import Any
 
 from db.recording import TraceAnswers
 from db.trace_record import TraceRecord
+from db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
 from reasoners import provenance
 from reasoners.base import FinalAnswer, QuestionRefused, ReasonerGenerator, Task
 from reasoners.mentions import WorldWords
@@ -82,7 +83,9 @@ class ReplayLibrary:
         self.world, self._encode = WorldWords(context.world, context.encode), context.encode
         self._records, self._labels = records, relation_labels(context.world)
         self.shows_ids = any(program.shows_ids for program in self._usable)
-        self.no_answer = next((program.answer for program in self._usable if program.derivation == NONE), None)
+        shows_none = any(program.derivation == NONE for program in self._usable)
+        # What other demonstrations gave as their reason says nothing of this question.
+        self.no_answer = write_unanswerable(UnanswerableReason.NOT_IN_SOURCES) if shows_none else None
         self.identifiers = list(dict.fromkeys(pair for program in self._usable for pair in program.identifiers))
         self.ways: dict[bool, dict[LookUpWay, None]] = {True: {}, False: {}}
         """The ways of the look-ups with and without a label, without queries."""
@@ -275,7 +278,7 @@ class ReplayReasoner:
 
 
 def _answer(answer: str, details: dict[str, Any]) -> FinalAnswer:
-    thought = f"As in the demonstration, the answer is: {answer}."
+    thought = answer if read_unanswerable(answer) else f"As in the demonstration, the answer is: {answer}."
     return FinalAnswer(TraceAnswers(final_answer=answer, final_thought=thought), details={"replay": details})
 
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from db.recording import TraceAnswers
+from db.unanswerable import UnanswerableReason, write_unanswerable
 from llm.structured_output import ReplyText
-from reasoners.answers.extraction import NO_ANSWER, join_answers
+from reasoners.answers.extraction import join_answers
 from tools.read import find_quote
 from tools.tool import ToolResult
 
@@ -315,10 +316,14 @@ def conclude(
     """Conclude with these values; the final thought has the `reasons` and cites the `steps` by their positions.
 
     `sources` (text, graph, web, model) are those that the values rest on. Only an answer that rests on one kind alone
-    is also the answer of that kind; text and web are one kind.
+    is also the answer of that kind; text and web are one kind. Without a value the question cannot be answered.
     """
     texts = list(dict.fromkeys(value.text for value in values))
-    answer = join_answers(texts) or NO_ANSWER
+    answer, is_known = join_answers(texts), set(sources) <= {OWN_KNOWLEDGE}
+    statement = f"So the answer is: {answer}."
+    if not texts:
+        reason = UnanswerableReason.UNSTATED if is_known else UnanswerableReason.NOT_IN_SOURCES
+        answer = statement = write_unanswerable(reason)
     cited = sorted(set(steps))
     kinds = {"text" if source == "web" else source for source in sources}
     marks = "".join(f" [step {position}]" for position in cited)
@@ -327,7 +332,7 @@ def conclude(
         answer_text=answer if kinds == {"text"} else None,
         answer_graph=answer if kinds == {"graph"} else None,
         answer_model=answer if kinds == {OWN_KNOWLEDGE} else None,
-        final_thought=f"{f'{reasons} ' if reasons else ''}So the answer is: {answer}.{marks}",
+        final_thought=f"{f'{reasons} ' if reasons else ''}{statement}{marks}",
     )
     return Conclusion(answers, {"answers": texts} | ({"cited": cited} if cited else {}))
 

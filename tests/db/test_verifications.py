@@ -27,6 +27,7 @@ from db.projects import reserve_question
 from db.recording import TraceAnswers
 from db.review_queue import ReviewFilter
 from db.runs import RunOutcome, trace_version
+from db.unanswerable import CANNOT_BE_ANSWERED, UnanswerableReason, write_unanswerable
 from db.verifications import VERIFICATION_NAME, VerificationOutcome
 from evaluation.metrics import METRICS, Metric
 from evaluation.scoring import load_figures
@@ -318,3 +319,43 @@ def test_tasks_with_one_text_are_told_apart_by_their_attachments(scene, sample_q
         assert len(review.list_labels(session, made.id, "truthfulness")) == 1
         with pytest.raises(RowNotFound, match="2 questions say"):
             review.add_labels(session, made.id, [("Triage it.", "truthfulness", "true", "ben")])
+
+
+def test_questions_that_cannot_be_answered_are_asked_and_counted_in_a_group_of_their_own(scene, sample_question):
+    said = write_unanswerable(UnanswerableReason.NOT_IN_SOURCES)
+    gold = ({"text": said, "entity": None},)
+    ada = ({"text": "Ada", "entity": None},)
+    asked = [("One?", ada), ("Two?", gold), ("Three?", gold), ("Four?", ada), ("Five?", ())]
+    with scene.database.begin() as session:
+        projects.add_questions(
+            session,
+            scene.project.id,
+            [sample_question(text, kind="bridge", gold_answers=golds) for text, golds in asked],
+        )
+        listed = verifications.list_gold_questions(session, scene.project.id)
+        answerable = verifications.list_gold_questions(session, scene.project.id, answerable=True)
+    assert [question.text for question in listed] == ["One?", "Two?", "Three?", "Four?"]
+    assert [question.text for question in answerable] == ["One?", "Four?"]
+    run = start(scene, listed)
+    for answer, score in (("Ada", 1.0), (said, 1.0), (None, None), (said, 0.0)):
+        outcome = RunOutcome("answered", None, TraceAnswers(answer)) if answer else RunOutcome("refused", "it cannot")
+        end(scene, take(scene, run), outcome, score)
+    report = load_figures(scene.database, run.id)
+    names = ("questions", "answered", "cannot_be_answered", "refused", "failed", "right")
+    assert [report[name] for name in names] == [4, 3, 2, 1, 0, 2]
+    groups = {kind: [group[name] for name in names] for kind, group in report["by_kind"].items()}
+    assert groups == {"bridge": [2, 2, 1, 0, 0, 1], CANNOT_BE_ANSWERED: [2, 1, 1, 1, 0, 1]}
+    with scene.database.read() as session:
+        traces = [outcome.trace_id for outcome in verifications.list_outcomes(session, run) if outcome.trace_id]
+        assert verifications.count_kinds(session, traces) == {"bridge": 2, CANNOT_BE_ANSWERED: 2}
+
+
+def test_a_project_of_a_former_version_has_the_questions_that_cannot_be_answered_without_gold(scene, sample_question):
+    gold = ({"text": write_unanswerable(UnanswerableReason.FALSE_PREMISE), "entity": None},)
+    with scene.database.begin() as session:
+        project = projects.create_project(session, "world", "harbour")
+        projects.add_questions(session, project.id, [sample_question("Who?")])
+        new = sample_question("Who?", gold_answers=gold)
+        assert projects.has_questions(session, project.id, [new])
+        counts = projects.add_questions(session, project.id, [new])
+    assert (counts.added, counts.existing, counts.differing) == (0, 1, 0)

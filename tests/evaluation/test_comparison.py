@@ -42,7 +42,7 @@ from evaluation.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
-from evaluation.scoring import REPETITIONS, SOURCES, load_confidence_curve
+from evaluation.confidence import REPETITIONS, SOURCES, load_confidence_curve
 from evaluation.value_format import TABLE_WRITERS, escape_latex
 from tests.fixtures.compared_runs import F1, ComparedRuns, draw_outcomes, make_questions
 

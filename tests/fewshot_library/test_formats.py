@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from db.trace_record import TraceRecord
+from db.unanswerable import UnanswerableReason, read_unanswerable, write_unanswerable
 from fewshot_library.formats import (
     FORMATS,
     HEAD_BYTES,
@@ -213,3 +214,20 @@ def test_a_new_trace_format_is_detected_read_and_offered_by_every_verb_and_list(
     assert option_help("app.cli.traces", "import", "--format").endswith(", example")
     assert option_help("app.cli.traces", "export", "--format").endswith(", example")
     assert option_help("app.cli.library", "export", "--format").endswith(", example")
+
+
+def test_that_a_question_cannot_be_answered_is_written_by_every_format_and_read_again(tmp_path):
+    record = plain_trace()
+    answer = write_unanswerable(UnanswerableReason.FALSE_PREMISE)
+    record.trace.final_answer, record.trace.final_thought = answer, "Nobody is."
+    record.question.gold_answers = [{"text": answer, "entity": None}]
+    (step,) = record.steps
+    step.observation = "Nobody."
+    for known in (known for known in FORMATS.values() if known.write):
+        path = tmp_path / known.name
+        losses = export(known, [record], path)
+        if not known.read:
+            assert losses.written == 0 or answer in path.read_text(encoding="utf-8"), known.name
+            continue
+        (back,) = (result for result in read_traces(path, known.name) if isinstance(result, TraceRecord))
+        assert read_unanswerable(back.trace.final_answer) == UnanswerableReason.FALSE_PREMISE, known.name

@@ -18,6 +18,7 @@ from db.models import Draft, Step
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
 from db.types import dump_json, load_json
+from db.unanswerable import read_unanswerable, write_unanswerable
 from reasoners.mentions import NameLookup, find_values
 from tools.arguments import Parameter, parse_parameters
 from tools.registry import name_tools_by_title
@@ -143,6 +144,8 @@ ANSWER_FIELDS = {
     "final_answer": ("Final answer", "Short: a name, a date, a number, yes or no"),
     "final_thought": ("Final thought", "How the steps lead to the answer"),
 }
+REASON_FIELD = "reason"
+"""The field with the reason why the question cannot be answered."""
 DEFAULT_ACCEPTED_KINDS = ("title", "entity", NUMBER)
 """The kinds of value that a text argument accepts if its tool does not declare any."""
 
@@ -249,7 +252,9 @@ class StepComposer:
         return bool(self.answer_parameters) or "final_answer" in self.answer_fields
 
     def answer(self) -> str:
-        """The final answer as typed, or the JSON object of its fields; raises ValueError, which names a wrong field."""
+        """The final answer as typed or chosen, or the JSON object of its fields; ValueError names a wrong field."""
+        if reason := self.unanswerable_reason:
+            return write_unanswerable(reason)
         if not self.answer_parameters:
             return self.field_values().get("final_answer", "").strip()
         values = {p.name: st.session_state.get(self.key(value_field_name(p))) for p in self.answer_parameters}
@@ -257,6 +262,11 @@ class StepComposer:
         if missing := [p.label for p in self.answer_parameters if p.required and not texts[p.name]]:
             raise ValueError(f"fill in {' and '.join(missing)}")
         return dump_json(parse_arguments(self.answer_parameters, texts))
+
+    @property
+    def unanswerable_reason(self) -> str | None:
+        """Why the question cannot be answered, as chosen; None if that is not chosen."""
+        return st.session_state.get(self.key(REASON_FIELD))
 
     def start_next_step(self) -> None:
         """Begin a new step with empty fields."""
@@ -292,6 +302,10 @@ def seed_composer(composer: StepComposer, draft: Draft | None, returned: Returne
         for name in ANSWER_FIELDS:
             st.session_state.setdefault(composer.key(name), getattr(returned.trace, name) or "")
         _seed_answer_object(composer, returned.trace.final_answer)
+        reason = read_unanswerable(returned.trace.final_answer)
+        if reason and reason.is_stated:
+            st.session_state.setdefault(composer.key(REASON_FIELD), str(reason))
+            st.session_state[composer.key("final_answer")] = ""
     st.session_state.setdefault(composer.key("tool"), _suggest_tool(composer))
     st.session_state.setdefault(composer.key("mode"), "step")
 
@@ -392,21 +406,6 @@ def _suggest_name(composer: StepComposer) -> str:
 
 def _used_words(steps: Iterable[Step]) -> set[str]:
     return {str(value).casefold() for step in steps for value in step.arguments.values()}
-
-
-def show_answer_form(composer: StepComposer) -> None:
-    """Draw the answer form."""
-    for parameter in composer.answer_parameters:
-        default = partial(parameter.format, parameter.default)
-        show_argument_field(parameter, composer.key(value_field_name(parameter)), default)
-    is_json = composer.answer_format.kind == AnswerKind.JSON
-    for name, (label, hint) in composer.answer_fields.items():
-        if name == "final_answer" and is_json:
-            st.text_area(label, key=composer.key(name), placeholder=hint, height=120)
-        elif name == "final_thought":
-            st.text_area(label, key=composer.key(name), placeholder=hint, height=90)
-        else:
-            st.text_input(label, key=composer.key(name), placeholder=hint)
 
 
 def list_takers(tools: Iterable[Tool]) -> dict[str, list[dict[str, str]]]:

@@ -9,11 +9,11 @@ from uuid import UUID
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.pages.annotate.answer_form import show_answer_form
 from app.pages.annotate.composer import (
     StepComposer,
     list_takers,
     seed_composer,
-    show_answer_form,
     show_step_form,
     typed_field_classes,
 )

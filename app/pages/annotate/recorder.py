@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.pages.annotate.composer import (
     MULTILINE_PARAMETERS,
+    REASON_FIELD,
     StepComposer,
     accepts_kind,
     argument_field_name,
@@ -78,6 +79,7 @@ def insert_value(composer: StepComposer, picked: PickedValue, source_tool: str |
     value, kind = picked.value, picked.kind
     st.session_state[composer.key("picked")] = picked
     if composer.mode == "answer":
+        st.session_state[composer.key(REASON_FIELD)] = None
         # An answer is a name, not an id.
         value = picked.label or value
         if "final_answer" not in composer.answer_fields:
@@ -246,10 +248,11 @@ class AnnotationRecorder:
         except ValueError as error:
             st.session_state["notice"] = str(error)
             return False
+        is_unanswerable = composer.unanswerable_reason is not None
         answers = recording.TraceAnswers(
             final_answer=final_answer,
-            answer_text=fields.get("answer_text", "").strip() or None,
-            answer_graph=fields.get("answer_graph", "").strip() or None,
+            answer_text=None if is_unanswerable else fields.get("answer_text", "").strip() or None,
+            answer_graph=None if is_unanswerable else fields.get("answer_graph", "").strip() or None,
             final_thought=fields.get("final_thought", "").strip() or None,
         )
         trace_id = self.record.trace.id

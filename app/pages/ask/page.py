@@ -19,6 +19,7 @@ from db.models import ModelCall, User
 from db.runs import ASK_RUN_NAME
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
+from db.unanswerable import find_gold_reason
 from evaluation.value_format import format_count
 from llm.profiles import ProfileError
 from reasoners.registry import REASONERS, ReasonerEntry, reasoner_title
@@ -274,8 +275,8 @@ def find_examples(database: Database, world: str, library: str | None) -> list[s
     demonstrated = {demonstration.full_text for demonstration in demonstrations}
     examples: dict[str | None, str] = {}
     for question in questions:
-        is_match = _question_pattern(question.text) in patterns
-        if is_match and question.gold_answers and question.full_text not in demonstrated:
+        is_match = _question_pattern(question.text) in patterns and question.full_text not in demonstrated
+        if is_match and question.gold_answers and not find_gold_reason(question.gold_answers):
             examples.setdefault(question.kind, question.text)
     return sorted(examples.values(), key=len)[:EXAMPLE_COUNT]
 

@@ -22,6 +22,7 @@ from db.models import UNFINISHED_ENDINGS, Step, User
 from db.trace_configuration import TraceConfiguration
 from db.trace_record import TraceRecord
 from db.types import seconds_since
+from db.unanswerable import normalize_unanswerable
 from evaluation.gold_comparison import find_gold_responder
 from evaluation.value_format import format_count, format_seconds
 from reasoners.answers.extraction import find_evidence_steps
@@ -270,7 +271,9 @@ def _save_question(database: Database, record: TraceRecord) -> None:
     if st.button("Save", key="save_now", type="primary", shortcut="Ctrl+Enter"):
         question = FreeQuestion(
             record.question.text,
-            gold_answers=({"text": gold.strip(), "entity": None},) if gold.strip() else (),
+            gold_answers=({"text": normalize_unanswerable(gold) or gold.strip(), "entity": None},)
+            if gold.strip()
+            else (),
             details={"asked": str(record.trace.id)},
         )
         try:

@@ -18,6 +18,7 @@ from db import comparisons
 from db.comparisons import MetricVersion
 from db.database import Database
 from db.models import Project, Run, User
+from db.unanswerable import CANNOT_BE_ANSWERED
 from db.verifications import VERIFICATION_NAME
 from evaluation.comparison import (
     MAX_COMPARED_RUNS,
@@ -37,13 +38,8 @@ from evaluation.comparison_tables import (
     iterate_answer_rows,
     list_run_rows,
 )
-from evaluation.scoring import (
-    CONFIDENCE_DESCRIPTIONS,
-    ConfidenceCurve,
-    describe_power,
-    label_runs,
-    load_confidence_curve,
-)
+from evaluation.confidence import CONFIDENCE_DESCRIPTIONS, ConfidenceCurve, load_confidence_curve
+from evaluation.scoring import describe_power, label_runs
 from evaluation.statistics import Estimate, pareto_front
 from evaluation.value_format import TABLE_WRITERS, format_count, format_money, format_p_value, format_seconds
 from runs.services import Services
@@ -127,7 +123,7 @@ def show_run_table(comparison: RunComparison) -> None:
             TableCell(f"{run.questions:,}" + (f" × {run.repetitions}" if run.repetitions > 1 else ""), number=True),
             TableCell("–" if run.score is None else format_estimate(run.score, run.error), number=True),
             TableCell(_format_right(run), number=True),
-            *(TableCell(f"{count:,}", number=True) for count in (run.answered, run.refused, run.failed, run.left)),
+            *(TableCell(f"{count:,}", number=True) for count in _count_endings(run)),
             *(TableCell(_format_cost(cost), number=True) for cost in (run.cost, run.cost_bound)),
             *(TableCell(_format_tokens(count), number=True) for count in (run.tokens, run.token_bound)),
             TableCell(format_seconds(run.seconds), number=True),
@@ -135,7 +131,7 @@ def show_run_table(comparison: RunComparison) -> None:
         ]
         for run in comparison.figures
     ]
-    counts = ("answered", "refused", "failed", "left")
+    counts = ("answered", CANNOT_BE_ANSWERED, "refused", "failed", "left")
     usage = ("cost", "cost, at most", "tokens", "tokens, at most", "time", "model calls")
     columns = ("run", "questions", f"{label} [95%]", "right [95%]", *counts, *usage)
     show_table(columns, rows, key="run_figures", label="Figures of each run", go=_request_run)
@@ -144,6 +140,11 @@ def show_run_table(comparison: RunComparison) -> None:
         "not report their tokens. An answer that was refused or failed scores 0. A run's name opens it on the Verify "
         "page."
     )
+
+
+def _count_endings(run: RunFigures) -> tuple[int, ...]:
+    unanswerable = run.cannot_be_answered
+    return run.answered - unanswerable, unanswerable, run.refused, run.failed, run.left
 
 
 def _format_right(run: RunFigures) -> str:

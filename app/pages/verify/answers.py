@@ -10,6 +10,7 @@ from app.widgets.table import TableCell, shorten, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db import verifications
 from db.models import Project, Run
+from db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
 from evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
 from evaluation.scoring import VerificationReport
 from runs.services import Services
@@ -35,6 +36,7 @@ _OUTCOMES: Mapping[str, Callable[[VerificationFailure], bool]] = {
     "failures": lambda answer: not answer.outcome.is_correct,
     "right": lambda answer: answer.outcome.is_correct,
     "wrong": lambda answer: answer.outcome.ending == "answered" and not answer.outcome.is_correct,
+    CANNOT_BE_ANSWERED: lambda answer: read_unanswerable(answer.outcome.answer) is not None,
     "refused": lambda answer: answer.outcome.ending == "refused",
     "failed": lambda answer: answer.outcome.ending not in ("answered", "refused"),
     "all": lambda _: True,

@@ -18,6 +18,7 @@ from app.widgets.url_state import clear_url_parameters
 from db import runs, verifications
 from db.database import Database, StoreError
 from db.models import Project, Run, User
+from db.unanswerable import CANNOT_BE_ANSWERED
 from evaluation.metrics import METRICS
 from evaluation.repairs import (
     count_demonstrations_by_kind,
@@ -72,6 +73,7 @@ def _show_metrics(report: VerificationReport) -> None:
         **left,
         "right": f"{report['right']:,}",
         "wrong": f"{report['answered'] - report['right']:,}",
+        CANNOT_BE_ANSWERED: f"{report['cannot_be_answered']:,}",
         "refused": f"{report['refused']:,}",
         "failed": f"{report['failed']:,}",
         **{f"{metric.label} (all)": format_score(report[name]) for name, metric in METRICS.items()},
@@ -141,6 +143,7 @@ def _show_scores_by_kind(services: Services, run: Run, report: VerificationRepor
                 TableCell(kind or "no kind"),
                 TableCell(f"{scores['questions']:,}", number=True),
                 TableCell(f"{scores['right']:,}", number=True),
+                TableCell(f"{scores['cannot_be_answered']:,}", number=True),
                 TableCell(f"{scores['refused']:,}", number=True),
                 *(TableCell(format_score(scores[name]), number=True) for name in METRICS),
                 TableCell(f"{count:,}", number=True),
@@ -148,7 +151,16 @@ def _show_scores_by_kind(services: Services, run: Run, report: VerificationRepor
             ]
         )
     labels = (metric.label for metric in METRICS.values())
-    columns = ("kind", "questions", "right", "refused", *labels, "demonstrations", "benefit of a repair")
+    columns = (
+        "kind",
+        "questions",
+        "right",
+        CANNOT_BE_ANSWERED,
+        "refused",
+        *labels,
+        "demonstrations",
+        "benefit of a repair",
+    )
     with st.container(width="content"):
         show_table(columns, rows, key="kinds", label="Scores by kind of question")
 

@@ -70,6 +70,8 @@ def show_verify_dialog(services: Services, project: Project, questions: int) -> 
             "Repetitions", 1, 100, 1, key="verify_repetitions", help="How often each question is asked."
         )
     arguments += ["--limit", str(sample_size), "--at-once", str(parallel), "--repetitions", str(repetitions)]
+    if st.checkbox("Leave out the questions that cannot be answered", key="verify_answerable"):
+        arguments.append("--answerable-only")
     if not services.database.is_sqlite and st.checkbox("By workers", key="verify_workers", help=WORKERS_HELP):
         arguments.append("--workers")
     st.caption(describe_power(sample_size))

@@ -18,6 +18,7 @@ from app.widgets.page_layout import format_sentence
 from app.widgets.table import TableCell, show_table
 from db.database import StoreError
 from db.models import User
+from db.unanswerable import CANNOT_BE_ANSWERED
 from evaluation.datasets import QUESTION_FORMATS
 from evaluation.datasets.reader import AUTO, QuestionSurvey
 from evaluation.datasets.record import COLUMN_MEANINGS, TEXT_NAMES
@@ -179,6 +180,7 @@ def show_survey(survey: QuestionSurvey) -> None:
         "format": survey.format_name,
         "questions": f"{survey.questions:,}",
         "without gold": f"{survey.without_gold:,}",
+        **({CANNOT_BE_ANSWERED: f"{survey.unanswerable:,}"} if survey.unanswerable else {}),
         "several answers": f"{survey.with_several:,}",
         "not read": f"{unread:,}",
     }

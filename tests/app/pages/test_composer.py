@@ -12,7 +12,8 @@ from db.answer_formats import AnswerFormat
 SCRIPT = """
 import streamlit as st
 
-from app.pages.annotate.composer import StepComposer, show_answer_form
+from app.pages.annotate.answer_form import show_answer_form
+from app.pages.annotate.composer import StepComposer
 from db.models import Project, Question, Trace
 from db.trace_record import TraceRecord
 from tools.registry import BUILT_IN_TOOLS
@@ -72,6 +73,23 @@ def test_each_part_that_an_answer_may_need_has_a_field_or_the_answer_is_written_
     assert {field.label for field in [*page.text_area, *page.text_input]} == {*fields, "Final thought"}
     answer = AnswerFormat.from_json({"kind": "json", "schema": schema}).normalize(page.session_state["answer"])
     assert set(schema.get("required", ())) <= json.loads(answer).keys()
+
+
+def test_why_a_question_cannot_be_answered_is_chosen_in_place_of_an_answer_and_taken_back() -> None:
+    page = AppTest.from_string(SCRIPT, default_timeout=60)
+    page.session_state["format"] = {}
+    page.run()
+    page.text_input(key=field_key(page, "final_answer")).set_value("Lund").run()
+    reason = page.selectbox(key=field_key(page, "reason"))
+    reason.set_value("ambiguous").run()
+    assert page.session_state["answer"] == "This question cannot be answered: it has more than one meaning."
+    assert page.text_input(key=field_key(page, "final_answer")).disabled
+    page.selectbox(key=field_key(page, "reason")).set_value(None).run()
+    assert page.session_state["answer"] == "Lund"
+
+
+def field_key(page: AppTest, field: str) -> str:
+    return f"c_{page.session_state['record'].trace.id.hex[-12:]}_0_{field}"
 
 
 @pytest.mark.parametrize(

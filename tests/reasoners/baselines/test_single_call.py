@@ -118,9 +118,9 @@ def test_without_a_majority_the_question_is_refused(ships: ToolContext, script: 
     assert "No answer is in more than half of the 4 samples" in str(done.outcome.failure)
 
 
-def test_a_majority_for_no_answers_at_all_is_the_answer_none(ships: ToolContext) -> None:
+def test_a_majority_for_no_answers_at_all_says_that_the_question_cannot_be_answered(ships: ToolContext) -> None:
     done = run_baseline("cot-sc", ships, [sampled(), sampled(), sampled("Oslo")], {"samples": 3})
-    assert done.answers.final_answer == "none"
+    assert done.answers.final_answer == "This question cannot be answered."
 
 
 def test_a_sample_without_a_usable_reply_has_no_vote_but_counts_as_a_sample(ships: ToolContext) -> None:

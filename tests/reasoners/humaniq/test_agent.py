@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from db.models import Step
+from db.models import Step, Trace
 from evaluation.metrics.metric import split_answers
 from reasoners.base import Task
 from reasoners.humaniq.agent import (
@@ -27,6 +27,7 @@ from tools.tool import ToolContext
 
 LOOK = Says("I look.", calls=[("wikisearch", {"query": "Ada Reed"})])
 TEXT = replace(ALONE, form="text")
+TEXT_LOOK = "I look.\nAction: wikisearch\nAction Input: Ada Reed"
 
 
 @pytest.fixture
@@ -261,6 +262,44 @@ def test_finish_without_an_answer_refuses_the_question(context: ToolContext, fin
     run = ask(context, [LOOK, Says(calls=[("finish", {"thought": "Nowhere.", **finish})])])
     assert (run.outcome.ending, run.outcome.answers) == ("refused", None)
     assert run.steps[-1].thought == "Nowhere."
+
+
+NOT_THERE = "This question cannot be answered: the sources do not say it."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Says(calls=[("finish", {"thought": "No.", "cannot_be_answered": "not in the sources", "found": True})]),
+        Says(calls=[("finish", {"thought": "No.", "cannot_be_answered": "Not in the sources", "found": False})]),
+        Says(calls=[("finish", {"thought": "No.", "answers": [NOT_THERE], "found": True})]),
+        Says(f"No.\n\nFinal Answer: {NOT_THERE}\nText says: none\nGraph says: none"),
+        Says("No.\n\nFinal Answer: This question cannot be answered: not in the sources"),
+    ],
+)
+def test_that_a_question_cannot_be_answered_is_an_answer_in_both_forms(context: ToolContext, reply: Says) -> None:
+    agent = HumanIQ(ALONE if reply.calls else TEXT)
+    run = ask(context, [LOOK if reply.calls else Says(TEXT_LOOK), reply], agent)
+    assert (run.outcome.ending, run.answer) == ("answered", NOT_THERE)
+    assert run.outcome.answers is not None
+    assert run.outcome.answers.final_thought == "No."
+
+
+@pytest.mark.parametrize("form", ["chat", "text"])
+def test_a_demonstration_that_ends_so_is_shown_and_the_prompt_says_that_there_is_such_an_end(
+    town: Town, form: str
+) -> None:
+    (shown, *_) = town.gold
+    ended = replace(shown, trace=replace_answer(shown.trace, NOT_THERE))
+    options = replace(ALONE, form=form)
+    run = ask(town.context, [ENDS], HumanIQ(options), demonstrations=[ended])
+    body = json.dumps(run.requests[0].body)
+    assert ("not in the sources" if form == "chat" else NOT_THERE) in body
+    assert body.count("cannot_be_answered" if form == "chat" else NOT_THERE) >= 2
+
+
+def replace_answer(trace: Trace, answer: str) -> Trace:
+    return Trace(question_id=trace.question_id, final_answer=answer, final_thought="It is nowhere.")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"answers": [], "found": True}, {"found": True}, '{"answers": ["A', "[]"])

@@ -48,10 +48,12 @@ def test_answers_are_joined_once_and_steps_are_cited_in_order() -> None:
     assert conclusion.details == {"answers": ["Ada Reed", "Bo Reed"], "cited": [3, 7]}
 
 
-def test_no_values_are_the_answer_none_without_citations() -> None:
-    conclusion = conclude([], (), ())
-    assert (conclusion.answers.final_answer, conclusion.details) == ("none", {"answers": []})
-    assert conclusion.answers.final_thought == "So the answer is: none."
+def test_no_values_are_the_answer_that_the_question_cannot_be_answered() -> None:
+    conclusion = conclude([], [3], {"text"}, "Nobody is.")
+    said = "This question cannot be answered: the sources do not say it."
+    assert (conclusion.answers.final_answer, conclusion.details) == (said, {"answers": [], "cited": [3]})
+    assert conclusion.answers.final_thought == f"Nobody is. {said} [step 3]"
+    assert conclude([], (), {"model"}).answers.final_answer == "This question cannot be answered."
 
 
 def test_a_reply_rests_on_the_passages_that_it_names() -> None:
