@@ -76,7 +76,9 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
         return
     with st.spinner("Selecting them again …"):
         library = services.open_demonstrations(config.library, config.entry.planning_skill)
-        selection = library.select(record.question.full_text, config.selection_config(), leave_out_itself=True)
+        selection = library.select(
+            record.question.full_text, config.selection_config(), leave_out_itself=not config.entry.repeats
+        )
     followed = stored.followed_demonstrations
     explains_all = config.entry.explains_all_demonstrations
     explained = [
