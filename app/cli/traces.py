@@ -21,7 +21,7 @@ from db.libraries import DemonstrationFilter
 from db.projects import find_project
 from db.repetitions import store_repetition
 from db.serialization import to_json_fields
-from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
+from db.trace_record import NOT_TRIED, TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import list_trace_summaries, load_trace
 from db.users import ADMIN, REVIEWER
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
@@ -73,6 +73,7 @@ def repeat(
     *,
     library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
     project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
+    not_tried: Annotated[bool, typer.Option("--not-tried", help="Only traces that nobody has tried.")] = False,
     question: Annotated[str | None, typer.Option(help="One question with other names, in place of two that are chosen.")] = None,
     answer: Annotated[str | None, typer.Option(help="The answer of a draft that has none yet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -81,7 +82,7 @@ def repeat(
     authorize_verb()
     services = current_services()
     ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
-        services, library, DemonstrationFilter(project=project)
+        services, library, DemonstrationFilter(project=project, repeats=NOT_TRIED if not_tried else None)
     )
     results = []
     with fail_on_interrupt("It was stopped; what was found out so far is kept."):

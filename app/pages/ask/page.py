@@ -107,7 +107,7 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
                     type="tertiary",
                     help="Open the demonstration",
                 ):
-                    open_demonstration(services.database, UUID(str(demonstration.trace_id)))
+                    open_demonstration(services, UUID(str(demonstration.trace_id)))
                 if str(demonstration.trace_id) in followed:
                     st.caption(_format_alignment(dict(stored.replay or {})))
                 st.html(render_pick_reasons(selection, library, index))
