@@ -7,7 +7,7 @@ import pytest
 from db import recording, review, users
 from db.database import Conflict, Database
 from db.libraries import DemonstrationFilter, count_demonstrations, store_version
-from db.projects import FreeQuestion, add_question, create_project, list_questions
+from db.projects import add_question, create_project, list_questions
 from db.recording import NewStep, StepResult, TraceAnswers
 from db.repetitions import (
     NEEDS_LINK,
@@ -21,6 +21,7 @@ from db.repetitions import (
 )
 from db.trace_record import NOT_TRIED, list_changes
 from db.traces import load_trace
+from runs.ask import FreeQuestion
 
 TRIED = Repetition(OTHER_NAMES, (Trial("Who lives in Basel?", "Cora Berg"),))
 FROM_QUESTION = {"from": "question", "start": 13, "end": 17}
@@ -30,7 +31,7 @@ FROM_QUESTION = {"from": "question", "start": 13, "end": 17}
 def submitted(database: Database) -> UUID:
     """A trace that ann submitted, with an argument that was typed."""
     with database.begin() as session:
-        project = create_project(session, "Shop", "")
+        project = create_project(session, "Shop", "", tools=["find"])
         add_question(session, project.id, FreeQuestion("Who lives in Bern?"))
         (question,) = list_questions(session, project.id)
         users.register_user(session, "lead")
