@@ -3,6 +3,7 @@
 What was found out is a judgement of the trace. It holds until a call or the answer changes.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -47,7 +48,7 @@ class Repetition:
 def _digest(record: TraceRecord, answer: str) -> str:
     """Changes with the calls, their results and the answer."""
     steps = [[s.position, s.tool, s.arguments, s.origins, s.observation, s.error] for s in record.steps]
-    return sha256(dump_json([steps, answer]).encode()).hexdigest()[:16]
+    return sha256(json.dumps([steps, answer], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def store_repetition(session: Session, record: TraceRecord, answer: str, repetition: Repetition) -> None:

@@ -188,7 +188,10 @@ def _find_answers(
     kind = AnswerFormat.from_json(record.project.answer_format).kind
     if kind == AnswerKind.NONE or not answer:
         raise Mismatch("it has no answer")
-    value = load_json(answer) if kind == AnswerKind.JSON else answer
+    try:
+        value = load_json(answer) if kind == AnswerKind.JSON else answer
+    except ValueError as error:
+        raise Mismatch("its answer is not JSON") from error
     parts: dict[str | None, Any] = dict(value) if isinstance(value, dict) else {None: value}
     for name, part in parts.items():
         if not isinstance(part, str) and not is_number(part):

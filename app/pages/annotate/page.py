@@ -274,9 +274,9 @@ def _show_composer(workbench: _Workbench) -> None:
 
 
 def _typed_answer(composer: StepComposer) -> str:
-    """The answer as it would be stored; empty while it has no such form."""
+    """The answer as typed; empty while a field is wrong."""
     try:
-        return composer.answer_format.normalize(composer.answer())
+        return composer.answer()
     except ValueError:
         return ""
 
