@@ -19,7 +19,8 @@ from reasoners.base import Task
 from reasoners.linking import complete_origins, iterate_origins, list_arguments_to_link
 from reasoners.mentions import WorldWords, find_question_mentions
 from reasoners.replay.agent import ReplayReasoner
-from reasoners.replay.substitution import compile_substitution, is_alike, uses_external_results
+from reasoners.replay.counterparts import is_alike
+from reasoners.replay.substitution import compile_substitution, uses_external_results
 from runs.budget import RunLimits
 from runs.recorders import MemoryRecorder
 from runs.runner import RunControl, run_reasoner

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from db.models import Step
 from db.trace_record import TraceRecord
 from reasoners.provenance import (
+    EXTERNAL_FIELDS,
     MIN_PART_CHARS,
     TYPED_ORIGIN,
     BrokenOrigin,
@@ -20,6 +21,7 @@ from reasoners.provenance import (
     collect_known_values,
     find_origin,
     is_number,
+    iterate_scalars,
     rebuild_argument,
     split_argument,
     trace_argument_origins,
@@ -28,7 +30,7 @@ from worlds.text_normalization import normalize_name
 
 MAX_OFFERS = 3
 """The places that are offered for one argument."""
-_NUMBER = re.compile(r"(?<![\w.,:#-])\d{2,}(?:\.\d+)?(?![\w-])")
+_NUMBER = re.compile(r"(?<![\w.,:#-])\d+(?:\.\d+)?(?![\w-])")
 
 
 class LinkOffer(NamedTuple):
@@ -58,38 +60,69 @@ def iterate_origins(origin: Origin) -> Iterator[Origin]:
 
 
 def complete_origins(record: TraceRecord) -> dict[int, dict[str, Origin]]:
-    """The origins of all arguments by step; where a trace has none, as imported ones, they are traced.
-
-    Numbers of the question count too, of which nothing else in a text tells that they were taken from there.
-    """
-    question = record.question.full_text
+    """The origins of all arguments by step; where a trace has none, as imported ones, they are traced."""
     data: dict[int, Mapping[str, Any] | None] = {}
     origins: dict[int, dict[str, Origin]] = {}
     for step in record.steps:
         missing = {name: value for name, value in step.arguments.items() if name not in step.origins}
-        traced = trace_argument_origins(missing, question, data) if missing else {}
+        traced = trace_argument_origins(missing, record.question.full_text, data) if missing else {}
         own = {name: step.origins.get(name) or traced[name] for name in step.arguments}
-        origins[step.position] = {n: _link_numbers(v, own[n], question) for n, v in step.arguments.items()}
+        origins[step.position] = _link_numbers(step.arguments, own, record.question.full_text, data)
         data[step.position] = step.data
     return origins
 
 
-def _link_numbers(value: Any, origin: Origin, question: str) -> Origin:
+def trace_external_origins(
+    arguments: Mapping[str, Any], question: str, data: Mapping[int, Mapping[str, Any] | None]
+) -> dict[str, Origin]:
+    """The origins of the arguments of an external tool, those of numbers within texts included.
+
+    Nothing else in a text tells that a number was taken from somewhere; so it has to be the only one that it can be: of
+    several digits and once in the question, or the only number of the latest result.
+    """
+    return _link_numbers(arguments, trace_argument_origins(arguments, question, data), question, data)
+
+
+def _link_numbers(
+    arguments: Mapping[str, Any],
+    origins: Mapping[str, Origin],
+    question: str,
+    data: Mapping[int, Mapping[str, Any] | None],
+) -> dict[str, Origin]:
+    places = _list_numbers(question, data)
+    return {name: _link_number(value, origins[name], places) for name, value in arguments.items()}
+
+
+def _list_numbers(question: str, data: Mapping[int, Mapping[str, Any] | None]) -> dict[str, Origin]:
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for match in _NUMBER.finditer(question):
+        spans.setdefault(match.group(), []).append(match.span())
+    places: dict[str, Origin] = {
+        number: {"from": "question", "start": own[0][0], "end": own[0][1]}
+        for number, own in spans.items()
+        if len(own) == 1 and len(number) >= MIN_PART_CHARS
+    }
+    latest = max(data, default=0)
+    result = {name: value for name, value in ((data.get(latest) or {}).items()) if name in EXTERNAL_FIELDS}
+    numbers = [(text, pointer) for text, pointer in iterate_scalars(result, "") if _NUMBER.fullmatch(text)]
+    if len(numbers) == 1:
+        places.setdefault(numbers[0][0], {"from": "step", "step": latest, "pointer": numbers[0][1]})
+    return places
+
+
+def _link_number(value: Any, origin: Origin, places: Mapping[str, Origin]) -> Origin:
     if origin == TYPED_ORIGIN and is_number(value):
-        return _find_number(str(value), question) or origin
+        return places.get(str(value), origin)
     if not isinstance(value, str) or origin["from"] not in ("typed", "parts"):
         return origin
     parts = list(origin.get("parts", ()))
-    for match in _NUMBER.finditer(value):
-        place = _find_number(match.group(), question)
-        if place and all(match.end() <= part["start"] or part["end"] <= match.start() for part in parts):
-            parts.append({"start": match.start(), "end": match.end(), "origin": place})
+    matches = list(_NUMBER.finditer(value))
+    for match in matches:
+        is_free = all(match.end() <= part["start"] or part["end"] <= match.start() for part in parts)
+        is_only = sum(other.group() == match.group() for other in matches) == 1
+        if is_free and is_only and match.group() in places:
+            parts.append({"start": match.start(), "end": match.end(), "origin": places[match.group()]})
     return {"from": "parts", "parts": sorted(parts, key=lambda part: int(part["start"]))} if parts else origin
-
-
-def _find_number(number: str, question: str) -> Origin | None:
-    spans = [match.span() for match in _NUMBER.finditer(question) if match.group() == number]
-    return {"from": "question", "start": spans[0][0], "end": spans[0][1]} if len(spans) == 1 else None
 
 
 def list_arguments_to_link(record: TraceRecord) -> list[ArgumentToLink]:

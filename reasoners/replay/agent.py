@@ -15,6 +15,7 @@ from reasoners.mentions import WorldWords
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
 from reasoners.replay.calls import REFUSAL, ReplayCalls, ReplayMoves, repeat
 from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
+from reasoners.replay.counterparts import substitute
 from reasoners.replay.demonstration import (
     ASK,
     CONTEXT_WORDS,
@@ -43,7 +44,7 @@ from reasoners.replay.lookups import UnitedLookUps
 from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
 from reasoners.replay.phrases import Frame, FramedQuestion
 from reasoners.replay.statements import Pattern, SentenceReader
-from reasoners.replay.substitution import SubstitutionProgram, compile_substitution, substitute, uses_external_results
+from reasoners.replay.substitution import SubstitutionProgram, compile_substitution, uses_external_results
 from reasoners.sources import list_sources
 from tools.tool import ToolContext
 from worlds.lexicon.english import load_lexicon, phrase_key

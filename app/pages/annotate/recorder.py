@@ -24,6 +24,7 @@ from db.models import Draft, Step, User
 from db.trace_record import TraceRecord
 from db.types import seconds_since
 from llm.profiles import ProfileError
+from reasoners.linking import trace_external_origins
 from reasoners.provenance import trace_argument_origins
 from runs.recorders import PersonRecorder, ToolCaller, complete_tool_call, execute_step, run_to_completion
 from runs.services import Services
@@ -210,11 +211,12 @@ class AnnotationRecorder:
         arguments = composer.arguments()
         data = {step.position: step.data for step in self.record.steps}
         wall_seconds, active_seconds = self._elapsed_times()
+        trace = trace_external_origins if composer.tool.origin else trace_argument_origins
         return recording.NewStep(
             thought=composer.thought(),
             tool=composer.tool.name,
             arguments=arguments,
-            origins=trace_argument_origins(arguments, self.record.question.full_text, data),
+            origins=trace(arguments, self.record.question.full_text, data),
             wall_seconds=wall_seconds,
             active_seconds=active_seconds,
         )

@@ -45,10 +45,21 @@ def list_all(_: Mapping[str, Any]) -> Any:
     return {"customers": [{"name": p["name"], "city": p["city"]} for p in PEOPLE]}
 
 
+def find_number(arguments: Mapping[str, Any]) -> Any:
+    return [{"n": place} for place, person in enumerate(PEOPLE) if f"'{person['name']}'" in arguments["sql"]]
+
+
+def find_orders(arguments: Mapping[str, Any]) -> Any:
+    number = int(arguments["sql"].rpartition(" = ")[2])
+    return {"orders": PEOPLE[number]["orders"]}
+
+
 TOOLS: dict[str, tuple[Answers, dict[str, str]]] = {
     "find_people": (find_people, {"city": "string"}),
     "describe": (describe, {"number": "integer"}),
     "count": (count, {"sql": "string"}),
+    "find_number": (find_number, {"sql": "string"}),
+    "find_orders": (find_orders, {"sql": "string"}),
     "list_all": (list_all, {}),
 }
 
@@ -116,6 +127,12 @@ WHERE = record(
 )
 BY_NUMBER = record("Which city is customer 42 in?", "Basel", ("describe", {"number": 42}))
 BY_ROW = record("Where does Cora Berg live?", "Basel", ("list_all", {}))
+ORDERS = record(
+    "Which orders has Ada Lund?",
+    "1042, 1043",
+    ("find_number", {"sql": "SELECT n FROM customer WHERE name = 'Ada Lund'"}),
+    ("find_orders", {"sql": "SELECT number FROM orders WHERE customer = 0"}),
+)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +144,7 @@ BY_ROW = record("Where does Cora Berg live?", "Basel", ("list_all", {}))
         ("How many people are there in Basel?", LENGTH, "1"),
         ("Which city is customer 17 in?", BY_NUMBER, "Bern"),
         ("Where does Ada Lund live?", BY_ROW, "Bern"),
+        ("Which orders has Cora Berg?", ORDERS, "2001"),
     ],
 )
 def test_other_values_take_the_places_of_linked_ones(question: str, shown: TraceRecord, answer: str):
@@ -144,6 +162,7 @@ def test_other_values_take_the_places_of_linked_ones(question: str, shown: Trace
         ("How many customers live in L'Aquila?", HOW_MANY, "mark that ends a text"),
         ("Who lives in Zug?", WHO, "observed nothing"),
         ("In which city is the only customer from Bern?", WHERE, "only a reader can tell"),
+        ("Which orders has Eli Reed?", ORDERS, "observed nothing"),
         ("Where does Otis Marlow live?", BY_ROW, "only a reader can tell"),
     ],
 )
