@@ -58,9 +58,7 @@ def store_repetition(session: Session, record: TraceRecord, answer: str, repetit
         return
     forget_repetition(session, record.trace.id)
     comment = dump_json({"of": _digest(record, answer), **asdict(repetition)})
-    session.add(
-        Judgement(trace_id=record.trace.id, aspect=REPETITION_ASPECT, value=repetition.state, comment=comment)
-    )
+    session.add(Judgement(trace_id=record.trace.id, aspect=REPETITION_ASPECT, value=repetition.state, comment=comment))
 
 
 def forget_repetition(session: Session, trace_id: UUID) -> None:
@@ -90,8 +88,8 @@ def list_repetition_states(session: Session, ids: Sequence[UUID]) -> dict[UUID, 
     return {trace_id: value for trace_id, value in session.execute(known) if value in REPETITION_STATES}
 
 
-def link_argument(session: Session, step_id: UUID, name: str, origin: dict[str, Any], *, seen: int, by: UUID) -> Step:
-    """Store where the value of an argument comes from.
+def link_arguments(session: Session, step_id: UUID, links: dict[str, Any], *, seen: int, by: UUID) -> Step:
+    """Store where the values of arguments come from, by their names.
 
     The author links arguments of a draft; a reviewer those of other traces, unless a version of a library has them.
     """
@@ -103,11 +101,13 @@ def link_argument(session: Session, step_id: UUID, name: str, origin: dict[str, 
         if trace.version != seen:
             raise Conflict("this trace was changed since this page was loaded; look at the newer state, then link it")
         if session.scalar(select(exists().where(LibraryItem.trace_id == trace.id))):
-            raise Conflict("a version of a library has this trace, and versions never change; fork it to link arguments")
-    if name not in step.arguments:
-        raise Conflict(f"step {step.position} has no argument {name}")
+            raise Conflict(
+                "a version of a library has this trace, and versions never change; fork it to link arguments"
+            )
+    if unknown := links.keys() - step.arguments.keys():
+        raise Conflict(f"step {step.position} has no argument {min(unknown)}")
     record_edit(session, step, "origins", {"origins": step.origins}, by)
-    step.origins = {**step.origins, name: origin}
+    step.origins = {**step.origins, **links}
     increment_version(trace)
     forget_repetition(session, trace.id)
     session.flush()

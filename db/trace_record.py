@@ -18,7 +18,7 @@ WITHDRAWAL = "withdrawal"
 USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 """The counts of model calls in a step's usage."""
 REPETITION_ASPECT, NOT_TRIED = "repetition", "not tried"
-"""The aspect of the judgement that says whether a trace can be repeated (db/repetitions.py); what is said without it."""
+"""The aspect of the judgement that says whether a trace can be repeated (db/repetitions.py), and the state without."""
 
 
 @dataclass(slots=True)

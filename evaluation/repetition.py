@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 from db.answer_formats import AnswerFormat
 from db.projects import DEFAULT_INSTRUCTION, list_question_texts
@@ -126,7 +126,7 @@ def _find_names(record: TraceRecord, question: str, world: WorldWords) -> list[S
         return mentions
     origins = [o for own in complete_origins(record).values() for value in own.values() for o in iterate_origins(value)]
     spans = sorted({(o["start"], o["end"]) for o in origins if o["from"] == "question"})
-    return [] if any(one[1] > other[0] for one, other in zip(spans, spans[1:], strict=False)) else spans
+    return [] if any(one[1] > other[0] for one, other in pairwise(spans)) else spans
 
 
 def _list_names_in(questions: Sequence[str], name: str, own: str, world: WorldWords) -> list[str]:

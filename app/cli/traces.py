@@ -68,13 +68,15 @@ def replay(
         )
 
 
-def repeat(
+def repeat(  # noqa: PLR0913 - every option of the verb is one parameter
     traces: Annotated[list[str] | None, typer.Argument(help="Ids of traces; default: all approved traces.")] = None,
     *,
     library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
     project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
     not_tried: Annotated[bool, typer.Option("--not-tried", help="Only traces that nobody has tried.")] = False,
-    question: Annotated[str | None, typer.Option(help="One question with other names, in place of two that are chosen.")] = None,
+    question: Annotated[
+        str | None, typer.Option(help="One question with other names, in place of two that are chosen.")
+    ] = None,
     answer: Annotated[str | None, typer.Option(help="The answer of a draft that has none yet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

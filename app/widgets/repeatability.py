@@ -17,7 +17,7 @@ from db.repetitions import (
     OWN_QUESTION,
     Repetition,
     Trial,
-    link_argument,
+    link_arguments,
     read_repetition,
     store_repetition,
 )
@@ -159,7 +159,8 @@ def _link(
     """Store the link; a reviewer's keeps what the links then say, and a refusal is shown."""
 
     def store(session: Any, by: UUID) -> None:
-        link_argument(session, argument.step.id, argument.name, offer.origin, seen=record.trace.version, by=by)
+        links = {argument.name: offer.origin}
+        link_arguments(session, argument.step.id, links, seen=record.trace.version, by=by)
 
     if change is not None:
         change(store)

@@ -46,7 +46,7 @@ _LIMIT_STEP = 5
 
 
 def is_alike(there: str, here: str) -> bool:
-    """Whether a text may stand for another one: names for names, dates for dates, numbers for numbers, as many words."""
+    """Whether a text may stand for another: names for names, dates for dates, numbers for numbers, as many words."""
     if len(there.split()) > (MAX_SENTENCE_NAME_WORDS if there[-1:] in END_MARKS else MAX_NAME_WORDS):
         return True
     for pattern in (DATE_PATTERN, NUMBER, _NAME):

@@ -1,11 +1,13 @@
 """Demonstrations with external tools, compiled: the slots of the question, the steps that the answer needs, its places.
 
-No world tells what the results of external tools mean. So all other words of a question have to be the same, each argument
-is taken from the place that the demonstration took it from, and the answer stands where its answer stood (counterparts.py).
+No world tells what the results of external tools mean. So all other words of a question have to be the same, each
+argument is taken from the place that the demonstration took it from, and the answer stands where its answer stood
+(counterparts.py).
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from db.types import load_json
 from reasoners.linking import complete_origins, iterate_origins
 from reasoners.provenance import (
     EXTERNAL_FIELDS,
+    MIN_PART_CHARS,
     TYPED_ORIGIN,
     Origin,
     is_number,
@@ -113,7 +116,7 @@ def compile_substitution(record: TraceRecord) -> SubstitutionProgram:
     try:
         places = dict(_find_answers(record, answer, steps))
         needed = _slice_back({place.step for place in places.values()}, steps, origins)
-        slots = _find_slots(question, needed, origins)
+        slots = _find_slots(question, needed, origins, steps, places.values())
     except Mismatch as problem:
         return SubstitutionProgram(program.id, question, answer, problem=str(problem))
     kept = tuple(steps[position] for position in needed)
@@ -146,14 +149,35 @@ def _slice_back(
 
 
 def _find_slots(
-    question: str, needed: Sequence[int], origins: Mapping[int, Mapping[str, Origin]]
+    question: str,
+    needed: Sequence[int],
+    origins: Mapping[int, Mapping[str, Origin]],
+    steps: Mapping[int, Step],
+    places: Iterable[AnswerPlace],
 ) -> tuple[QuestionSlot, ...]:
+    """The spans that arguments were taken from, or by which an entry of a result was chosen."""
     own = [o for position in needed for origin in origins[position].values() for o in iterate_origins(origin)]
-    spans = sorted({(o["start"], o["end"]) for o in own if o["from"] == "question"})
-    slots = tuple(QuestionSlot(start, end, question[start:end]) for start, end in spans)
-    if any(one.end >= other.start for one, other in zip(slots, slots[1:], strict=False)):
+    spans = {(o["start"], o["end"]) for o in own if o["from"] == "question"}
+    pointers = {(o["step"], o["pointer"]) for o in own if o["from"] == "step"} | {(p.step, p.pointer) for p in places}
+    for position, pointer in sorted(pointers):
+        spans |= set(_find_choices(question, steps[position].data or {}, pointer))
+    slots = tuple(QuestionSlot(start, end, question[start:end]) for start, end in sorted(spans))
+    if any(one.end >= other.start for one, other in itertools.pairwise(slots)):
         raise Mismatch("values that it takes from its question overlap")
     return slots
+
+
+def _find_choices(question: str, data: Any, pointer: str) -> Iterator[tuple[int, int]]:
+    """The only name in the question by which an entry differs from the others of its list."""
+    for key in pointer.split("/")[1:]:
+        name = key.replace("~1", "/").replace("~0", "~")
+        if isinstance(data, list) and len(data) > 1 and isinstance(data[int(name)], Mapping):
+            for column, cell in data[int(name)].items():
+                is_only = sum(isinstance(row, Mapping) and row.get(column) == cell for row in data) == 1
+                matches = list(re.finditer(rf"(?<!\w){re.escape(str(cell))}(?!\w)", question)) if is_only else []
+                if len(matches) == 1 and len(str(cell)) >= MIN_PART_CHARS:
+                    yield matches[0].span()
+        data = data[int(name)] if isinstance(data, list) else data[name]
 
 
 def _find_answers(
@@ -170,7 +194,9 @@ def _find_answers(
     for name, part in parts.items():
         if not isinstance(part, str) and not is_number(part):
             raise Mismatch(f"the {name or 'answer'} is no text and no number")
-        place = next(filter(None, (_find_place(step, write_value(part)) for _, step in sorted(steps.items())[::-1])), None)
+        place = next(
+            filter(None, (_find_place(step, write_value(part)) for _, step in sorted(steps.items())[::-1])), None
+        )
         if place is None:
             said = "its answer" if name is None else f"the part {name} of its answer"
             raise Mismatch(f"{said} stands in no result of its steps, so that it was judged by whoever answered")

@@ -1,4 +1,4 @@
-"""A trace says whether it can be repeated: while it is recorded, at review and in the library; a click links or tries."""
+"""A trace says whether it can be repeated, when it is recorded, reviewed and listed; a click links or tries."""
 
 from collections.abc import Iterator
 from urllib.parse import urlencode

@@ -14,7 +14,7 @@ from db.repetitions import (
     OTHER_NAMES,
     Repetition,
     Trial,
-    link_argument,
+    link_arguments,
     list_repetition_states,
     read_repetition,
     store_repetition,
@@ -37,7 +37,7 @@ def submitted(database: Database) -> UUID:
         users.register_user(session, "lead")
         ann = users.register_user(session, "ann").id
         trace = recording.start_trace(session, question.id, ann)
-        step = recording.begin_step(session, trace.id, NewStep("", "find", {"city": "Bern"}), seen=1, by=ann)
+        step = recording.begin_step(session, trace.id, NewStep("Who?", "find", {"city": "Bern"}), seen=1, by=ann)
         recording.complete_step(session, step.id, StepResult("Ada", {"text": "Ada"}, None, 0.1), by=ann)
         version = load_trace(session, trace.id).trace.version
         recording.submit_trace(session, trace.id, TraceAnswers("Ada"), seen=version, by=ann)
@@ -54,7 +54,7 @@ def link(database: Database, trace_id: UUID, person: str) -> None:
     with database.begin() as session:
         record = load_trace(session, trace_id)
         by = users.register_user(session, person).id
-        link_argument(session, record.steps[0].id, "city", FROM_QUESTION, seen=record.trace.version, by=by)
+        link_arguments(session, record.steps[0].id, {"city": FROM_QUESTION}, seen=record.trace.version, by=by)
 
 
 def test_what_was_tried_holds_for_the_answer_that_it_was_tried_with(database: Database, submitted: UUID):

@@ -295,9 +295,7 @@ class AnnotationRecorder:
     def fork(self, position: int) -> UUID | None:
         """Fork a draft with the steps up to that position; returns its id, or None if that was refused."""
         trace_id = self.record.trace.id
-        forked = self.apply_change(
-            lambda session, person_id: traces.fork_trace(session, trace_id, position, person_id)
-        )
+        forked = self.apply_change(lambda session, person_id: traces.fork_trace(session, trace_id, position, person_id))
         return forked.id if forked is not None else None
 
     def handle_action(self, composer: StepComposer, action: dict[str, Any]) -> None:

@@ -12,10 +12,10 @@ import streamlit as st
 
 from app.trace_export import ExportPlan, write_traces
 from app.widgets.choices import SelectedLibrary, pluralize
+from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.queue import show_task
-from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.repeatability import STATE_LABELS, show_repeatability
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
@@ -131,7 +131,9 @@ def describe_filter(conditions: DemonstrationFilter) -> str:
         "project": "project",
         "repeats": "repeats:",
     }
-    parts = [f"{labels[name]} {STATE_LABELS.get(value, value)}" for name, value in conditions.active_conditions().items()]
+    parts = [
+        f"{labels[name]} {STATE_LABELS.get(value, value)}" for name, value in conditions.active_conditions().items()
+    ]
     return escape_markdown(", ".join(parts)) if parts else "no filter"
 
 
@@ -322,7 +324,7 @@ def _show_trial_of_all(library: SelectedLibrary, conditions: DemonstrationFilter
         disabled=is_refused,
         help=explain_roles(REPEAT_JOB)
         if is_refused
-        else "Runs the calls of those that were not tried, on their own questions and with other names of the same kind.",
+        else "Runs the calls of those that were not tried again, on their own questions and with other names.",
     ):
         version = ["--library", library.reference] if library.reference else []
         chosen = ["--project", conditions.project] if conditions.project else []

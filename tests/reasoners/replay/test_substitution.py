@@ -73,7 +73,9 @@ def external(name: str) -> Tool:
         return ToolOutput(text=value) if isinstance(value, str) else ToolOutput(text="", structured=value)
 
     limits = ToolLimits(seconds=10, characters=10_000)
-    return adapt_tool(ToolDescription(description=name, arguments=schema), ToolRegistration(name, name, "a test", limits), call)
+    return adapt_tool(
+        ToolDescription(description=name, arguments=schema), ToolRegistration(name, name, "a test", limits), call
+    )
 
 
 CONTEXT = ToolContext(World(""), lambda texts: pytest.fail(f"the encoder was asked for {texts}"))
