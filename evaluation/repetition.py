@@ -6,7 +6,7 @@ those of the other questions of its project.
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -57,7 +57,9 @@ def try_repetition(services: Services, record: TraceRecord, question: str | None
         return Repetition(FAILS, why=why)
     with services.database.read() as session:
         others = list_question_texts(session, record.project.id)[:MAX_OTHER_QUESTIONS]
-    asked = [question] if question else islice(iterate_other_questions(record, context, others), MAX_TRIALS)
+    asked: Iterable[str] = (
+        [question] if question else islice(iterate_other_questions(record, context, others), MAX_TRIALS)
+    )
     needed = 1 if question else ENOUGH_TRIALS
     trials: list[Trial] = []
     end = time.monotonic() + MAX_SECONDS

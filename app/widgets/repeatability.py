@@ -80,7 +80,11 @@ def describe_repeatability(record: TraceRecord, known: Repetition | None = None)
         return f":material/link_off: **Does not run again.** {why}"
     note = f" Not tried with other names: {escape_markdown(repetition.why)}." if repetition.why else ""
     if not arguments:
-        linked = "" if repetition.trials else " Every argument is linked, so other names can take the places of these."
+        linked = (
+            ""
+            if repetition.trials or repetition.why
+            else " Every argument is linked, so other names can take the places of these."
+        )
         return f":material/link: **Runs again on its own question.**{linked}{note}{tried}"
     labels = ", ".join(
         f"*{escape_markdown(argument_label(a.step.tool, a.name))}* of step {a.step.position}" for a in arguments
@@ -187,7 +191,7 @@ def _show_trial(services: Services, record: TraceRecord, answer: str | None) -> 
         question = st.text_input(
             "A question with other names",
             key=f"other_names_{key}",
-            placeholder="A question with other names; empty for two that are chosen",
+            placeholder="A question with other names",
             label_visibility="collapsed",
             width="stretch",
         )
@@ -200,7 +204,7 @@ def _show_trial(services: Services, record: TraceRecord, answer: str | None) -> 
             if is_refused
             else "Write the answer first."
             if not has_answer
-            else "Runs its calls again on its own question, and with other names. The trace does not change.",
+            else "Runs its calls again on its own question, and on yours or on two with other names. The trace does not change.",
         ):
             given = [f"--question={question.strip()}"] if question.strip() else []
             typed = [f"--answer={answer}"] if answer else []

@@ -181,7 +181,7 @@ def show_demonstration_filters(
         text = st.text_input(
             "Search",
             key=f"text_{key}",
-            width=200,
+            width=180,
             on_change=on_change,
             persist_state="session",
         )
@@ -194,7 +194,7 @@ def show_demonstration_filters(
                 key=f"{name}_{key}",
                 placeholder="any",
                 format_func=format_choice,
-                width=170,
+                width=160,
                 on_change=on_change,
                 persist_state="session",
             )
