@@ -21,6 +21,7 @@ from db.models import (
 )
 from db.question_index import FULL_TEXT_COLUMNS
 from db.serialization import insert_rows
+from db.trace_record import NOT_TRIED, REPETITION_ASPECT
 from db.types import Base, join_attachments, summarize_task
 from db.users import ADMIN, REVIEWER, require_acting_role, require_role
 from folder_names import explain_refused_name, shorten_name
@@ -50,6 +51,8 @@ class DemonstrationFilter:
     """The minimum mean rating of the steps; a trace without ratings does not match."""
     by: str | None = None
     """The author: PEOPLE or MODELS."""
+    repeats: str | None = None
+    """Whether it can be repeated: one of REPETITION_STATES (db/repetitions.py), or NOT_TRIED."""
     text: str | None = None
     """Words that the question contains, in any order."""
 
@@ -311,6 +314,12 @@ def _apply_filter(chosen: Any, conditions: DemonstrationFilter) -> Any:
         is_current_step = Step.trace_id == Trace.id, Step.removed_at.is_(None)
         chosen = chosen.where(
             select(func.avg(Step.rating)).where(*is_current_step).scalar_subquery() >= conditions.rating
+        )
+    if conditions.repeats is not None:
+        known = select(Judgement.id).where(Judgement.trace_id == Trace.id, Judgement.aspect == REPETITION_ASPECT)
+        is_tried = conditions.repeats != NOT_TRIED
+        chosen = chosen.where(
+            known.where(Judgement.value == conditions.repeats).exists() if is_tried else ~known.exists()
         )
     for word in (conditions.text or "").split():
         chosen = chosen.where(Question.text.icontains(word, autoescape=True))

@@ -17,6 +17,8 @@ WITHDRAWAL = "withdrawal"
 """The action of an Edit with which a reviewer took their decision back."""
 USAGE_FIELDS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 """The counts of model calls in a step's usage."""
+REPETITION_ASPECT, NOT_TRIED = "repetition", "not tried"
+"""The aspect of the judgement that says whether a trace can be repeated (db/repetitions.py), and the state without."""
 
 
 @dataclass(slots=True)
@@ -163,7 +165,7 @@ def _find_changes(record: TraceRecord) -> Iterator[TraceChange]:
             began = datetime.fromisoformat(first.before["started_at"]) if first else step.started_at
             yield TraceChange(began, author, action, step.position, after=_describe_result(result))
     yield from _find_edits(record, steps)
-    for judgement in record.judgements:
+    for judgement in (judgement for judgement in record.judgements if judgement.aspect != REPETITION_ASPECT):
         judge = record.people.get(judgement.judge_id, "?") if judgement.judge_id else "a model"
         judged = steps[judgement.step_id].position if judgement.step_id in steps else None
         is_decision = judgement.aspect == "approval"

@@ -240,6 +240,16 @@ class WorldWords:
             self._kinds[value] = frozenset(kinds or {THING})
         return self._kinds[value]
 
+    def list_names_like(self, name: str, limit: int) -> list[str]:
+        """The names of other things of the kinds that what has this name has in the graph; none if it tells none."""
+        kinds = sorted(self.kinds_of(name) - {DATE, NUMBER, THING})
+        if self._graph is None or not kinds:
+            return []
+        patterns = " UNION ".join(f"{{ ?other wdt:P31 {terms.format_node(kind)} }}" for kind in kinds)
+        table = self._graph.query(f"SELECT DISTINCT ?other WHERE {{ {patterns} }} LIMIT {limit}")
+        others = self._graph.entities([cell.value for (cell,) in table.rows if cell is not None])
+        return [other.label for other in others if not _has_label(other, name) and other.label != other.id]
+
     def value_kinds(self, relation: str) -> frozenset[str]:
         """The kinds of the values of a relation, by its label or by its word between people."""
         if relation not in self._value_kinds:

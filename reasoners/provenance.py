@@ -80,22 +80,23 @@ def _iterate_known(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the values of an observation with their pointers; every value of an external tool's counts."""
     external = {name: value for name, value in data.items() if name in EXTERNAL_FIELDS}
     yield from _iterate_values({name: value for name, value in data.items() if name not in external}, "")
-    yield from _iterate_scalars(external, "")
+    yield from iterate_scalars(external, "")
 
 
-def _iterate_scalars(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+def iterate_scalars(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
     """Yield the texts and numbers in a JSON value."""
     if isinstance(value, Mapping):
         for key, inner_value in value.items():
-            yield from _iterate_scalars(inner_value, f"{pointer}/{_escape_pointer(key)}")
+            yield from iterate_scalars(inner_value, f"{pointer}/{_escape_pointer(key)}")
     elif isinstance(value, list):
         for index, inner_value in enumerate(value):
-            yield from _iterate_scalars(inner_value, f"{pointer}/{index}")
-    elif _is_number(value) or (isinstance(value, str) and value.strip()):
+            yield from iterate_scalars(inner_value, f"{pointer}/{index}")
+    elif is_number(value) or (isinstance(value, str) and value.strip()):
         yield str(value), pointer
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -128,7 +129,7 @@ def collect_known_sentences(data_by_step: Mapping[int, Mapping[str, Any] | None]
 
 def _iterate_sentences(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the texts of an external tool, and the sentences of an article; of one that was cut, also the best ones."""
-    for text, pointer in _iterate_scalars({name: data.get(name) for name in EXTERNAL_FIELDS}, ""):
+    for text, pointer in iterate_scalars({name: data.get(name) for name in EXTERNAL_FIELDS}, ""):
         if len(text.split()) > 1:
             yield pointer, text
     sentences = data.get("sentences", ())
@@ -216,7 +217,7 @@ def _find_origin(value: Any, question: str, latest_first: Sequence[_KnownTexts])
         parts = [{"item": index, "origin": origin} for index, origin in enumerate(origins)]
         return {"from": "parts", "parts": parts} if parts else TYPED_ORIGIN
     if not isinstance(value, str) or not value.strip():
-        return _find_number(value, latest_first) if _is_number(value) else TYPED_ORIGIN
+        return _find_number(value, latest_first) if is_number(value) else TYPED_ORIGIN
     text = value.strip()
     folded_text = text.casefold()
     for known in latest_first:
@@ -383,9 +384,9 @@ def rebuild_argument(value: Any, origin: Origin, question: str, data_by_step: Ma
     if isinstance(value, list) and origin["from"] == "parts":
         items = zip(value, origin["parts"], strict=True)
         return [rebuild_argument(item, part["origin"], question, data_by_step) for item, part in items]
-    if _is_number(value) and origin["from"] == "step":
+    if is_number(value) and origin["from"] == "step":
         number = _resolve_pointer(data_by_step.get(origin["step"]), origin["pointer"])
-        return number if _is_number(number) else value
+        return number if is_number(number) else value
     if not isinstance(value, str):
         return value
     parts = split_argument(value, origin)
@@ -395,7 +396,7 @@ def rebuild_argument(value: Any, origin: Origin, question: str, data_by_step: Ma
 
 def _resolve_text(data: Any, pointer: str) -> str:
     value = _resolve_pointer(data, pointer)
-    if _is_number(value):
+    if is_number(value):
         return str(value)
     if not isinstance(value, str):
         raise BrokenOrigin("the result of the step has no text at the place that the value was taken from")

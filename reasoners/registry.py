@@ -123,6 +123,8 @@ class ReasonerEntry:
     """Returns the selection of demonstrations for an instance of `options`."""
     explains_all_demonstrations: bool = True
     """Whether every selected demonstration influences the answer; otherwise the trace names those that did."""
+    repeats: bool = False
+    """Whether it repeats a demonstration on its own question, where one is asked."""
     needs_model: bool = True
     """Whether it needs a language model; if not, its tools get no model either."""
     default_step_limit: int = DEFAULT_STEP_LIMIT
@@ -179,6 +181,7 @@ _ENTRIES = (
         hidden_options=frozenset({"demonstration", "slots"}),
         select=lambda _options: SelectionConfig(k=REPLAY_CANDIDATES, mode="relevance"),
         explains_all_demonstrations=False,
+        repeats=True,
         needs_model=False,
         default_step_limit=REPLAY_STEP_LIMIT,
     ),

@@ -157,7 +157,7 @@ class ActiveRun:
         if configuration.demonstrations is not None:
             task = _restore_task(self.services, record, configuration, config)
         else:
-            task = prepare_task(self.services, record.question, record.project, config).task
+            task = prepare_task(self.services, record.question, record.project, config, is_evaluated=False).task
             references = [
                 {"id": str(record.trace.id), "question": record.question.text} for record in task.demonstrations
             ]

@@ -211,16 +211,23 @@ def build_bare_task(services: Services, question: Question, project: Project, co
     )
 
 
-def prepare_task(services: Services, question: Question, project: Project, config: RunConfig) -> PreparedTask:
-    """Build the task of a question with demonstrations, except those of the same question."""
+def prepare_task(
+    services: Services, question: Question, project: Project, config: RunConfig, *, is_evaluated: bool = True
+) -> PreparedTask:
+    """Build the task of a question with demonstrations.
+
+    Those of the same question are left out, unless nothing is evaluated and the reasoner repeats demonstrations.
+    """
     task = build_bare_task(services, question, project, config)
     library_version, selection = config.library_version(services), config.selection_config()
     if library_version is None or selection.k == 0:
         return PreparedTask(task, None)
     reference = f"{library_version.name}:{library_version.number}"
     library = services.open_demonstrations(reference, config.entry.planning_skill)
-    selected = library.select(question.full_text, selection, leave_out_itself=True)
-    ids = [pick.trace_id for pick in selected.demonstrations if pick.question_id != question.id]
+    leave_out = is_evaluated or not config.entry.repeats
+    selected = library.select(question.full_text, selection, leave_out_itself=leave_out)
+    picks = [pick for pick in selected.demonstrations if not leave_out or pick.question_id != question.id]
+    ids = [pick.trace_id for pick in picks]
     with services.database.read() as session:
         demonstrations = list(load_traces(session, ids))
     if len(demonstrations) != len(ids):

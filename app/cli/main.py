@@ -49,7 +49,7 @@ VERBS = {
     "world": Verb("app.cli.world:app", "Import, generate, list and query worlds."),
     "questions": Verb("app.cli.questions:app", "Import and list the questions of a project."),
     "project": Verb("app.cli.project:app", "List projects and choose the tools that each of them offers."),
-    "traces": Verb("app.cli.traces:app", "Import, export, list, show and replay traces."),
+    "traces": Verb("app.cli.traces:app", "Import, export, list, show, replay and repeat traces."),
     "library": Verb("app.cli.library:app", "Freeze, compare and export demonstrations, and select among them."),
     "ask": Verb("app.cli.ask:ask", "Have a reasoner answer a question, and watch it."),
     "tool": Verb("app.cli.tool:tool", "Call one tool as an annotator would."),

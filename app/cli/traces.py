@@ -1,6 +1,7 @@
-"""`showhow traces import | export | list | show | replay`."""
+"""`showhow traces import | export | list | show | replay | repeat`."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -18,11 +19,13 @@ from app.trace_export import ExportPlan, write_traces
 from db.database import StoreError
 from db.libraries import DemonstrationFilter
 from db.projects import find_project
+from db.repetitions import store_repetition
 from db.serialization import to_json_fields
-from db.trace_record import TRACE_STATUSES, TraceChange, TraceRecord, list_changes
+from db.trace_record import NOT_TRIED, TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import list_trace_summaries, load_trace
 from db.users import ADMIN, REVIEWER
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
+from evaluation.repetition import try_repetition
 from evaluation.selection_usage import Report
 from fewshot_library.formats import readable_formats, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
@@ -65,6 +68,41 @@ def replay(
         )
 
 
+def repeat(  # noqa: PLR0913 - every option of the verb is one parameter
+    traces: Annotated[list[str] | None, typer.Argument(help="Ids of traces; default: all approved traces.")] = None,
+    *,
+    library: Annotated[str | None, typer.Option(help="The traces of a version, NAME or NAME:NUMBER.")] = None,
+    project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
+    not_tried: Annotated[bool, typer.Option("--not-tried", help="Only traces that nobody has tried.")] = False,
+    question: Annotated[
+        str | None, typer.Option(help="One question with other names, in place of two that are chosen.")
+    ] = None,
+    answer: Annotated[str | None, typer.Option(help="The answer of a draft that has none yet.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Try whether traces can be repeated, on their own questions and with other names, and keep what is found out."""
+    authorize_verb()
+    services = current_services()
+    ids = [_parse_trace_id(text) for text in traces or ()] or list_demonstration_ids(
+        services, library, DemonstrationFilter(project=project, repeats=NOT_TRIED if not_tried else None)
+    )
+    results = []
+    with fail_on_interrupt("It was stopped; what was found out so far is kept."):
+        for done, trace_id in enumerate(ids, 1):
+            with services.database.read() as session:
+                record = load_trace(session, trace_id)
+            record.trace.final_answer = answer or record.trace.final_answer
+            repetition = try_repetition(services, record, question)
+            with services.database.begin() as session:
+                store_repetition(session, record, record.trace.final_answer or "", repetition)
+            results.append({"trace": str(trace_id), "question": record.question.text, **asdict(repetition)})
+            print_count(done, len(ids), units="traces")
+    lines = [f"{result['state']}  {result['trace']}  {result['question']}" for result in results]
+    counts = Counter(result["state"] for result in results)
+    lines.append(", ".join(f"{state} {count:,}" for state, count in counts.items()) or "there is no trace to try")
+    emit(results, "\n".join(lines), as_json=as_json)
+
+
 def _parse_trace_id(text: str) -> UUID:
     try:
         return UUID(text)
@@ -96,8 +134,9 @@ def _truncate(text: str) -> str:
     return line if hidden_count <= 0 else f"{line[:MAX_OBSERVATION_CHARACTERS]} ... {hidden_count:,} more characters"
 
 
-app = typer.Typer(no_args_is_help=True, help="Import, export, list, show and replay traces.")
+app = typer.Typer(no_args_is_help=True, help="Import, export, list, show, replay and repeat traces.")
 app.command("replay")(replay)
+app.command("repeat")(repeat)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ReadFormatOption = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(readable_formats())}")]

@@ -74,6 +74,10 @@ class SelectedLibrary:
         """Count the matching demonstrations."""
         if conditions == DemonstrationFilter():
             return self.version.demonstrations if self.version is not None else self._approved_stamp()[0]
+        if conditions.repeats is not None:
+            # Trying a demonstration changes no version.
+            with self.services.database.read() as session:
+                return libraries.count_demonstrations(session, conditions, self.id)
         return _cached_count(self.services.database, self.stamp(), conditions)
 
     def page(self, conditions: DemonstrationFilter, start: int, limit: int) -> list[Demonstration]:

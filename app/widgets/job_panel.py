@@ -55,6 +55,14 @@ DRIFT_JOB = JobKind(
     "was not run again",
     _LOADING_MESSAGE,
 )
+REPEAT_JOB = JobKind(
+    "repeat",
+    "Trying",
+    "Trying {} was stopped; what was found out so far is kept.",
+    "was not tried",
+    "Starting …",
+    roles=(),
+)
 VERIFICATION_JOB = JobKind(
     "verification",
     "Verifying",

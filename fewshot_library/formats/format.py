@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO
 from uuid import UUID
 
 from db.models import Step
-from db.trace_record import TraceRecord
+from db.trace_record import REPETITION_ASPECT, TraceRecord
 from db.types import UnstorableValue, check_storable_text
 from guard.files import open_regular
 from guard.input_bounds import HINT, MAX_DOCUMENT_BYTES, MAX_LINE_BYTES, InputBoundExceeded, is_unbounded
@@ -141,7 +141,7 @@ def lost_fields(record: TraceRecord, stored: Collection[str]) -> Iterator[str]:
     yield from _lost_required_fields(record, stored)
     yield from ["an undone step"] * len(record.removed)
     yield from ["an edit"] * len(record.edits)
-    yield from ["a judgement"] * len(record.judgements)
+    yield from ["a judgement"] * sum(judgement.aspect != REPETITION_ASPECT for judgement in record.judgements)
 
 
 def _lost_required_fields(record: TraceRecord, stored: Collection[str]) -> Iterator[str]:

@@ -8,6 +8,8 @@ observed        what the steps of a demonstration observed, and what they asked
 composition     what demonstrations show for a frame: the paths from things, and the derivation
 demonstration   a demonstration as look-ups: what is asked of which subject, and by which calls
 alignment       a question against that of a demonstration; confidence by leaving one out
+substitution    a demonstration with external tools: its slots, its steps, the places of its answer
+counterparts    what stands at these places for another question with its words
 calls           the tool calls of a run
 agent           the reasoner: composed look-ups, or those of a demonstration with other names
 """

@@ -16,6 +16,7 @@ from reasoners.mentions import WorldWords
 from reasoners.replay.alignment import Alignment, Calibration, QuestionAligner
 from reasoners.replay.calls import REFUSAL, ReplayCalls, ReplayMoves, repeat
 from reasoners.replay.composition import ComposedProgram, Composer, compile_program, describe_program, observe
+from reasoners.replay.counterparts import substitute
 from reasoners.replay.demonstration import (
     ASK,
     CONTEXT_WORDS,
@@ -44,6 +45,7 @@ from reasoners.replay.lookups import UnitedLookUps
 from reasoners.replay.observed import ObservedFacts, read_ask, relation_labels
 from reasoners.replay.phrases import Frame, FramedQuestion
 from reasoners.replay.statements import Pattern, SentenceReader
+from reasoners.replay.substitution import SubstitutionProgram, compile_substitution, uses_external_results
 from reasoners.sources import list_sources
 from tools.tool import ToolContext
 from worlds.lexicon.english import load_lexicon, phrase_key
@@ -116,6 +118,11 @@ class ReplayLibrary:
         # Places lie in places, and sentences may name another one than is asked for.
         names = () if phrase_key(key) in lexicon.answers_to_where else lexicon.other_names(phrase_key(key))
         return self.contexts.get(key, set()) | {name for name in names if len(name.split()) == CONTEXT_WORDS}
+
+    @cached_property
+    def substitutions(self) -> list[SubstitutionProgram]:
+        """The demonstrations with results of external tools, as they are followed with other values."""
+        return [compile_substitution(record) for record in self._records if uses_external_results(record)]
 
     @cached_property
     def reader(self) -> SentenceReader:
@@ -207,12 +214,24 @@ class ReplayReasoner:
             return FinalAnswer(TraceAnswers(final_answer=own.answer, final_thought=thought))
         if len(task.question) > MAX_CHARACTERS:
             raise QuestionRefused(f"{REFUSAL}: the question has more than {MAX_CHARACTERS:,} characters.")
-        calls, failures = ReplayCalls(task), list[tuple[str, str]]()
+        calls, failures, unlike = ReplayCalls(task), list[tuple[str, str]](), list[tuple[str, str]]()
+        corrected = self._options.demonstration, self._options.slots
+        substituted = yield from substitute(library.substitutions, task.question, calls, unlike, corrected)
+        if substituted is not None:
+            return _answer(*substituted)
+        answer = (yield from self._search(task, library, calls, failures)) if task.has_sources else None
+        if answer is None:
+            problems = [(own.question, own.problem or "it has no answer") for own in library.programs]
+            raise _refuse([*failures, *unlike, *problems])
+        return answer
+
+    def _search(
+        self, task: Task, library: ReplayLibrary, calls: ReplayCalls, failures: list[tuple[str, str]]
+    ) -> ReplayMoves:
+        """The answer by what the world knows of the words of the question; None if there is none."""
         answer: FinalAnswer | None = yield from self._compose(task, library, calls, failures)
         if answer is None and not (failures and library.spreads_facts):
             answer = yield from self._align(task, library, calls, failures)
-        if answer is None:
-            raise _refuse(failures)
         return answer
 
     def _compose(
@@ -252,7 +271,6 @@ class ReplayReasoner:
                 failures.append((alignment.program.question, str(mismatch)))
                 continue
             return _answer(answer, _describe(alignment, confidence, threshold))
-        failures += [(own.question, own.problem or "it has no answer") for own in library.programs]
         return None
 
     def _list_readings(self, composer: Composer, question: str) -> list[tuple[FramedQuestion, ComposedProgram]]:

@@ -59,7 +59,7 @@ class ReplayCalls:
 def _list_observed(data: Mapping[str, Any]) -> list[Any]:
     """What an answer may rest on; what else a tool tells, such as queries to choose from, later calls show."""
     lists = {path: values for path, values in list_values(data).items() if values}
-    return [lists, *(data.get(name) for name in ("rows", "sentences", "boolean", "result"))]
+    return [lists, *(data.get(name) for name in ("rows", "sentences", "boolean", *provenance.EXTERNAL_FIELDS))]
 
 
 def repeat(program: Program, task: Task) -> Generator[Action, ToolResult | None, bool]:

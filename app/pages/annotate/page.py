@@ -25,7 +25,7 @@ from app.widgets.notebook import show_trace
 from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.person import acting_services
 from app.widgets.queue import OpenedTrace, current_project, current_trace, postpone_trace, show_task
-from app.widgets.repeatability import show_repeatability
+from app.widgets.repeatability import remember_state, show_repeatability
 from app.widgets.step_notes import show_history_button, show_requested_note_dialog
 from app.widgets.url_state import clear_url_parameters
 from db import recording, review, verifications
@@ -267,10 +267,18 @@ def _show_composer(workbench: _Workbench) -> None:
     show_repair_context(services.database, record)
     if composer.mode == "answer":
         show_answer_form(composer)
-        show_repeatability(record)
+        show_repeatability(services, record, answer=_typed_answer(composer), change=recorder.apply_change)
     else:
         show_missing_tools(services.tool_registry(), record.project.tools)
         show_step_form(composer, partial(choose_tool, composer))
+
+
+def _typed_answer(composer: StepComposer) -> str:
+    """The answer as typed; empty while a field is wrong."""
+    try:
+        return composer.answer()
+    except ValueError:
+        return ""
 
 
 def _show_actions(workbench: _Workbench) -> bool:
@@ -315,6 +323,7 @@ def _run_step(composer: StepComposer, recorder: AnnotationRecorder) -> None:
 
 def _submit_answer(composer: StepComposer, recorder: AnnotationRecorder) -> None:
     if recorder.submit(composer):
+        remember_state(recorder.services, recorder.record.trace.id)
         st.toast("Submitted for review.", icon=":material/check:")
         clear_url_parameters("trace", "question")
         st.rerun()

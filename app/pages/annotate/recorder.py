@@ -25,6 +25,7 @@ from db.models import Draft, Step, User
 from db.trace_record import TraceRecord
 from db.types import seconds_since
 from llm.profiles import ProfileError
+from reasoners.linking import trace_external_origins
 from reasoners.provenance import trace_argument_origins
 from runs.recorders import PersonRecorder, ToolCaller, complete_tool_call, execute_step, run_to_completion
 from runs.services import Services
@@ -155,7 +156,7 @@ class AnnotationRecorder:
             return UNSEEN_VERSION
         return int(st.session_state[self._seen])
 
-    def _apply_change(self, change: Callable[[Any, UUID], ChangeResult]) -> ChangeResult | None:
+    def apply_change(self, change: Callable[[Any, UUID], ChangeResult]) -> ChangeResult | None:
         """Make one change by the person of that id in a transaction; on failure, set a notice and return None."""
         try:
             with self.services.database.begin() as session:
@@ -201,7 +202,7 @@ class AnnotationRecorder:
         if self.opened.question_id is None or self.record.steps:
             return self.person.id
         seen_version = self.seen_version
-        person_id = self._apply_change(lambda _session, person_id: person_id)
+        person_id = self.apply_change(lambda _session, person_id: person_id)
         if person_id is not None:
             # Beginning is no change of the trace that the page shows.
             st.session_state[self._seen] = seen_version
@@ -212,11 +213,12 @@ class AnnotationRecorder:
         arguments = composer.arguments()
         data = {step.position: step.data for step in self.record.steps}
         wall_seconds, active_seconds = self._elapsed_times()
+        trace = trace_external_origins if composer.tool.origin else trace_argument_origins
         return recording.NewStep(
             thought=composer.thought(),
             tool=composer.tool.name,
             arguments=arguments,
-            origins=trace_argument_origins(arguments, self.record.question.full_text, data),
+            origins=trace(arguments, self.record.question.full_text, data),
             wall_seconds=wall_seconds,
             active_seconds=active_seconds,
         )
@@ -257,7 +259,7 @@ class AnnotationRecorder:
         )
         trace_id = self.record.trace.id
         return (
-            self._apply_change(
+            self.apply_change(
                 lambda session, person_id: recording.submit_trace(
                     session, trace_id, answers, seen=self.seen_version, by=person_id
                 )
@@ -268,7 +270,7 @@ class AnnotationRecorder:
     def undo(self, composer: StepComposer) -> None:
         """Undo the last step, and put it back into the form to be changed."""
         trace_id, undone = self.record.trace.id, self.record.steps[-1]
-        removed = self._apply_change(
+        removed = self.apply_change(
             lambda session, person_id: recording.undo_step(session, trace_id, seen=self.seen_version, by=person_id)
         )
         if removed is not None:
@@ -277,7 +279,7 @@ class AnnotationRecorder:
     def redo(self, composer: StepComposer) -> None:
         """Restore the step that was undone last; the form is emptied if it holds just that step."""
         trace_id, typed = self.record.trace.id, composer.thought()
-        restored_thought = self._apply_change(
+        restored_thought = self.apply_change(
             lambda session, person_id: (
                 recording.redo_step(session, trace_id, seen=self.seen_version, by=person_id).thought
             )
@@ -287,7 +289,7 @@ class AnnotationRecorder:
 
     def edit_thought(self, step: Step, thought: str) -> None:
         """Replace a step's thought."""
-        self._apply_change(
+        self.apply_change(
             lambda session, person_id: recording.edit_thought(
                 session, step.id, thought, seen=self.seen_version, by=person_id
             )
@@ -296,9 +298,7 @@ class AnnotationRecorder:
     def fork(self, position: int) -> UUID | None:
         """Fork a draft with the steps up to that position; returns its id, or None if that was refused."""
         trace_id = self.record.trace.id
-        forked = self._apply_change(
-            lambda session, person_id: traces.fork_trace(session, trace_id, position, person_id)
-        )
+        forked = self.apply_change(lambda session, person_id: traces.fork_trace(session, trace_id, position, person_id))
         return forked.id if forked is not None else None
 
     def handle_action(self, composer: StepComposer, action: dict[str, Any]) -> None:
@@ -329,7 +329,7 @@ class AnnotationRecorder:
             st.session_state["notice"] = refusal
 
     def _rate_step(self, step: Step, rating: int | None) -> None:
-        self._apply_change(
+        self.apply_change(
             lambda session, person_id: recording.rate_step(
                 session, step.id, rating, seen=self.seen_version, by=person_id
             )

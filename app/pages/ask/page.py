@@ -77,7 +77,9 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
         return
     with st.spinner("Selecting them again …"):
         library = services.open_demonstrations(config.library, config.entry.planning_skill)
-        selection = library.select(record.question.full_text, config.selection_config(), leave_out_itself=True)
+        selection = library.select(
+            record.question.full_text, config.selection_config(), leave_out_itself=not config.entry.repeats
+        )
     followed = stored.followed_demonstrations
     explains_all = config.entry.explains_all_demonstrations
     explained = [
@@ -106,7 +108,7 @@ def _show_demonstrations(services: Services, record: TraceRecord) -> None:
                     type="tertiary",
                     help="Open the demonstration",
                 ):
-                    open_demonstration(services.database, UUID(str(demonstration.trace_id)))
+                    open_demonstration(services, UUID(str(demonstration.trace_id)))
                 if str(demonstration.trace_id) in followed:
                     st.caption(_format_alignment(dict(stored.replay or {})))
                 st.html(render_pick_reasons(selection, library, index))

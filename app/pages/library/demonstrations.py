@@ -12,14 +12,17 @@ import streamlit as st
 
 from app.trace_export import ExportPlan, write_traces
 from app.widgets.choices import SelectedLibrary, pluralize
+from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.queue import show_task
-from app.widgets.repeatability import show_repeatability
+from app.widgets.repeatability import STATE_LABELS, show_repeatability
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
+from db.repetitions import list_repetition_states
+from db.trace_record import NOT_TRIED
 from db.traces import load_trace
 from db.users import ADMIN, REVIEWER, has_acting_role
 from fewshot_library.formats import FORMATS, writable_formats
@@ -120,8 +123,17 @@ def show_leaks(error: LeakageError) -> None:
 
 def describe_filter(conditions: DemonstrationFilter) -> str:
     """Describe the filter as Markdown, with escaped values."""
-    labels = {"text": "search", "by": "by", "rating": "min. rating", "kind": "kind", "project": "project"}
-    parts = [f"{labels[name]} {value}" for name, value in conditions.active_conditions().items()]
+    labels = {
+        "text": "search",
+        "by": "by",
+        "rating": "min. rating",
+        "kind": "kind",
+        "project": "project",
+        "repeats": "repeats:",
+    }
+    parts = [
+        f"{labels[name]} {STATE_LABELS.get(value, value)}" for name, value in conditions.active_conditions().items()
+    ]
     return escape_markdown(", ".join(parts)) if parts else "no filter"
 
 
@@ -169,7 +181,7 @@ def show_demonstration_filters(
         text = st.text_input(
             "Search",
             key=f"text_{key}",
-            width=200,
+            width=180,
             on_change=on_change,
             persist_state="session",
         )
@@ -182,7 +194,7 @@ def show_demonstration_filters(
                 key=f"{name}_{key}",
                 placeholder="any",
                 format_func=format_choice,
-                width=170,
+                width=160,
                 on_change=on_change,
                 persist_state="session",
             )
@@ -190,6 +202,7 @@ def show_demonstration_filters(
         project = choose("Project", "project", choices.projects)
         kind = choose("Kind", "kind", choices.kinds) if choices.kinds else None
         by = choose("By", "by", [PEOPLE, MODELS])
+        repeats = choose("Repeats", "repeats", list(STATE_LABELS))
         rating = st.selectbox(
             "Min. rating",
             RATING_OPTIONS,
@@ -201,12 +214,14 @@ def show_demonstration_filters(
             on_change=on_change,
             persist_state="session",
         )
-    return DemonstrationFilter(project=project, kind=kind, rating=rating, by=by, text=text.strip() or None)
+    return DemonstrationFilter(
+        project=project, kind=kind, rating=rating, by=by, repeats=repeats, text=text.strip() or None
+    )
 
 
 def format_choice(name: str) -> str:
     """The name on one line, shortened for a select box."""
-    line = " ".join(name.split())
+    line = " ".join(STATE_LABELS.get(name, name).split())
     return line if len(line) <= 60 else f"{line[:59]}…"
 
 
@@ -235,7 +250,7 @@ def show_demonstrations(library: SelectedLibrary) -> None:
     with left, st.container(key="list_demonstrations"):
         _show_list(library, conditions, listed, chosen)
     with right:
-        show_demonstration(library.services.database, chosen)
+        show_demonstration(library.services, chosen)
 
 
 def _selected_id(listed: list[Demonstration]) -> UUID:
@@ -272,6 +287,9 @@ def _show_list(
     with st.container(horizontal=True, gap="small"):
         _show_navigation_button("Previous", "previous", "Alt+P", _previous_target(ids, index, start))
         _show_navigation_button("Next", "next", "Alt+N", _next_target(ids, index, start, count))
+    _show_trial_of_all(library, conditions)
+    with library.services.database.read() as session:
+        states = list_repetition_states(session, ids)
     for demonstration in listed:
         with st.container(gap=None):
             st.button(
@@ -282,13 +300,36 @@ def _show_list(
                 on_click=go_to_demonstration,
                 args=(str(demonstration.trace_id), start),
             )
-            st.caption(escape_markdown(_format_caption(demonstration)))
+            state = STATE_LABELS[states.get(demonstration.trace_id, NOT_TRIED)]
+            st.caption(escape_markdown(f"{_format_caption(demonstration)} · {state}"))
     if count > PAGE_SIZE:
         with st.container(horizontal=True, gap="small"):
             _show_navigation_button("Earlier", "earlier", None, (FIRST, start - PAGE_SIZE) if start else None)
             _show_navigation_button(
                 "Later", "later", None, (FIRST, start + PAGE_SIZE) if start + PAGE_SIZE < count else None
             )
+
+
+def _show_trial_of_all(library: SelectedLibrary, conditions: DemonstrationFilter) -> None:
+    """Draw the button that tries the demonstrations that nobody has tried, or the job that does."""
+    database = library.services.database
+    if show_verb_job(database, REPEAT_JOB, library.title):
+        return
+    count = library.count(DemonstrationFilter(project=conditions.project, repeats=NOT_TRIED))
+    is_refused = not may_start(database, REPEAT_JOB)
+    if count and st.button(
+        f"Try {pluralize(count, 'demonstration')} with other names",
+        key="try_all",
+        icon=":material/experiment:",
+        disabled=is_refused,
+        help=explain_roles(REPEAT_JOB)
+        if is_refused
+        else "Runs the calls of those that were not tried again, on their own questions and with other names.",
+    ):
+        version = ["--library", library.reference] if library.reference else []
+        chosen = ["--project", conditions.project] if conditions.project else []
+        start_verb_job(database, REPEAT_JOB, library.title, ["traces", "repeat", "--not-tried", *version, *chosen])
+        st.rerun()
 
 
 def _previous_target(ids: list[UUID], index: int | None, start: int) -> tuple[str, int] | None:
@@ -324,10 +365,10 @@ def _format_caption(demonstration: Demonstration) -> str:
     return " · ".join(parts)
 
 
-def show_demonstration(database: Database, trace_id: UUID) -> None:
+def show_demonstration(services: Services, trace_id: UUID) -> None:
     """Draw one demonstration as on the Review page, or a warning if it does not exist."""
     try:
-        with database.read() as session:
+        with services.database.read() as session:
             record = load_trace(session, trace_id)
     except StoreError:
         st.warning("The demonstration in the link does not exist. Choose one from the list.")
@@ -339,11 +380,11 @@ def show_demonstration(database: Database, trace_id: UUID) -> None:
         f"Gold answer: **{escape_markdown(gold)}** · by {escape_markdown(record.author or record.trace.reasoner)} · "
         f"{escape_markdown(record.project.name)} · {status_label(record.trace.status)}"
     )
-    show_repeatability(record)
+    show_repeatability(services, record)
     show_trace(record, editable=False, forkable=False)
 
 
 @st.dialog("Demonstration", width="large")
-def open_demonstration(database: Database, trace_id: UUID) -> None:
+def open_demonstration(services: Services, trace_id: UUID) -> None:
     """Draw the demonstration in a dialog, so that the page below keeps its state."""
-    show_demonstration(database, trace_id)
+    show_demonstration(services, trace_id)

@@ -219,7 +219,7 @@ def show_comparison(library: SelectedLibrary) -> None:
     with st.container(width="content"):
         show_table(("", earlier.title, library.title), rows, key="compare_counts", label="Counts of both versions")
     if chosen_id := st.session_state.pop("compared", None):
-        open_demonstration(services.database, UUID(chosen_id))
+        open_demonstration(services, UUID(chosen_id))
 
 
 def _default_earlier_index(library: SelectedLibrary, others: Sequence[LibraryVersion]) -> int:

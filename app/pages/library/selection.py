@@ -27,6 +27,7 @@ from fewshot_library.formats.few_shot_prompt import write_prompt_messages, write
 from fewshot_library.library import LoadedLibrary, SelectedDemonstrations, list_actions
 from fewshot_library.selection import SelectionError
 from fewshot_library.sequence_similarity import SequenceMap, build_sequence_map
+from runs.services import Services
 from worlds.source import SourceError
 
 MAX_POINTS = 400
@@ -172,7 +173,7 @@ def show_selection_console(library: SelectedLibrary) -> None:
     except (SelectionError, SourceError, StoreError) as error:
         st.error(format_sentence(str(error)))
         return
-    _show_picks(library.services.database, selected, opened, options)
+    _show_picks(library.services, selected, opened, options)
     if selected.demonstrations:
         _show_prompt(library.services.database, selected, question.strip())
         _show_drawings(selected, opened)
@@ -219,7 +220,7 @@ def _fill_question(question: str) -> None:
 
 
 def _show_picks(
-    database: Database, selected: SelectedDemonstrations, opened: LoadedLibrary, options: SelectionOptions
+    services: Services, selected: SelectedDemonstrations, opened: LoadedLibrary, options: SelectionOptions
 ) -> None:
     for demonstration in selected.excluded:
         st.caption(f":material/block: Left out as the same question: {escape_markdown(demonstration.summary)}")
@@ -247,7 +248,7 @@ def _show_picks(
                 )
                 st.html(render_pick_reasons(selected, opened, index))
     if requested_id := st.session_state.pop("console_open", None):
-        open_demonstration(database, UUID(requested_id))
+        open_demonstration(services, UUID(requested_id))
 
 
 def _request_open(trace: str) -> None:

@@ -61,7 +61,7 @@ def show_usage(library: SelectedLibrary) -> None:
     else:
         _show_usage_report(report)
     if chosen_id := st.session_state.pop("usage_open", None):
-        open_demonstration(services.database, UUID(chosen_id))
+        open_demonstration(services, UUID(chosen_id))
 
 
 def _show_count_button(

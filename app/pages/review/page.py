@@ -30,7 +30,7 @@ from db import attempts, review, review_queue, traces
 from db.database import Database, StoreError
 from db.models import Judgement, Step, User
 from db.review_queue import EVERYBODY, ReviewFilter, TraceToReview
-from db.trace_record import TraceRecord
+from db.trace_record import REPETITION_ASPECT, TraceRecord
 from evaluation.bounded_scoring import score_within_limits
 from evaluation.metrics import ANSWER_F1, METRICS, GoldAnswer
 from evaluation.metrics.metric import Unscorable
@@ -63,7 +63,7 @@ def show_review(services: Services, record: TraceRecord, person: User, page: Lis
     if scores:
         values = ", ".join(f"{_metric_label(score.metric)} {score.value:.2f}" for score in scores)
         st.caption(f"Compared with the gold answer, {format_when(scores[0].scored_at)}: {values}.")
-    for judgement in (judgement for judgement in record.judgements if judgement.step_id is None):
+    for judgement in (own for own in record.judgements if own.step_id is None and own.aspect != REPETITION_ASPECT):
         st.caption(_describe_judgement(judgement, record))
     for returned in returns:
         st.warning(
@@ -73,7 +73,7 @@ def show_review(services: Services, record: TraceRecord, person: User, page: Lis
         )
     if parent is not None:
         show_difference(parent, record)
-    show_repeatability(record)
+    show_repeatability(services, record)
     if len(siblings) > 1:
         compare_siblings(database, record, siblings)
         st.subheader(f"All steps {escape_markdown(record.creator_name)}", anchor=False)
