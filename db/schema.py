@@ -15,7 +15,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
-from db import leases, libraries, model_calls, rate_limits, recording  # noqa: F401 - so that their tables are known
+from db import guideline_pictures, leases, libraries, model_calls, question_list, rate_limits, recording  # noqa: F401 - so that their tables are known
 from db.database import Database, StoreError, StoreUnavailable, translate_errors
 from db.foreign_objects import (
     REMEDY,

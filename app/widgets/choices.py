@@ -17,7 +17,8 @@ from db import libraries
 from db.database import Database, StoreError
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.models import Project
-from db.projects import ASKED_IN, list_projects, list_question_kinds, set_tools
+from db.projects import ASKED_IN, list_projects, set_tools
+from db.question_list import list_question_kinds
 from db.trace_record import TraceRecord
 from db.users import ADMIN, has_acting_role
 from evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
