@@ -15,7 +15,15 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
-from db import guideline_pictures, leases, libraries, model_calls, question_list, rate_limits, recording  # noqa: F401 - so that their tables are known
+from db import (  # noqa: F401 - so that their tables and indexes are known
+    guideline_pictures,
+    leases,
+    libraries,
+    model_calls,
+    question_list,
+    rate_limits,
+    recording,
+)
 from db.database import Database, StoreError, StoreUnavailable, translate_errors
 from db.foreign_objects import (
     REMEDY,

@@ -77,10 +77,14 @@ class SelectedLibrary:
             return self.version.demonstrations if self.version is not None else self._approved_stamp()[0]
         return _cached_count(self.services.database, self.stamp(), conditions)
 
-    def page(self, conditions: DemonstrationFilter, start: int, limit: int) -> list[Demonstration]:
-        """Return up to `limit` matching demonstrations from the offset `start`."""
+    def page(
+        self, conditions: DemonstrationFilter, start: int, limit: int, *, first_project: str | None = None
+    ) -> list[Demonstration]:
+        """Return up to `limit` matching demonstrations from the offset `start`, those of a project first."""
         with self.services.database.read() as session:
-            return libraries.list_demonstrations(session, conditions, version_id=self.id, start=start, limit=limit)
+            return libraries.list_demonstrations(
+                session, conditions, version_id=self.id, start=start, limit=limit, first_project=first_project
+            )
 
     def choices(self) -> DemonstrationFacets:
         """The projects and kinds to filter by."""
