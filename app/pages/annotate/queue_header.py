@@ -9,7 +9,8 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.guidelines import show_guidelines
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
@@ -90,7 +91,7 @@ def _show_buttons(
         if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=_forget_last_act):
             _show_skip(database, record.question.id, person)
     if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
-        _show_guidelines(record.project if record else project)
+        _show_guidelines(database, record.project if record else project)
 
 
 def _is_own_draft(record: TraceRecord, person: User) -> bool:
@@ -102,7 +103,7 @@ def _show_queue_empty(database: Database, project: Project, person: User, progre
         st.info("This project has no questions yet. Import a file of questions, or take those of a generated world.")
         if st.button("Import questions", key="empty_import", type="primary", icon=":material/upload:"):
             kept = {name: st.query_params[name] for name in ("you", "project") if name in st.query_params}
-            st.switch_page("project.py", query_params=kept)
+            st.switch_page("project/page.py", query_params=kept)
         return
     with database.read() as session:
         waiting = len(queue.list_work_to_resume(session, project.id, person.id))
@@ -182,8 +183,8 @@ def _show_new_question(database: Database, project: Project) -> None:
 
 
 @st.dialog("Guidelines", width="medium")
-def _show_guidelines(project: Project) -> None:
-    st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
+def _show_guidelines(database: Database, project: Project) -> None:
+    show_guidelines(database, project)
 
 
 @st.dialog("Repairs", width="large")

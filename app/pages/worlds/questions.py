@@ -284,7 +284,7 @@ def show_next_steps(world: SelectedWorld, person: User) -> None:
                 if st.button(
                     f"Open {escape_markdown(name)}", key=f"open_project_{name}", icon=":material/folder_open:"
                 ):
-                    st.switch_page("project.py", query_params={"you": person.name, "project": name})
+                    st.switch_page("project/page.py", query_params={"you": person.name, "project": name})
             st.button("Look around", key="next_look", on_click=go_to_view, args=("look",), type="tertiary")
             ask = st.button("Ask a question", key="next_ask", type="tertiary")
     if ask:
@@ -310,7 +310,7 @@ def _make_empty_project(world: SelectedWorld, person: User) -> None:
     except StoreError as error:
         st.error(format_sentence(str(error)))
     else:
-        st.switch_page("project.py", query_params={**parameters, "view": "questions"})
+        st.switch_page("project/page.py", query_params={**parameters, "view": "questions"})
 
 
 def show_project_button(world: SelectedWorld, person: User) -> None:
@@ -334,7 +334,7 @@ def _make_project(world: SelectedWorld, person: User) -> None:
     except (StoreError, WorldError) as error:
         st.error(format_sentence(str(error)))
     else:
-        st.switch_page("project.py", query_params=parameters)
+        st.switch_page("project/page.py", query_params=parameters)
 
 
 def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[QuestionSummary]:

@@ -1,4 +1,4 @@
-"""The Project page: how far a project is and who works on it, its questions, and what it asks for.
+"""The Project page: how far a project is and who works on it, its questions and answers, and what it asks for.
 
 Files of questions and traces are imported and exported here, with what cannot be read or represented.
 """
@@ -7,21 +7,25 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.jobs import JobError
 from app.pages.library.demonstrations import may_export, show_export
+from app.pages.project.answers import format_minutes, may_see_all_answers, open_work, show_answers, show_progress
+from app.pages.project.questions import show_questions
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
 from app.trace_export import ExportPlan
 from app.widgets.choices import choose_tools, pluralize
+from app.widgets.guidelines import show_guidelines
 from app.widgets.job_panel import show_import_job
 from app.widgets.page_layout import (
     choose_view,
-    disarm_images,
     escape_markdown,
     format_sentence,
     format_when,
@@ -33,9 +37,11 @@ from app.widgets.table import TableCell, show_table
 from db import projects, queue
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
+from db.guideline_pictures import PICTURE_SUFFIXES, load_pictures, remove_picture, store_picture
 from db.libraries import DemonstrationFilter
 from db.models import Project, User
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
+from db.question_list import count_question_states
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_stored_traces, count_traces
 from db.types import load_json
@@ -50,8 +56,7 @@ from runs.services import Services
 from worlds.folder import WorldError, list_world_names
 from worlds.open import NO_WORLD
 
-VIEWS = {"overview": "Overview", "questions": "Questions", "settings": "Settings"}
-PAGE_SIZE = 25
+VIEWS = {"overview": "Overview", "questions": "Questions", "answers": "Answers", "settings": "Settings"}
 TRACE_EXTENSIONS = ["jsonl", "json", "txt", "parquet", "gz", "eval"]
 MAX_SHOWN_LINES = 20
 _SURVEY_KEY = "trace_survey"
@@ -61,7 +66,6 @@ ANSWER_LABELS = {
     AnswerKind.JSON: "A JSON value that fits a schema",
     AnswerKind.NONE: "None: the work is done by the tools",
 }
-ANY = "any"
 _EXAMPLE_SCHEMA = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
 
 
@@ -142,7 +146,7 @@ def show_overview(services: Services, project: Project, person: User) -> None:
     """Draw the progress of the project, what each person has done, and how far their answers agree."""
     with services.database.read() as session:
         progress = queue.measure_progress(session, project.id, project.id)
-        states = queue.count_question_states(session, project.id)
+        states = count_question_states(session, project.id)
         people = queue.list_annotators(session, project.id)
         answers = queue.list_shared_answers(session, project.id)
     if not progress.total:
@@ -164,25 +168,23 @@ def show_overview(services: Services, project: Project, person: User) -> None:
             st.switch_page("annotate/page.py", query_params={"you": person.name, "project": project.name})
         return
     agreement = _measure_agreement(project, answers)
+    is_open = may_see_all_answers(services.database)
     rows = [
         [
-            TableCell(entry.name, whole=True),
+            TableCell(entry.name, go=entry.name if is_open or entry.name == person.name else "", whole=True),
             TableCell(f"{entry.completed:,}", number=True),
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
-            TableCell("–" if entry.median_seconds is None else _format_minutes(entry.median_seconds), number=True),
+            TableCell("–" if entry.median_seconds is None else format_minutes(entry.median_seconds), number=True),
             _agreement_cell(agreement, entry.name),
             TableCell(format_when(entry.last_seen), whole=True),
         ]
         for entry in people
     ]
     columns = ("annotator", "done", "returned", "drafts", "median time (min.)", "agreement", "last seen")
-    show_table(columns, rows, key="annotators", label="What each person has done")
+    show_table(columns, rows, key="annotators", label="What each person has done", go=open_work)
     st.caption(_describe_agreement(agreement))
-
-
-def _format_minutes(seconds: float) -> str:
-    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"
+    show_progress(services.database, project)
 
 
 def _measure_agreement(project: Project, answers: Sequence[Mapping[str, str]]) -> AnswerAgreement | None:
@@ -211,65 +213,12 @@ def _describe_agreement(agreement: AnswerAgreement | None) -> str:
     )
 
 
-def show_questions(services: Services, project: Project) -> None:
-    """Draw the filters and the list of questions; a click opens a question for annotation."""
-    with services.database.read() as session:
-        kinds = projects.list_question_kinds(session, [project.name])
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        text = st.text_input("Search", key="question_text", width=320).strip()
-        kind = st.selectbox("Kind", [ANY, *kinds], key="question_kind", width=220) if kinds else ANY
-        states = [ANY, *queue.QUESTION_STATES.values(), queue.OPEN]
-        state = st.selectbox("Status", states, key="question_state", width=160)
-    conditions = (project.id, text, kind, state)
-    if st.session_state.get("question_conditions") != conditions:
-        st.session_state["question_conditions"], st.session_state["question_pages"] = conditions, [0]
-    pages: list[int] = st.session_state["question_pages"]
-    with services.database.read() as session:
-        listed = queue.list_question_states(
-            session,
-            project.id,
-            text=text,
-            kind=None if kind == ANY else kind,
-            state=None if state == ANY else state,
-            after=pages[-1],
-            limit=PAGE_SIZE + 1,
-        )
-    if not listed:
-        st.info("No matches. Try fewer filters." if any((text, kind != ANY, state != ANY)) else "No questions yet.")
-        return
-    rows = [
-        [
-            TableCell(f"{entry.question.position}", number=True),
-            TableCell(entry.question.summary, go=str(entry.question.id)),
-            TableCell(entry.question.kind or "", whole=True),
-            TableCell(entry.state, whole=True),
-            TableCell(", ".join(entry.people)),
-            TableCell("; ".join(str(gold["text"]) for gold in entry.question.gold_answers[:3])),
-        ]
-        for entry in listed[:PAGE_SIZE]
-    ]
-    columns = ("no.", "question", "kind", "status", "people", "gold answer")
-    show_table(columns, rows, key="project_questions", label="Questions", go=_request_question)
-    with st.container(horizontal=True, gap="small"):
-        st.button("Previous", key="questions_previous", disabled=len(pages) == 1, on_click=_go_back)
-        last = listed[PAGE_SIZE - 1].question.position if len(listed) > PAGE_SIZE else 0
-        st.button("Next", key="questions_next", disabled=not last, on_click=pages.append, args=(last,))
-
-
-def _go_back() -> None:
-    st.session_state["question_pages"].pop()
-
-
-def _request_question(question_id: str) -> None:
-    st.session_state["open_question"] = question_id
-
-
 def show_settings(services: Services, project: Project, person: User) -> None:
     """Draw what the project asks for; every part is saved by its own button."""
     if ADMIN not in person.roles:
         st.caption("An administrator of this server can change these settings.")
         st.markdown(f"**Instruction:** {escape_markdown(project.instruction or DEFAULT_INSTRUCTION)}")
-        st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
+        show_guidelines(services.database, project)
         return
     identity = project.id.hex
     if f"instruction_{identity}" not in st.session_state:
@@ -299,16 +248,25 @@ def show_settings(services: Services, project: Project, person: User) -> None:
             key=f"allows_questions_{identity}",
             help="The Annotate page then has New question for everybody; administrators always have it.",
         )
+        shows_gold = st.toggle(
+            "Annotators see gold answers",
+            seen.shows_gold,
+            key=f"shows_gold_{identity}",
+            help="Reviewers and administrators always see them. For others they are not sent at all unless this is on.",
+        )
         answer_format = _choose_answer_format(seen.answer_format, identity)
     with right:
         guidelines = st.text_area("Guidelines (Markdown)", seen.guidelines, key=f"guidelines_{identity}", height=220)
         with st.expander("Preview"):
-            st.markdown(disarm_images(guidelines) or "This project has no guidelines.")
+            show_guidelines(services.database, project, guidelines)
+        _show_pictures(services, project)
     if st.button("Save", key="save_project", type="primary", shortcut="Ctrl+Enter"):
         try:
             require_administrator(services, person)
             parsed_format = AnswerFormat.from_json(answer_format())
-            written = ProjectSettings(instruction.strip(), parsed_format, guidelines, int(overlap), allows_questions)
+            written = ProjectSettings(
+                instruction.strip(), parsed_format, guidelines, int(overlap), allows_questions, shows_gold
+            )
             with services.database.begin() as session:
                 projects.save_settings(session, project.name, written, seen=seen)
         except (StoreError, ValueError) as error:
@@ -319,6 +277,52 @@ def show_settings(services: Services, project: Project, person: User) -> None:
     if notice := st.session_state.pop("notice", None):
         st.error(format_sentence(notice))
     choose_tools(services, project)
+
+
+def _show_pictures(services: Services, project: Project) -> None:
+    """Draw the pictures that the guidelines can name, and the field that adds some."""
+    with services.database.read() as session:
+        names = list(load_pictures(session, project.id))
+    with st.expander(f"Pictures ({len(names)})", expanded=bool(st.session_state.get("pictures_problem"))):
+        st.file_uploader(
+            "Add pictures",
+            list(PICTURE_SUFFIXES),
+            accept_multiple_files=True,
+            key="guideline_pictures",
+            on_change=_store_pictures,
+            args=(services, project),
+        )
+        if problem := st.session_state.pop("pictures_problem", None):
+            st.error(format_sentence(problem))
+        for name in names:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.code(f"![{PurePosixPath(name).stem}]({quote(name)})", language=None)
+                st.button(
+                    f"Remove {escape_markdown(name)}",
+                    key=f"remove_picture_{name}",
+                    type="tertiary",
+                    on_click=_remove_picture,
+                    args=(services, project, name),
+                )
+        if not names:
+            st.caption("Add a picture, then name it in the guidelines: its line appears here to be copied.")
+
+
+def _store_pictures(services: Services, project: Project) -> None:
+    try:
+        with services.database.begin() as session:
+            for upload in st.session_state["guideline_pictures"]:
+                store_picture(session, project.id, upload.name, upload.getvalue())
+    except StoreError as error:
+        st.session_state["pictures_problem"] = str(error)
+
+
+def _remove_picture(services: Services, project: Project, name: str) -> None:
+    try:
+        with services.database.begin() as session:
+            remove_picture(session, project.id, name)
+    except StoreError as error:
+        st.session_state["pictures_problem"] = str(error)
 
 
 def _choose_answer_format(stored: AnswerFormat, identity: str) -> Callable[[], dict[str, Any]]:
@@ -399,20 +403,23 @@ def _show_export(services: Services, project: Project) -> None:
     """Ask for the status and the format, write the file, list what it cannot represent, and offer the download."""
     with services.database.read() as session:
         counts = count_traces(session, project.id)
-    statuses = [status for status in TRACE_STATUSES if counts.get(status)]
-    if not statuses:
+    choices = {status: (status,) for status in TRACE_STATUSES if counts.get(status)}
+    if not choices:
         st.info("This project has no traces yet.")
         return
-    index = statuses.index("approved") if "approved" in statuses else 0
-    status = st.selectbox(
-        "Traces", statuses, index, format_func=lambda name: f"{name} ({counts[name]:,})", key="export_status"
+    if all(counts.get(status) for status in projects.COMPLETED_STATUSES):
+        choices["submitted and approved"] = projects.COMPLETED_STATUSES
+    sizes = {name: sum(counts[status] for status in statuses) for name, statuses in choices.items()}
+    index = list(choices).index("approved") if "approved" in choices else 0
+    name = st.selectbox(
+        "Traces", list(choices), index, format_func=lambda name: f"{name} ({sizes[name]:,})", key="export_status"
     )
     show_export(
         services,
-        counts[status],
-        ExportPlan(writable_formats()[0], DemonstrationFilter(project=project.name), status=status),
+        sizes[name],
+        ExportPlan(writable_formats()[0], DemonstrationFilter(project=project.name), statuses=choices[name]),
         project.name,
-        f"showhow traces export FILE --project {shlex.quote(project.name)} --status {status}",
+        f"showhow traces export FILE --project {shlex.quote(project.name)} --status {','.join(choices[name])}",
     )
 
 
@@ -427,9 +434,12 @@ else:
     if view == "settings":
         show_settings(services, project, person)
     elif view == "questions":
-        show_questions(services, project)
+        show_questions(services, project, person)
+    elif view == "answers":
+        show_answers(services, project)
     else:
         show_overview(services, project, person)
-if (question_id := st.session_state.pop("open_question", None)) is not None and project is not None:
-    parameters = {"you": person.name, "project": project.name, "question": question_id}
-    st.switch_page("annotate/page.py", query_params=parameters)
+for kind in ("question", "trace"):
+    if (chosen_id := st.session_state.pop(f"open_{kind}", None)) is not None and project is not None:
+        parameters = {"you": person.name, "project": project.name, kind: chosen_id}
+        st.switch_page("annotate/page.py", query_params=parameters)
