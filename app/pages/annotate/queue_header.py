@@ -15,6 +15,7 @@ from app.widgets.queue import OpenedTrace, current_project, discarded_traces, po
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
 from db.database import Database, StoreError
+from db.gold_visibility import may_see_gold
 from db.models import Project, Trace, User
 from db.trace_record import TraceRecord
 from evaluation.repairs import VerificationFailure, list_open_failures
@@ -198,20 +199,22 @@ def _show_repairs(services: Services, project: Project, person: User) -> None:
         if failures
         else "No wrong answer of the latest verification waits for a repair."
     )
+    with services.database.read() as session:
+        shows_gold = may_see_gold(session, project)
     for failure in failures[:MAX_LISTED_REPAIRS]:
-        _show_repair(failure)
+        _show_repair(failure, shows_gold=shows_gold)
     if len(failures) > MAX_LISTED_REPAIRS:
         st.caption(f"and {len(failures) - MAX_LISTED_REPAIRS:,} more, which follow when these are repaired")
 
 
-def _show_repair(failure: VerificationFailure) -> None:
+def _show_repair(failure: VerificationFailure, *, shows_gold: bool) -> None:
     outcome = failure.outcome
     if outcome.trace_id is None:
         return
     gold = ", ".join(str(answer["text"]) for answer in outcome.gold)
     said = f"answered {outcome.answer}" if outcome.answer else "gave no answer"
     with st.container(horizontal=True, vertical_alignment="center"):
-        note = escape_markdown(f"The agent {said}; the gold answer is {gold}")
+        note = escape_markdown(f"The agent {said}{f'; the gold answer is {gold}' if shows_gold else ''}")
         st.markdown(f"{escape_markdown(outcome.question)}  \n:gray[{note}]", width="stretch")
         take = partial(_open_trace, outcome.trace_id)
         st.button("Take", key=f"take_{outcome.trace_id.hex}", on_click=_act, args=(take,))

@@ -18,6 +18,7 @@ from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
 from db import projects
 from db.database import StoreError
+from db.gold_visibility import may_see_gold_of_world
 from db.models import Project, User
 from db.trace_record import TraceRecord
 from db.users import ADMIN
@@ -63,7 +64,9 @@ MAX_TEXT_CHARACTERS = 40_000
 
 
 def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> None:
-    """Show the question with all its gold parts."""
+    """Show the question, and all its gold parts to a person who sees gold answers."""
+    with world.services.database.read() as session:
+        shows_gold = may_see_gold_of_world(session, world.name)
     st.html(f'<h2 class="question">{escape_html(row["text"])}</h2>')
     st.caption(escape_markdown(" · ".join(_question_facts(row))))
     with st.container(horizontal=True, gap="small"):
@@ -71,10 +74,13 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
             "Annotate this", key="annotate_this", type="primary", shortcut="Alt+A", icon=":material/edit_note:"
         ):
             _annotate_question(world, row, person)
-        if isinstance(row.get("sparql"), str):
+        if shows_gold and isinstance(row.get("sparql"), str):
             st.button(
                 "Try its query", key="try_query", on_click=_open_in_console, args=(console_key(world), row["sparql"])
             )
+    if not shows_gold:
+        st.caption("Gold answers are hidden: a project over this world can show them to people who annotate.")
+        return
     _show_answers(row)
     parts = {name: draw for name, draw in _PART_VIEWS.items() if row.get(name)}
     views = {_PART_TITLES[name]: draw for name, draw in parts.items()}
