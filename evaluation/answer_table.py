@@ -12,7 +12,7 @@ from uuid import UUID
 
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import Database
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import Project
 from db.person_answers import (
     AnswerConditions,
@@ -57,7 +57,7 @@ def list_person_answers(session: Any, project: Project, ids: Sequence[UUID]) -> 
     """The rows of these traces by PERSON_ANSWER_COLUMNS, gold answers only where the person who acts sees them."""
     answers = load_answers(session, ids)
     others = list_answers_by_person(session, list({answer.question.id for answer in answers}))
-    shows_gold = may_see_gold(session, project)
+    shows_gold = is_gold_visible(session, project)
     is_text = AnswerFormat.from_json(project.answer_format).kind == AnswerKind.TEXT
     return [
         _make_row(answer, others.get(answer.question.id, {}), is_text=is_text, shows_gold=shows_gold)

@@ -15,7 +15,7 @@ from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.database import Database, StoreError
-from db.gold_visibility import may_see_gold_of_world
+from db.gold_visibility import is_gold_of_world_visible
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.models import Project
 from db.projects import ASKED_IN, list_projects, set_tools
@@ -324,7 +324,7 @@ def compare_on_request(services: Services, record: TraceRecord) -> dict[str, Any
     worlds = services.settings.worlds_folder
     is_generated = is_safe_name(world) and (worlds / world / FACT_SOURCES_FILE).is_file()
     with services.database.read() as session:
-        shows_gold = may_see_gold_of_world(session, world)
+        shows_gold = is_gold_of_world_visible(session, world)
     if not is_generated or not can_compare(trace.reasoner) or not shows_gold:
         return None
     if not st.toggle("Compare with gold", key=f"gold_{trace.id.hex}", help="Marks the first part that went wrong."):

@@ -30,7 +30,7 @@ from app.widgets.step_notes import show_history_button, show_requested_note_dial
 from app.widgets.url_state import clear_url_parameters
 from db import recording, review, verifications
 from db.database import Database
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import Project
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
@@ -50,7 +50,7 @@ def find_failure(database: Database, trace_id: UUID | None, project: Project) ->
         return None
     with database.read() as session:
         outcome = verifications.find_outcome(session, trace_id)
-        if outcome is not None and not may_see_gold(session, project):
+        if outcome is not None and not is_gold_visible(session, project):
             outcome = outcome._replace(gold=[])
     return outcome if outcome is not None and outcome.is_failed else None
 

@@ -15,7 +15,7 @@ from app.widgets.queue import OpenedTrace, current_project, discarded_traces, po
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
 from db.database import Database, StoreError
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import Project, Trace, User
 from db.trace_record import TraceRecord
 from evaluation.repairs import VerificationFailure, list_open_failures
@@ -200,7 +200,7 @@ def _show_repairs(services: Services, project: Project, person: User) -> None:
         else "No wrong answer of the latest verification waits for a repair."
     )
     with services.database.read() as session:
-        shows_gold = may_see_gold(session, project)
+        shows_gold = is_gold_visible(session, project)
     for failure in failures[:MAX_LISTED_REPAIRS]:
         _show_repair(failure, shows_gold=shows_gold)
     if len(failures) > MAX_LISTED_REPAIRS:

@@ -14,7 +14,7 @@ from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_
 from db import comparisons
 from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
 from db.database import Database
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import SPAN_SKILL, Project, Step
 from db.traces import load_trace
 from evaluation.comparison import RunComparison
@@ -77,7 +77,7 @@ def show_questions(services: Services, comparison: RunComparison, project: Proje
         )
         ids = [question.question_id for question in questions]
         answers = comparisons.list_attempt_rows(session, pair, ids, comparison.metric)
-        shows_gold = may_see_gold(session, project)
+        shows_gold = is_gold_visible(session, project)
     if not count:
         st.info("No matches. Try fewer filters.")
         return

@@ -19,7 +19,7 @@ from app.widgets.repeatability import show_repeatability
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
 from db.traces import load_trace
 from db.users import ADMIN, REVIEWER, has_acting_role
@@ -332,7 +332,7 @@ def show_demonstration(database: Database, trace_id: UUID) -> None:
     try:
         with database.read() as session:
             record = load_trace(session, trace_id)
-            shows_gold = may_see_gold(session, record.project)
+            shows_gold = is_gold_visible(session, record.project)
     except StoreError:
         st.warning("The demonstration in the link does not exist. Choose one from the list.")
         return

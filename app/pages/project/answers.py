@@ -13,7 +13,7 @@ from app.widgets.table import TableCell, shorten, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_start
 from db import person_answers
 from db.database import Database
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import Project
 from db.person_answers import ANSWER_STATUSES, COMPLETED, PERIODS, AnswerConditions, PeriodProgress, PersonAnswer
 from db.queue import list_annotators
@@ -49,7 +49,7 @@ def show_answers(services: Services, project: Project) -> None:
         ids = person_answers.list_answer_ids(session, project.id, conditions, start=start, limit=PAGE_SIZE)
         rows = list_person_answers(session, project, ids)
         answers = person_answers.load_answers(session, ids)
-        shows_gold = may_see_gold(session, project)
+        shows_gold = is_gold_visible(session, project)
     if not total:
         st.info("No answers. Try other filters, or wait until people have submitted some.")
         return

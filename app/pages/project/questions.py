@@ -9,7 +9,7 @@ from app.widgets.page_layout import escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from db import question_list, users
 from db.database import Database, StoreError
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import Project, User
 from db.question_list import OPEN, QUESTION_STATES, QuestionConditions, QuestionState
 from db.users import ADMIN
@@ -34,7 +34,7 @@ def show_questions(services: Services, project: Project, person: User) -> None:
         st.session_state[_PAGE], st.session_state[_PICKED] = 1, []
     with database.read() as session:
         total = question_list.count_listed_questions(session, project.id, conditions)
-        shows_gold = may_see_gold(session, project)
+        shows_gold = is_gold_visible(session, project)
     if notice := st.session_state.pop(_NOTICE, None):
         st.success(notice)
     if not total:

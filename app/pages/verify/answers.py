@@ -9,7 +9,7 @@ from app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
 from app.widgets.table import TableCell, shorten, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db import verifications
-from db.gold_visibility import may_see_gold
+from db.gold_visibility import is_gold_visible
 from db.models import Project, Run
 from evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
 from evaluation.scoring import VerificationReport
@@ -99,7 +99,7 @@ def _list_answers(services: Services, project: Project, run: Run) -> list[Verifi
             others.setdefault(outcome.question_id, outcome)
     answers = [*failures, *(VerificationFailure(outcome, None) for outcome in others.values())]
     with services.database.read() as session:
-        if may_see_gold(session, project):
+        if is_gold_visible(session, project):
             return answers
     return [VerificationFailure(answer.outcome._replace(gold=[]), answer.repair) for answer in answers]
 

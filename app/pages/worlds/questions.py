@@ -18,7 +18,7 @@ from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
 from db import projects
 from db.database import StoreError
-from db.gold_visibility import may_see_gold_of_world
+from db.gold_visibility import is_gold_of_world_visible
 from db.models import Project, User
 from db.trace_record import TraceRecord
 from db.users import ADMIN
@@ -66,7 +66,7 @@ MAX_TEXT_CHARACTERS = 40_000
 def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> None:
     """Show the question, and all its gold parts to a person who sees gold answers."""
     with world.services.database.read() as session:
-        shows_gold = may_see_gold_of_world(session, world.name)
+        shows_gold = is_gold_of_world_visible(session, world.name)
     st.html(f'<h2 class="question">{escape_html(row["text"])}</h2>')
     st.caption(escape_markdown(" · ".join(_question_facts(row))))
     with st.container(horizontal=True, gap="small"):
