@@ -107,13 +107,20 @@ def count_listed_questions(session: Session, project_id: UUID, conditions: Quest
     return session.scalar(matching) or 0
 
 
+def list_question_ids(
+    session: Session, project_id: UUID, conditions: QuestionConditions, *, start: int = 0, limit: int | None = None
+) -> list[UUID]:
+    """List the ids of the questions that meet the conditions, in the order of the project, from an offset."""
+    matching = _select_ids(session, project_id, conditions).order_by(Question.position)
+    return list(session.scalars(matching.offset(start).limit(limit)))
+
+
 def list_question_states(
     session: Session, project_id: UUID, conditions: QuestionConditions, *, start: int = 0, limit: int = 25
 ) -> list[QuestionState]:
     """List the questions that meet the conditions, in the order of the project, from an offset."""
     # Ids first: an index has them, and the rows before the page are not read.
-    matching = _select_ids(session, project_id, conditions).order_by(Question.position).offset(start).limit(limit)
-    ids = list(session.scalars(matching))
+    ids = list_question_ids(session, project_id, conditions, start=start, limit=limit)
     rows = session.execute(select(Question, _reached_state()).where(Question.id.in_(ids)).order_by(Question.position))
     authors = select(Trace.question_id, User.name).join(User, User.id == Trace.author_id)
     people = _group_names(session, authors.where(Trace.question_id.in_(ids)).order_by(Trace.started_at))
@@ -211,23 +218,21 @@ def _change_tags(
     return count
 
 
-def assign_questions(session: Session, project_id: UUID, chosen: QuestionConditions, people: Collection[UUID]) -> int:
-    """Have these people answer the questions, in place of those to whom they were assigned; returns their number.
+def assign_questions(session: Session, ids: Sequence[UUID], people: Collection[UUID]) -> None:
+    """Have these people answer the questions, in place of those to whom they were assigned.
 
     Nobody means that anybody may answer them again. What people have begun, reserved or answered stays theirs. Only
-    administrators assign.
+    administrators assign. Who assigns very many does it in several transactions, so that others can write meanwhile.
     """
     require_acting_role(session, ADMIN)
     for person in people:
         if not get_user(session, person).roles:
             raise Conflict(f"{get_user(session, person).name} has no role here; invite them with Members first")
-    ids = list(session.scalars(_select_ids(session, project_id, chosen).order_by(Question.position)))
     for start in range(0, len(ids), _BATCH_SIZE):
         _assign_batch(session, ids[start : start + _BATCH_SIZE], people)
-    return len(ids)
 
 
-def _assign_batch(session: Session, ids: list[UUID], people: Collection[UUID]) -> None:
+def _assign_batch(session: Session, ids: Sequence[UUID], people: Collection[UUID]) -> None:
     # Who begins one of them at this moment locks its question, too.
     session.execute(select(Question.id).where(Question.id.in_(ids)).order_by(Question.id).with_for_update())
     of_questions = Assignment.question_id.in_(ids)

@@ -117,9 +117,7 @@ OF_ADMINISTRATORS: dict[str, dict[str, Act]] = {
     "question_list": {
         "add_tag": lambda s, stage: question_list.add_tag(s, stage.project.id, QuestionConditions(), "hard"),
         "remove_tag": lambda s, stage: question_list.remove_tag(s, stage.project.id, QuestionConditions(), "hard"),
-        "assign_questions": lambda s, stage: question_list.assign_questions(
-            s, stage.project.id, QuestionConditions(), []
-        ),
+        "assign_questions": lambda s, stage: question_list.assign_questions(s, [stage.questions[0].id], []),
     },
     "users": {
         "set_roles": lambda s, _: users.set_roles(s, "cleo", list(users.ROLES)),

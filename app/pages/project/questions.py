@@ -18,6 +18,8 @@ from runs.services import Services
 
 ANY = "any"
 PAGE_SIZE = 25
+ASSIGNED_AT_ONCE = 1_000
+"""The questions that one transaction assigns."""
 GOLD_CHOICES = {ANY: None, "with gold answer": True, "without gold answer": False}
 _PICKED = "picked_questions"
 """Key of the session with the ids of the questions that are marked in the list, on whichever of its pages."""
@@ -203,11 +205,14 @@ def _show_assignment(database: Database, project: Project, chosen: QuestionCondi
         members = {user.name: user.id for user in users.list_users(session) if user.roles}
 
     def assign() -> str:
-        with database.begin() as session:
-            people = [members[name] for name in names]
-            count = question_list.assign_questions(session, project.id, chosen, people)
+        with database.read() as session:
+            ids = question_list.list_question_ids(session, project.id, chosen)
+        for start in range(0, len(ids), ASSIGNED_AT_ONCE):
+            with database.begin() as session:
+                batch = ids[start : start + ASSIGNED_AT_ONCE]
+                question_list.assign_questions(session, batch, [members[name] for name in names])
         assigned = f"assigned to {escape_markdown(', '.join(names))}" if names else "open to everybody"
-        return f"{format_count(count, 'question')} {assigned}."
+        return f"{format_count(len(ids), 'question')} {assigned}."
 
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         names = st.multiselect(
