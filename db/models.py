@@ -134,7 +134,6 @@ class Run(Base):
     model: Mapped[str | None] = mapped_column(default=None)
     """The language model's name; None for a reasoner without one, or if it was not recorded."""
     encoder: Mapped[str | None] = mapped_column(default=None)
-    """The encoder that selected the demonstrations."""
     world_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the world's content at the start; None for a live world."""
     code_version: Mapped[str | None] = mapped_column(default=None)
@@ -369,7 +368,6 @@ class ModelCall(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     answered_at: Mapped[datetime | None] = mapped_column(default=None)
-    """The time at which the reply or the error was stored."""
 
 
 class Edit(Base):

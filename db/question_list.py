@@ -38,6 +38,14 @@ from db.users import ADMIN, get_user, require_acting_role
 QUESTION_STATES = {"approved": "approved", "submitted": "in review", "rejected": "returned", "draft": "begun"}
 """The state of a question by the status of its furthest trace."""
 OPEN = "open"
+_GOLD = cast(Question.gold_answers, Text)
+_SAYS_UNANSWERABLE = _GOLD.contains("This question cannot be answered")
+ANSWERABLE: dict[str, ColumnElement[bool]] = {
+    "answerable": and_(_GOLD != "[]", ~_SAYS_UNANSWERABLE),
+    "cannot be answered": _SAYS_UNANSWERABLE,
+    "no gold answer": _GOLD == "[]",
+}
+"""What the gold answer says of a question, with the condition."""
 _BATCH_SIZE = 500
 _IS_TAGGED = text("tags <> ''")
 """Condition: the question has tags. Queries use the same text, so that SQLite uses the index."""
@@ -59,8 +67,8 @@ class QuestionConditions:
     tag: str | None = None
     person: str | None = None
     """The name of a person who has a trace of it, or to whom it is assigned."""
-    has_gold: bool | None = None
-    """Whether it has a gold answer."""
+    answerable: str | None = None
+    """One of ANSWERABLE."""
     ids: tuple[UUID, ...] | None = None
 
 
@@ -163,9 +171,8 @@ def _select_ids(session: Session, project_id: UUID, chosen: QuestionConditions) 
         assigned = select(Assignment.question_id).where(Assignment.user_id == person, is_held())
         traced = select(Trace.question_id).where(Trace.author_id == person)
         conditions.append(or_(Question.id.in_(traced), Question.id.in_(assigned)))
-    if chosen.has_gold is not None:
-        is_empty = cast(Question.gold_answers, Text) == "[]"
-        conditions.append(~is_empty if chosen.has_gold else is_empty)
+    if chosen.answerable is not None:
+        conditions.append(ANSWERABLE[chosen.answerable])
     if chosen.ids is not None:
         conditions.append(Question.id.in_(chosen.ids))
     return select(Question.id).where(and_(*conditions))

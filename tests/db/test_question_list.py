@@ -52,9 +52,10 @@ def of(*questions):
 
 
 def test_questions_are_listed_by_every_condition_with_their_total_and_in_pages(scene, sample_question):
-    gold = ({"text": "Ada", "entity": None},)
+    gold, refusal = ({"text": text, "entity": None} for text in ("Ada", "This question cannot be answered."))
     with scene.database.begin() as session:
-        more = [sample_question(f"How high is mole {n}%?", kind="height", gold_answers=gold) for n in range(40)]
+        more = [sample_question(f"How high is mole {n}%?", kind="height", gold_answers=(gold,)) for n in range(39)]
+        more.append(sample_question("How high is mole 39%?", kind="height", gold_answers=(refusal,)))
         projects.add_questions(session, scene.project.id, more)
     answer(scene, scene.questions[1], scene.ada)
     begin(scene, scene.questions[2], scene.ben)
@@ -64,8 +65,9 @@ def test_questions_are_listed_by_every_condition_with_their_total_and_in_pages(s
     assert positions(scene, QuestionConditions(text="7%")) == [11, 21, 31, 41]
     assert positions(scene, QuestionConditions(state="in review")) == [2]
     assert positions(scene, QuestionConditions(state="begun")) == [3]
-    assert positions(scene, QuestionConditions(state="open", has_gold=False)) == [1]
-    assert len(positions(scene, QuestionConditions(kind="height", has_gold=True), limit=50)) == 40
+    assert positions(scene, QuestionConditions(state="open", answerable="no gold answer")) == [1]
+    assert len(positions(scene, QuestionConditions(kind="height", answerable="answerable"), limit=50)) == 39
+    assert positions(scene, QuestionConditions(answerable="cannot be answered")) == [43]
     assert positions(scene, QuestionConditions(person="ada")) == [2]
     assert positions(scene, QuestionConditions(person="ben")) == [3]
     assert positions(scene, QuestionConditions(person="nobody")) == []

@@ -11,7 +11,7 @@ from db import question_list, users
 from db.database import Database, StoreError
 from db.gold_visibility import is_gold_visible
 from db.models import Project, User
-from db.question_list import OPEN, QUESTION_STATES, QuestionConditions, QuestionState
+from db.question_list import ANSWERABLE, OPEN, QUESTION_STATES, QuestionConditions, QuestionState
 from db.users import ADMIN
 from evaluation.value_format import format_count
 from runs.services import Services
@@ -20,7 +20,6 @@ ANY = "any"
 PAGE_SIZE = 25
 ASSIGNED_AT_ONCE = 1_000
 """The questions that one transaction assigns."""
-GOLD_CHOICES = {ANY: None, "with gold answer": True, "without gold answer": False}
 _PICKED = "picked_questions"
 """Key of the session with the ids of the questions that are marked in the list, on whichever of its pages."""
 _PAGE = "question_page"
@@ -77,8 +76,8 @@ def _choose_conditions(database: Database, project: Project) -> QuestionConditio
         state = _choose("Status", "question_state", [*QUESTION_STATES.values(), OPEN], 130)
         tag = _choose("Tag", "question_tag", tags, 150) if tags else None
         person = _choose("Person", "question_person", people, 150)
-        gold = st.selectbox("Gold", list(GOLD_CHOICES), key="question_gold", width=170)
-    return QuestionConditions(text, kind, state, tag, person, GOLD_CHOICES[gold])
+        answerable = _choose("Answerable", "question_answerable", list(ANSWERABLE), 170)
+    return QuestionConditions(text, kind, state, tag, person, answerable)
 
 
 @st.cache_data(max_entries=64, ttl=600, show_spinner=False)
