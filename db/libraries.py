@@ -124,7 +124,7 @@ def list_candidates(
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 
-def list_demonstrations(
+def list_demonstrations(  # noqa: PLR0913 - conditions and the page of the list
     session: Session,
     conditions: DemonstrationFilter,
     *,

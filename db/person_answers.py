@@ -92,9 +92,7 @@ def load_answers(session: Session, ids: Sequence[UUID]) -> list[PersonAnswer]:
         .scalar_subquery()
     )
     rows = session.execute(
-        select(
-            Trace.id, Question, User.name, Trace.status, Trace.final_answer, _seconds, Trace.submitted_at, comment
-        )
+        select(Trace.id, Question, User.name, Trace.status, Trace.final_answer, _seconds, Trace.submitted_at, comment)
         .join(Question, Question.id == Trace.question_id)
         .join(User, User.id == Trace.author_id)
         .where(Trace.id.in_(ids))

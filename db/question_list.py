@@ -1,6 +1,6 @@
 """The list of a project's questions: filters, pages, tags, and questions that are assigned to people.
 
-A lead changes many at once. Nothing here reads all questions of a project unless a filter on texts or states asks for it.
+A lead changes many at once. Nothing here reads all questions of a project, unless a filter on texts or states needs it.
 """
 
 from collections.abc import Collection, Sequence
@@ -219,7 +219,7 @@ def _change_tags(
     for tags in stored:
         new = sorted(({*tags} | added) - removed)
         if new != tags:
-            of_set = update(Question).where(Question.id.in_(matching), _STORED_TAGS == "\n".join(tags))
+            of_set = update(Question).where(Question.id.in_(matching), "\n".join(tags) == _STORED_TAGS)
             written = of_set.values(tags=new).execution_options(synchronize_session=False)
             count += session.connection().execute(written).rowcount
     return count

@@ -16,7 +16,6 @@ from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, s
 from db.recording import find_own_draft, start_trace
 from db.trace_states import is_held, is_kept_draft, is_open_return
 from db.traces import lock_draft
-from db.types import utc_now
 from db.users import require_role
 
 

@@ -103,7 +103,9 @@ class TagList(TypeDecorator[list[str]]):
         if value is None:
             return None
         if len(value) > MAX_TAGS or any(tag != " ".join(tag.split())[:MAX_TAG_CHARACTERS] or not tag for tag in value):
-            raise UnstorableValue(f"tags are at most {MAX_TAGS}, each of 1 to {MAX_TAG_CHARACTERS} characters on a line")
+            raise UnstorableValue(
+                f"tags are at most {MAX_TAGS}, each of 1 to {MAX_TAG_CHARACTERS} characters on a line"
+            )
         return "\n".join(sorted(set(value)))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> list[str] | None:

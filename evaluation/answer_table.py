@@ -65,9 +65,7 @@ def list_person_answers(session: Any, project: Project, ids: Sequence[UUID]) -> 
     ]
 
 
-def _make_row(
-    answer: PersonAnswer, of_people: Mapping[str, str], *, is_text: bool, shows_gold: bool
-) -> dict[str, Any]:
+def _make_row(answer: PersonAnswer, of_people: Mapping[str, str], *, is_text: bool, shows_gold: bool) -> dict[str, Any]:
     question = answer.question
     gold = "; ".join(str(gold["text"]) for gold in question.gold_answers) if shows_gold else None
     return {
@@ -96,7 +94,9 @@ def _measure_agreement(answer: PersonAnswer, of_people: Mapping[str, str], *, is
     return round(fmean(jaccard_index(own, other) for other in sets), 3)
 
 
-def iterate_person_answers(database: Database, project: Project, conditions: AnswerConditions) -> Iterator[dict[str, Any]]:
+def iterate_person_answers(
+    database: Database, project: Project, conditions: AnswerConditions
+) -> Iterator[dict[str, Any]]:
     """Iterate over all rows that meet the conditions and that the person who acts may see."""
     with database.read() as session:
         ids = list_answer_ids(session, project.id, restrict_to_own(session, conditions))

@@ -1,4 +1,4 @@
-"""A team's lead in the browser: the list of questions, tags and assignments, the table of answers, and who sees gold."""
+"""A team's lead in the browser: the list of questions, tags and assignments, the table of answers, and gold answers."""
 
 import csv
 import io
@@ -31,9 +31,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showhow]:
     showhow.appoint("lea")
     rows = [{"question": f"Who owns quay {n}?", "answer": GOLD, "kind": "quay"} for n in range(60)]
     (showhow.home / "quays.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    showhow.run(
-        "questions", "import", str(showhow.home / "quays.jsonl"), "--project", "Quays", "--world", "default"
-    )
+    showhow.run("questions", "import", str(showhow.home / "quays.jsonl"), "--project", "Quays", "--world", "default")
     database = Database(f"sqlite:///{showhow.home / 'showhow.db'}")
     with database.begin() as session:
         lea = users.find_user(session, "lea")

@@ -13,8 +13,10 @@ from db.recording import TraceAnswers
 from db.runs import trace_version
 from db.users import ActingPerson
 
+COMPLETED_ANSWERS = AnswerConditions()
 
-def answer(scene, question, person, text, seconds=60.0, at=None):
+
+def answer(scene, question, person, text, *, seconds=60.0, at=None):
     with scene.database.begin() as session:
         trace = recording.start_trace(session, question.id, person.id)
         recording.begin_step(session, trace.id, recording.NewStep("so"), seen=trace.version, by=person.id)
@@ -29,7 +31,7 @@ def decide(scene, act, trace_id, comment=""):
         act(session, trace_id, seen=trace_version(session, trace_id), by=scene.ben.id, comment=comment)
 
 
-def list_rows(scene, conditions=AnswerConditions(), **page):
+def list_rows(scene, conditions=COMPLETED_ANSWERS, **page):
     with scene.database.read() as session:
         ids = person_answers.list_answer_ids(session, scene.project.id, conditions, **page)
         count = person_answers.count_answers(session, scene.project.id, conditions)
@@ -66,9 +68,9 @@ def test_progress_counts_what_was_submitted_in_each_day_and_week_of_the_persons_
     first, second, third = scene.questions
     # Sunday evening in UTC is Monday in Tokyo.
     sunday, monday = datetime(2026, 3, 1, 20, tzinfo=UTC), datetime(2026, 3, 2, 9, tzinfo=UTC)
-    approved = answer(scene, first, scene.ada, "a", 60.0, sunday)
-    returned = answer(scene, second, scene.ada, "b", 180.0, monday)
-    answer(scene, third, scene.ada, "c", 60.0, monday)
+    approved = answer(scene, first, scene.ada, "a", at=sunday)
+    returned = answer(scene, second, scene.ada, "b", seconds=180.0, at=monday)
+    answer(scene, third, scene.ada, "c", at=monday)
     decide(scene, review.approve_trace, approved)
     decide(scene, review.reject_trace, returned, "no")
 
@@ -86,7 +88,7 @@ def test_gold_answers_are_for_reviewers_and_for_all_where_the_project_shows_them
     with scene.database.begin() as session:
         other = projects.create_project(session, "others", "quay")
 
-    def sees(name, is_local=True):
+    def sees(name, *, is_local=True):
         acting = scene.database.acting_as(ActingPerson(name, is_local))
         with acting.read() as session:
             project = projects.get_project(session, scene.project.name)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, select, update
 
-from db import projects, queue, question_list, recording, users
+from db import projects, question_list, queue, recording, users
 from db.database import Conflict, Database
 from db.models import Assignment, Question
 from db.question_list import QuestionConditions
@@ -162,9 +162,7 @@ def test_the_list_of_a_large_project_is_read_from_indexes(sqlite_template, tmp_p
     statements = []
     with database.read() as session:
         connection = session.connection()
-        event.listen(
-            connection, "before_cursor_execute", lambda *call: statements.append((call[2], call[3])) and None
-        )
+        event.listen(connection, "before_cursor_execute", lambda *call: statements.append((call[2], call[3])) and None)
         question_list.count_listed_questions(session, project.id, ALL)
         question_list.list_tags(session, project.id)
         question_list.count_question_states(session, project.id)

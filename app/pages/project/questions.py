@@ -94,7 +94,7 @@ def _choose(label: str, key: str, options: Sequence[str], width: int) -> str | N
     return None if chosen == ANY else chosen
 
 
-def _show_total(  # noqa: PLR0913, PLR0917 - the list, and who looks at it
+def _show_total(  # noqa: PLR0913 - the list, and who looks at it
     database: Database,
     project: Project,
     conditions: QuestionConditions,
