@@ -42,7 +42,7 @@ def normalize_picture_name(name: str) -> str:
 def load_pictures(session: Session, project_id: UUID) -> Mapping[str, str]:
     """The project's pictures as data URIs by name."""
     rows = select(GuidelinePicture.name, GuidelinePicture.content).where(GuidelinePicture.project_id == project_id)
-    return dict(session.execute(rows.order_by(GuidelinePicture.name)).tuples().all())
+    return dict(session.execute(rows.order_by(GuidelinePicture.name)).all())
 
 
 def store_picture(session: Session, project_id: UUID, name: str, content: bytes) -> None:

@@ -97,7 +97,7 @@ class Question(Base):
     gold_answers: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     decomposition: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
-    tags: Mapped[list[str]] = mapped_column(TagList, default_factory=list, server_default="")
+    tags: Mapped[list[str]] = mapped_column(TagList, default_factory=list, server_default="[]")
     completed: Mapped[int] = mapped_column(default=0)
     """The number of people with a submitted or approved trace of it; db/projects.py updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)

@@ -29,10 +29,10 @@ from uuid_utils.compat import uuid7
 
 from db.database import Conflict
 from db.models import Assignment, Project, Question, Trace, User
-from db.projects import COMPLETED_STATUSES
+from db.projects import COMPLETED_STATUSES, RESERVATION_PERIOD
 from db.serialization import insert_rows
 from db.trace_states import is_held, is_kept_draft, is_open_return
-from db.types import MAX_TAG_CHARACTERS, MAX_TAGS, utc_now
+from db.types import MAX_TAG_CHARACTERS, MAX_TAGS, dump_json, utc_now
 from db.users import ADMIN, get_user, require_acting_role
 
 QUESTION_STATES = {"approved": "approved", "submitted": "in review", "rejected": "returned", "draft": "begun"}
@@ -47,7 +47,7 @@ ANSWERABLE: dict[str, ColumnElement[bool]] = {
 }
 """What the gold answer says of a question, with the condition."""
 _BATCH_SIZE = 500
-_IS_TAGGED = text("tags <> ''")
+_IS_TAGGED = text("tags <> '[]'")
 """Condition: the question has tags. Queries use the same text, so that SQLite uses the index."""
 _STORED_TAGS = type_coerce(Question.tags, Text)
 """The tags of a question as their column has them, for comparisons."""
@@ -90,7 +90,7 @@ def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
     counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
     # Questions without a trace are counted from an index alone.
     traced = select(Trace.question_id).where(Trace.author_id.is_not(None))
-    stored: dict[str, int] = dict(session.execute(counts.where(Question.id.in_(traced))).tuples().all())
+    stored: dict[str, int] = dict(session.execute(counts.where(Question.id.in_(traced))).all())
     total = count_listed_questions(session, project_id, QuestionConditions())
     counted = {state: stored.get(state, 0) for state in QUESTION_STATES.values()}
     return counted | {OPEN: total - sum(counted.values())}
@@ -165,7 +165,7 @@ def _select_ids(session: Session, project_id: UUID, chosen: QuestionConditions) 
     if chosen.tag is not None:
         # The different sets of tags are few, and so the index answers.
         stored = [tags for tags in _list_sets_of_tags(session, project_id) if chosen.tag in tags]
-        conditions += [_IS_TAGGED, _STORED_TAGS.in_(["\n".join(tags) for tags in stored])]
+        conditions += [_IS_TAGGED, _STORED_TAGS.in_(list(map(dump_json, stored)))]
     if chosen.person is not None:
         person = select(User.id).where(User.name == chosen.person).scalar_subquery()
         assigned = select(Assignment.question_id).where(Assignment.user_id == person, is_held())
@@ -219,7 +219,7 @@ def _change_tags(
     for tags in stored:
         new = sorted(({*tags} | added) - removed)
         if new != tags:
-            of_set = update(Question).where(Question.id.in_(matching), "\n".join(tags) == _STORED_TAGS)
+            of_set = update(Question).where(Question.id.in_(matching), dump_json(tags) == _STORED_TAGS)
             written = of_set.values(tags=new).execution_options(synchronize_session=False)
             count += session.connection().execute(written).rowcount
     return count
@@ -243,8 +243,11 @@ def _assign_batch(session: Session, ids: Sequence[UUID], people: Collection[UUID
     # Who begins one of them at this moment locks its question, too.
     session.execute(select(Question.id).where(Question.id.in_(ids)).order_by(Question.id).with_for_update())
     of_questions = Assignment.question_id.in_(ids)
-    is_assigned = and_(Assignment.state == "open", Assignment.until.is_(None))
-    session.execute(delete(Assignment).where(of_questions, is_assigned, Assignment.user_id.not_in(people)))
+    released = (of_questions, Assignment.user_id.not_in(people), Assignment.state == "open", Assignment.until.is_(None))
+    own = select(Trace.id).where(Trace.question_id == Assignment.question_id, Trace.author_id == Assignment.user_id)
+    session.execute(delete(Assignment).where(*released, ~own.exists()))
+    # Who has begun keeps the question as long as with a reservation of their own.
+    session.execute(update(Assignment).where(*released).values(until=utc_now() + RESERVATION_PERIOD))
     is_free = and_(Assignment.user_id.in_(people), Assignment.state != "done")
     session.execute(update(Assignment).where(of_questions, is_free).values(state="open", reason=None, until=None))
     rows = session.execute(select(Assignment.question_id, Assignment.user_id).where(of_questions))

@@ -44,7 +44,7 @@ from db.stored_values import find_invalid_values
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = ("0010", "f03aa80917d846f4911aa2189be49ea0b6891114842f0f15e9850b39a539d64f")
+SQLITE_AT_HEAD = ("0013", "0a209b1f2317a2d37ca06d80baf9a296a0cf19731ffad26886adec6264dfb7ca")
 """The newest revision and the digest of the schema that it has on SQLite: a start need not run all migrations anew."""
 
 

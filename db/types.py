@@ -94,7 +94,7 @@ class ExactJson(TypeDecorator[Any]):
 
 
 class TagList(TypeDecorator[list[str]]):
-    """Short texts of one line in alphabetical order, stored as one text so that an index has them."""
+    """Short texts of one line in alphabetical order: JSON in a column of text, which every database can compare."""
 
     impl = ExactText
     cache_ok = True
@@ -106,10 +106,10 @@ class TagList(TypeDecorator[list[str]]):
             raise UnstorableValue(
                 f"tags are at most {MAX_TAGS}, each of 1 to {MAX_TAG_CHARACTERS} characters on a line"
             )
-        return "\n".join(sorted(set(value)))
+        return dump_json(sorted(set(value)))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> list[str] | None:
-        return None if value is None else value.split("\n") if value else []
+        return None if value is None else list(json.loads(value))
 
 
 def dump_json(value: Any) -> str:

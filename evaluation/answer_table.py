@@ -113,4 +113,4 @@ def write_answer_table(
     numbers = count(0)
     rows = (row for row, _ in zip(iterate_person_answers(database, project, conditions), numbers, strict=False))
     TABLE_WRITERS[format_name](PERSON_ANSWER_COLUMNS, rows, stream)
-    return next(numbers) - 1
+    return next(numbers)

@@ -11,8 +11,8 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("project", sa.Column("shows_gold", sa.Boolean(), nullable=False, server_default=sa.false()))
-    op.add_column("question", sa.Column("tags", sa.Text(), nullable=False, server_default=""))
-    condition = sa.text("tags <> ''")
+    op.add_column("question", sa.Column("tags", sa.Text(), nullable=False, server_default="[]"))
+    condition = sa.text("tags <> '[]'")
     columns = ["project_id", "tags", "position"]
     op.create_index("ix_question_tagged", "question", columns, sqlite_where=condition, postgresql_where=condition)
     op.create_table(
