@@ -138,13 +138,13 @@ def list_progress(session: Session, project_id: UUID, period: str, zone: tzinfo)
         select(Trace.submitted_at, User.name, Trace.status, _seconds)
         .join(Question, Question.id == Trace.question_id)
         .join(User, User.id == Trace.author_id)
-        .where(Question.project_id == project_id, Trace.submitted_at.is_not(None))
+        .where(Question.project_id == project_id)
         .where(Trace.status.in_((*COMPLETED_STATUSES, "rejected")))
     )
     parts: dict[tuple[date, str], list[tuple[str, float | None]]] = defaultdict(list)
     for submitted_at, name, status, seconds in rows:
-        begins = PERIODS[period](submitted_at.astimezone(zone).date())
-        parts[begins, name].append((status, seconds))
+        if submitted_at is not None:
+            parts[PERIODS[period](submitted_at.astimezone(zone).date()), name].append((status, seconds))
     return [
         _summarize_period(begins, name, entries)
         for (begins, name), entries in sorted(parts.items(), key=lambda part: (-part[0][0].toordinal(), part[0][1]))

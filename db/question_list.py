@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import (
+    Boolean,
     Case,
     ColumnElement,
     Index,
@@ -18,9 +19,9 @@ from sqlalchemy import (
     cast,
     delete,
     func,
+    literal_column,
     or_,
     select,
-    text,
     type_coerce,
     update,
 )
@@ -47,7 +48,7 @@ ANSWERABLE: dict[str, ColumnElement[bool]] = {
 }
 """What the gold answer says of a question, with the condition."""
 _BATCH_SIZE = 500
-_IS_TAGGED = text("tags <> '[]'")
+_IS_TAGGED: ColumnElement[bool] = literal_column("tags <> '[]'", Boolean)
 """Condition: the question has tags. Queries use the same text, so that SQLite uses the index."""
 _STORED_TAGS = type_coerce(Question.tags, Text)
 """The tags of a question as their column has them, for comparisons."""
@@ -219,7 +220,7 @@ def _change_tags(
     for tags in stored:
         new = sorted(({*tags} | added) - removed)
         if new != tags:
-            of_set = update(Question).where(Question.id.in_(matching), dump_json(tags) == _STORED_TAGS)
+            of_set = update(Question).where(Question.id.in_(matching), _STORED_TAGS.in_([dump_json(tags)]))
             written = of_set.values(tags=new).execution_options(synchronize_session=False)
             count += session.connection().execute(written).rowcount
     return count
@@ -228,8 +229,8 @@ def _change_tags(
 def assign_questions(session: Session, ids: Sequence[UUID], people: Collection[UUID]) -> None:
     """Have these people answer the questions, in place of those to whom they were assigned.
 
-    Nobody means that anybody may answer them again. What people have begun, reserved or answered stays theirs. Only
-    administrators assign. Who assigns very many does it in several transactions, so that others can write meanwhile.
+    Nobody means that anybody may answer them again. What people have begun or answered stays theirs. Only administrators
+    assign. Who assigns very many does it in several transactions, so that others can write meanwhile.
     """
     require_acting_role(session, ADMIN)
     for person in people:
@@ -243,11 +244,12 @@ def _assign_batch(session: Session, ids: Sequence[UUID], people: Collection[UUID
     # Who begins one of them at this moment locks its question, too.
     session.execute(select(Question.id).where(Question.id.in_(ids)).order_by(Question.id).with_for_update())
     of_questions = Assignment.question_id.in_(ids)
-    released = (of_questions, Assignment.user_id.not_in(people), Assignment.state == "open", Assignment.until.is_(None))
+    released = (of_questions, Assignment.user_id.not_in(people), Assignment.state == "open")
     own = select(Trace.id).where(Trace.question_id == Assignment.question_id, Trace.author_id == Assignment.user_id)
     session.execute(delete(Assignment).where(*released, ~own.exists()))
     # Who has begun keeps the question as long as with a reservation of their own.
-    session.execute(update(Assignment).where(*released).values(until=utc_now() + RESERVATION_PERIOD))
+    begun = update(Assignment).where(*released, Assignment.until.is_(None))
+    session.execute(begun.values(until=utc_now() + RESERVATION_PERIOD))
     is_free = and_(Assignment.user_id.in_(people), Assignment.state != "done")
     session.execute(update(Assignment).where(of_questions, is_free).values(state="open", reason=None, until=None))
     rows = session.execute(select(Assignment.question_id, Assignment.user_id).where(of_questions))

@@ -133,16 +133,18 @@ def test_an_assigned_question_comes_first_and_is_nobody_elses_until_it_is_reassi
     assert next_position(scene, scene.ben) == 2
 
 
-def test_reservations_and_answers_of_others_outlast_an_assignment(scene):
-    first, second, _ = scene.questions
+def test_work_of_others_outlasts_an_assignment_and_what_they_have_only_reserved_does_not(scene):
+    first, second, third = scene.questions
     answer(scene, first, scene.ada)
+    begin(scene, second, scene.ben)
     with scene.database.begin() as session:
-        projects.reserve_question(session, second.id, scene.ben.id)
+        projects.reserve_question(session, third.id, scene.ben.id)
     assign(scene, ALL, scene.ada)
     with scene.database.read() as session:
         assert projects.find_assignment(session, first.id, scene.ada.id).state == "done"
         assert projects.find_assignment(session, second.id, scene.ben.id).until is not None
-    assert next_position(scene, scene.ben) == 2
+        assert projects.find_assignment(session, third.id, scene.ben.id) is None
+    assert (next_position(scene, scene.ada), next_position(scene, scene.ben)) == (3, None)
     with scene.database.begin() as session:
         session.execute(update(Assignment).where(Assignment.until.is_not(None)).values(until=utc_now() - timedelta(1)))
     assert next_position(scene, scene.ada) == 2
