@@ -229,7 +229,7 @@ def _change_tags(
 def assign_questions(session: Session, ids: Sequence[UUID], people: Collection[UUID]) -> None:
     """Have these people answer the questions, in place of those to whom they were assigned.
 
-    Nobody means that anybody may answer them again. What people have begun or answered stays theirs. Only administrators
+    Nobody means that anybody may answer them again. What people have begun or answered stays theirs; administrators
     assign. Who assigns very many does it in several transactions, so that others can write meanwhile.
     """
     require_acting_role(session, ADMIN)

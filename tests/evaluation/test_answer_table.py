@@ -20,7 +20,7 @@ from db.users import ActingPerson
 from evaluation.answer_table import PERSON_ANSWER_COLUMNS, iterate_person_answers, write_answer_table
 from evaluation.datasets.record import QuestionRecord
 
-FORMULAS = ["=1+1", "+49 30", "-2", "@cmd", "\t=1", "＝1+1", '=HYPERLINK("http://x.example")']
+FORMULAS = ["=1+1", "+49 30", "-2", "@cmd", "＝1+1", '=HYPERLINK("http://x.example")']
 EVERYTHING = AnswerConditions(None)
 
 
