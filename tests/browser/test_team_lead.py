@@ -13,6 +13,7 @@ from playwright.sync_api import Page, WebSocket, expect
 from db import projects, recording, review, users
 from db.database import Database
 from db.recording import TraceAnswers
+from tests.browser.annotator import Annotator
 from tests.browser.server import Showhow
 from tests.browser.settled import PATIENCE, settle
 from tests.browser.visitor import Visitor
@@ -88,7 +89,7 @@ def test_a_lead_filters_tags_and_assigns_questions_and_people_get_theirs_first(p
     expect(page.get_by_text("1–3 of 3 questions")).to_be_visible()
     lea.click("Change several")
     expect(lea.dialog.get_by_text("All 3 that match the filters")).to_be_visible()
-    lea.dialog.get_by_label("Assign to").click()
+    lea.dialog.get_by_role("combobox", name="Assign to").click()
     page.get_by_role("option", name="ben").click()
     page.keyboard.press("Escape")
     settle(page)
@@ -177,9 +178,7 @@ def test_the_members_list_has_what_was_saved_and_guidelines_show_an_uploaded_pic
     page.get_by_label("Guidelines (Markdown)").fill("At ![the map](the%20map.png), not ![x](https://h.example/x.png).")
     page.get_by_label("Guidelines (Markdown)").press("Control+Enter")
     expect(page.get_by_text("Saved.")).to_be_visible()
-    page.goto(f"{team.url}/?you=ben&project=Quays")
-    page.wait_for_selector(".st-key-acts")
-    settle(page)
+    Annotator(page, team.url, "ben", "Quays")
     page.keyboard.press("Alt+g")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("img", name="the map")).to_be_visible()
