@@ -13,5 +13,5 @@ def show_guidelines(database: Database, project: Project, text: str | None = Non
     with database.read() as session:
         pictures = load_pictures(session, project.id)
     written = render_guidelines(project.guidelines if text is None else text, pictures)
-    with st.container(key="guidelines"):
+    with st.container(key="guideline_text"):
         st.html(written or "This project has no guidelines.")
