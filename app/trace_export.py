@@ -34,13 +34,13 @@ _OUTER_EDITS = ("status", "rating")
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """Which traces are written, and how: those of a library's version, or all with a status, that match."""
+    """Which traces are written, and how: those of a library's version, or all with these statuses, that match."""
 
     format_name: str
     conditions: DemonstrationFilter = field(default_factory=DemonstrationFilter)
     library: str | None = None
     """NAME or NAME:NUMBER of a version."""
-    status: str | None = "approved"
+    statuses: tuple[str, ...] | None = ("approved",)
     """None for all traces, and with a library."""
     test_split: str | None = "test"
     """The split whose questions are refused in a format that does not say of which split each is; None for none."""
@@ -52,15 +52,15 @@ def write_traces(services: Services, plan: ExportPlan, stream: BinaryIO) -> Expo
     with services.database.read() as session:
         require_acting_role(session, REVIEWER, ADMIN)
         version_id = None if plan.library is None else find_version(session, plan.library).id
-    status = plan.status if version_id is None else None
+    statuses = plan.statuses if version_id is None else None
     if plan.test_split is not None and not find_format(plan.format_name).keeps_split:
         with services.database.read() as session:
-            chosen = list_candidates(session, plan.conditions, status, version_id)
+            chosen = list_candidates(session, plan.conditions, statuses, version_id)
         if leaks := services.find_leaks(chosen, plan.test_split):
             consequence = f"and the format {plan.format_name} does not say which, so nothing was written"
             raise LeakageError(leaks, plan.test_split, consequence, "Choose others, or write these too")
     with services.database.read() as session:
-        ids = list_matching_ids(session, plan.conditions, version_id, status)
+        ids = list_matching_ids(session, plan.conditions, version_id, statuses)
         return write(build_export(services.tool_registry(), session, load_traces(session, ids)), stream)
 
 

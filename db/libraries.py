@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, func, select
+from sqlalchemy import ForeignKey, case, func, or_, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from db.database import Conflict, RowNotFound
@@ -26,6 +26,8 @@ from db.types import Base, join_attachments, summarize_task
 from db.users import ADMIN, REVIEWER, require_acting_role, require_role
 from folder_names import explain_refused_name, shorten_name
 
+APPROVED = ("approved",)
+"""The statuses of traces that become demonstrations."""
 PEOPLE, MODELS = "people", "models"
 HUMAN = "human"
 
@@ -117,25 +119,33 @@ class DemonstrationFacets(NamedTuple):
 def list_candidates(
     session: Session,
     conditions: DemonstrationFilter,
-    status: str | None = "approved",
+    statuses: Sequence[str] | None = APPROVED,
     version_id: UUID | None = None,
 ) -> list[Demonstration]:
-    """List the traces with this status, or all, that match; ordered by id, as in every database."""
-    chosen = _apply_filter(_select_pool(version_id, status), conditions)
+    """List the traces with these statuses, or all, that match; ordered by id, as in every database."""
+    chosen = _apply_filter(_select_pool(version_id, statuses), conditions)
     return _load_with_steps(session, chosen.order_by(Trace.id), _select_steps(chosen.with_only_columns(Trace.id)))
 
 
-def list_demonstrations(
+def list_demonstrations(  # noqa: PLR0913 - conditions and the page of the list
     session: Session,
     conditions: DemonstrationFilter,
     *,
     version_id: UUID | None = None,
     start: int = 0,
     limit: int = 20,
+    first_project: str | None = None,
 ) -> list[Demonstration]:
-    """List matching demonstrations of a version in its order, or of all approved ones, the latest first."""
-    # The index of traces by status has this order, so that a page needs no sorting.
-    order = (Trace.submitted_at.desc(), Trace.id.desc()) if version_id is None else (LibraryItem.position,)
+    """List matching demonstrations of a version in its order, or of all approved ones, the latest first.
+
+    Of all approved ones, those of `first_project` come before the others.
+    """
+    # The index of traces by status has this order, so that a page of one project needs no sorting.
+    order: tuple[Any, ...] = (Trace.submitted_at.desc(), Trace.id.desc())
+    if version_id is not None:
+        order = (LibraryItem.position,)
+    elif first_project is not None and conditions.project is None:
+        order = (case((Project.name == first_project, 0), else_=1), *order)
     chosen = _apply_filter(_select_pool(version_id), conditions).order_by(*order).offset(start).limit(limit)
     ids = list(session.scalars(chosen.with_only_columns(Trace.id)))
     return _load_with_steps(session, _select_demonstrations().where(Trace.id.in_(ids)), _select_steps(ids), order=ids)
@@ -151,11 +161,11 @@ def list_matching_ids(
     session: Session,
     conditions: DemonstrationFilter,
     version_id: UUID | None = None,
-    status: str | None = "approved",
+    statuses: Sequence[str] | None = APPROVED,
 ) -> list[UUID]:
-    """List the ids of matching traces of a version in its order, or of all with this status ordered by id."""
+    """List the ids of matching traces of a version in its order, or of all with these statuses ordered by id."""
     order = Trace.id if version_id is None else LibraryItem.position
-    matching = _apply_filter(_select_pool(version_id, status), conditions)
+    matching = _apply_filter(_select_pool(version_id, statuses), conditions)
     return list(session.scalars(matching.with_only_columns(Trace.id).order_by(order)))
 
 
@@ -292,10 +302,11 @@ def _select_demonstrations() -> Any:
     )
 
 
-def _select_pool(version_id: UUID | None, status: str | None = "approved") -> Any:
-    """Select the traces of the version, or all with this status; None for any status."""
+def _select_pool(version_id: UUID | None, statuses: Sequence[str] | None = APPROVED) -> Any:
+    """Select the traces of the version, or all with these statuses; None for any status."""
     if version_id is None:
-        return _select_demonstrations() if status is None else _select_demonstrations().where(Trace.status == status)
+        all_traces = _select_demonstrations()
+        return all_traces if statuses is None else all_traces.where(or_(*(Trace.status == name for name in statuses)))
     return (
         _select_demonstrations()
         .join(LibraryItem, LibraryItem.trace_id == Trace.id)

@@ -16,7 +16,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, fal
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
-from db.types import Base, join_attachments, partial_index, summarize_task, utc_now
+from db.types import Base, TagList, join_attachments, partial_index, summarize_task, utc_now
 
 TOOL_CALL_COLUMNS = ("tool", "latency", "rating", "removed_at", "trace_id", "position", "started_at", "finished_at")
 """The columns of a step that tool reports read."""
@@ -51,13 +51,12 @@ class User(Base):
 
 
 class Project(Base):
-    """A set of questions or other tasks for tools, with guidelines (Markdown) and the tools that it offers."""
+    """A set of questions or other tasks, with guidelines (Markdown), its tools, and the name of its world, if any."""
 
     __tablename__ = "project"
 
     name: Mapped[str] = mapped_column(unique=True)
     world: Mapped[str]
-    """The name of its world; empty for a project whose tools need none."""
     guidelines: Mapped[str] = mapped_column(default="")
     tools: Mapped[list[str]] = mapped_column(default_factory=list)
     overlap: Mapped[int] = mapped_column(default=1)
@@ -68,12 +67,14 @@ class Project(Base):
     """What its answers are, as AnswerFormat of db/projects.py writes it."""
     allows_questions: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether people who annotate may add questions of their own; administrators always may."""
+    shows_gold: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether people who annotate see gold answers; reviewers and administrators always do."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
 
 
 class Question(Base):
-    """A question or another task, with its gold answers as {"text", "entity"} and, if known, its gold decomposition.
+    """A question or another task, with its tags, gold answers as {"text", "entity"} and, if known, gold decomposition.
 
     `details["attachments"]` has texts and JSON values that belong to it, by name.
     """
@@ -96,6 +97,7 @@ class Question(Base):
     gold_answers: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     decomposition: Mapped[list[dict[str, Any]]] = mapped_column(default_factory=list)
     details: Mapped[dict[str, Any]] = mapped_column(default_factory=dict)
+    tags: Mapped[list[str]] = mapped_column(TagList, default_factory=list, server_default="[]")
     completed: Mapped[int] = mapped_column(default=0)
     """The number of people with a submitted or approved trace of it; db/projects.py updates it for the queue."""
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
@@ -132,7 +134,6 @@ class Run(Base):
     model: Mapped[str | None] = mapped_column(default=None)
     """The language model's name; None for a reasoner without one, or if it was not recorded."""
     encoder: Mapped[str | None] = mapped_column(default=None)
-    """The encoder that selected the demonstrations."""
     world_hash: Mapped[str | None] = mapped_column(default=None)
     """The hash of the world's content at the start; None for a live world."""
     code_version: Mapped[str | None] = mapped_column(default=None)
@@ -367,7 +368,6 @@ class ModelCall(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True, default_factory=uuid7)
     created_at: Mapped[datetime] = mapped_column(default_factory=utc_now)
     answered_at: Mapped[datetime | None] = mapped_column(default=None)
-    """The time at which the reply or the error was stored."""
 
 
 class Edit(Base):

@@ -76,6 +76,7 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     guidelines: str | None = None,
     overlap: int | None = None,
     allows_questions: bool | None = None,
+    shows_gold: bool | None = None,
 ) -> Project:
     """Change the fields of a project that are given, as an administrator; its traces stay as they are."""
     require_acting_role(session, ADMIN)
@@ -87,6 +88,7 @@ def edit_project(  # noqa: PLR0913 - each is a field of the project
     project.guidelines = project.guidelines if guidelines is None else guidelines
     project.overlap = project.overlap if overlap is None else overlap
     project.allows_questions = project.allows_questions if allows_questions is None else allows_questions
+    project.shows_gold = project.shows_gold if shows_gold is None else shows_gold
     return project
 
 
@@ -99,12 +101,13 @@ class ProjectSettings:
     guidelines: str
     overlap: int
     allows_questions: bool = False
+    shows_gold: bool = False
 
     @classmethod
     def of(cls, project: Project) -> "ProjectSettings":
         """The settings that the project has."""
-        answer_format = AnswerFormat.from_json(project.answer_format)
-        return cls(project.instruction, answer_format, project.guidelines, project.overlap, project.allows_questions)
+        stored = {setting.name: getattr(project, setting.name) for setting in fields(cls)}
+        return cls(**stored | {"answer_format": AnswerFormat.from_json(project.answer_format)})
 
 
 def save_settings(session: Session, name: str, written: ProjectSettings, *, seen: ProjectSettings) -> Project:
@@ -393,12 +396,6 @@ def count_questions(session: Session, project_id: UUID) -> int:
     return session.scalar(select(func.count()).select_from(Question).where(Question.project_id == project_id)) or 0
 
 
-def list_question_kinds(session: Session, names: Sequence[str]) -> list[str]:
-    """List the question kinds of these projects in alphabetical order."""
-    kinds = select(Question.kind).join(Project, Project.id == Question.project_id).where(Project.name.in_(names))
-    return sorted(kind for kind in session.scalars(kinds.distinct()) if kind is not None)
-
-
 def find_assignment(session: Session, question_id: UUID, user_id: UUID) -> Assignment | None:
     """Find the person's assignment of the question."""
     return session.scalar(
@@ -407,12 +404,15 @@ def find_assignment(session: Session, question_id: UUID, user_id: UUID) -> Assig
 
 
 def reserve_question(session: Session, question_id: UUID, user_id: UUID) -> Assignment:
-    """Reserve the question for the person for RESERVATION_PERIOD from now, also if it was skipped or done."""
+    """Reserve the question for RESERVATION_PERIOD, also a skipped or done one; one assigned by the lead has no end."""
+    until = utc_now() + RESERVATION_PERIOD
     assignment = find_assignment(session, question_id, user_id)
     if assignment is None:
-        assignment = Assignment(question_id=question_id, user_id=user_id)
+        assignment = Assignment(question_id=question_id, user_id=user_id, until=until)
         session.add(assignment)
-    assignment.state, assignment.reason, assignment.until = "open", None, utc_now() + RESERVATION_PERIOD
+    if assignment.state != "open" or assignment.until is not None:
+        assignment.until = until
+    assignment.state, assignment.reason = "open", None
     session.flush()
     return assignment
 

@@ -7,16 +7,15 @@ from datetime import datetime
 from statistics import median
 from uuid import UUID
 
-from sqlalchemy import Case, ColumnElement, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from db.database import Conflict, RowNotFound
 from db.models import Assignment, Draft, Edit, Judgement, ModelCall, Project, Question, Step, Trace, User
 from db.projects import COMPLETED_STATUSES, find_assignment, reserve_question, select_completed_traces
 from db.recording import find_own_draft, start_trace
-from db.trace_states import is_kept_draft, is_open_return
+from db.trace_states import is_held, is_kept_draft, is_open_return
 from db.traces import lock_draft
-from db.types import utc_now
 from db.users import require_role
 
 
@@ -198,17 +197,15 @@ def find_own_trace(session: Session, question_id: UUID, user_id: UUID) -> Trace 
 
 
 def _find_reserved_question(session: Session, project: Project, user_id: UUID) -> Question | None:
-    """Find the first question that the person has reserved but not begun, unless others have completed it."""
-    # By key only: with a condition on the project, SQLite would scan all of its questions.
-    reserved_ids = session.scalars(
-        select(Assignment.question_id).where(Assignment.user_id == user_id, Assignment.state == "open")
-    ).all()
-    if not reserved_ids:
-        return None
-    questions = session.scalars(
-        select(Question).where(Question.id.in_(reserved_ids), *_availability_conditions(user_id, project))
+    """Find the first question that the person has reserved, or was assigned, and not begun; not one that is done."""
+    # A minimum, since SQLite would go through all questions of the project in their order to find the first one.
+    first = session.scalar(
+        select(func.min(Question.position))
+        .join(Assignment, Assignment.question_id == Question.id)
+        .where(Assignment.user_id == user_id, Assignment.state == "open", Question.project_id == project.id)
+        .where(*_availability_conditions(user_id, project))
     )
-    return min((q for q in questions if q.project_id == project.id), key=lambda q: q.position, default=None)
+    return session.scalar(select(Question).where(Question.project_id == project.id, Question.position == first))
 
 
 def _availability_conditions(user_id: UUID, project: Project) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
@@ -216,7 +213,7 @@ def _availability_conditions(user_id: UUID, project: Project) -> tuple[ColumnEle
     own_traces = select(Trace.id).where(Trace.question_id == Question.id, Trace.author_id == user_id)
     other = aliased(Assignment)
     reservations = select(func.count(other.id)).where(
-        other.question_id == Question.id, other.user_id != user_id, other.state == "open", other.until > utc_now()
+        other.question_id == Question.id, other.user_id != user_id, is_held(other)
     )
     return ~own_traces.exists(), Question.completed + reservations.scalar_subquery() < project.overlap
 
@@ -245,7 +242,8 @@ def discard_draft(session: Session, trace_id: UUID, *, seen: int, by: UUID) -> N
     question_id = lock_draft(session, trace_id, seen, by).question_id
     _delete_traces(session, [trace_id])
     assignment = find_assignment(session, question_id, by)
-    if assignment is not None and assignment.state == "open" and find_own_trace(session, question_id, by) is None:
+    is_reservation = assignment is not None and assignment.state == "open" and assignment.until is not None
+    if is_reservation and find_own_trace(session, question_id, by) is None:
         session.delete(assignment)
     session.flush()
 
@@ -305,7 +303,7 @@ def measure_progress(session: Session, project_id: UUID, user_id: UUID) -> Proje
         .join(Question, Question.id == Assignment.question_id)
         .join(Project, Project.id == Question.project_id)
         .where(Question.project_id == project_id, Question.completed < Project.overlap)
-        .where(Assignment.user_id != user_id, Assignment.state == "open", Assignment.until > utc_now())
+        .where(Assignment.user_id != user_id, is_held())
     )
     return ProjectProgress(done, total, completed_by_user or 0, skipped or 0, held or 0)
 
@@ -372,67 +370,3 @@ def _summarize_person(name: str, entries: Sequence[tuple[str, float | None, date
         median_seconds=median(times) if times else None,
         last_seen=max(seen for _, _, seen in entries),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionState:
-    """A question in the list of a project: its state, and the people with traces of it."""
-
-    question: Question
-    state: str
-    """approved, in review, returned, begun or open: the furthest that a person's trace of it came."""
-    people: tuple[str, ...]
-
-
-QUESTION_STATES = {"approved": "approved", "submitted": "in review", "rejected": "returned", "draft": "begun"}
-"""The state of a question by the status of its furthest trace."""
-OPEN = "open"
-
-
-def count_question_states(session: Session, project_id: UUID) -> dict[str, int]:
-    """Count the project's questions by state."""
-    reached = _reached_state()
-    counts = select(reached, func.count()).where(Question.project_id == project_id).group_by(reached)
-    stored = dict(session.execute(counts).all())
-    return {state: stored.get(state, 0) for state in (*QUESTION_STATES.values(), OPEN)}
-
-
-def _reached_state() -> Case[str]:
-    """The state of a question."""
-    conditions = {status: Trace.status == status for status in COMPLETED_STATUSES}
-    conditions |= {"rejected": is_open_return(), "draft": is_kept_draft()}
-    has_status = {
-        status: select(Trace.id)
-        .where(Trace.question_id == Question.id, Trace.author_id.is_not(None), condition)
-        .exists()
-        for status, condition in conditions.items()
-    }
-    return case(*((has_status[status], name) for status, name in QUESTION_STATES.items()), else_=OPEN)
-
-
-def list_question_states(  # noqa: PLR0913 - conditions and the page of the list
-    session: Session,
-    project_id: UUID,
-    *,
-    text: str = "",
-    kind: str | None = None,
-    state: str | None = None,
-    after: int = 0,
-    limit: int = 25,
-) -> list[QuestionState]:
-    """List the project's questions after a position that match all conditions, in order."""
-    reached = _reached_state()
-    questions = select(Question, reached).where(Question.project_id == project_id, Question.position > after)
-    if text:
-        questions = questions.where(Question.text.icontains(text, autoescape=True))
-    if kind is not None:
-        questions = questions.where(Question.kind == kind)
-    if state is not None:
-        questions = questions.where(reached == state)
-    rows = session.execute(questions.order_by(Question.position).limit(limit)).all()
-    people: dict[UUID, dict[str, None]] = {}
-    authors = select(Trace.question_id, User.name).join(User, User.id == Trace.author_id)
-    ids = [question.id for question, _ in rows]
-    for question_id, name in session.execute(authors.where(Trace.question_id.in_(ids)).order_by(Trace.started_at)):
-        people.setdefault(question_id, {})[name] = None
-    return [QuestionState(question, name, tuple(people.get(question.id, {}))) for question, name in rows]

@@ -16,7 +16,15 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, func, select, text
 from sqlalchemy.orm import Session
 
-from db import leases, libraries, model_calls, rate_limits, recording  # noqa: F401 - so that their tables are known
+from db import (  # noqa: F401 - so that their tables and indexes are known
+    guideline_pictures,
+    leases,
+    libraries,
+    model_calls,
+    question_list,
+    rate_limits,
+    recording,
+)
 from db.database import Database, StoreError, StoreUnavailable, translate_errors
 from db.foreign_objects import (
     REMEDY,
@@ -45,7 +53,7 @@ class SchemaDigest(NamedTuple):
 
 MIGRATIONS_TABLE = "alembic_version"
 MIGRATIONS_FOLDER = Path(__file__).resolve().parents[1] / "migrations"
-SQLITE_AT_HEAD = SchemaDigest("0010", "f03aa80917d846f4911aa2189be49ea0b6891114842f0f15e9850b39a539d64f")
+SQLITE_AT_HEAD = SchemaDigest("0011", "0a209b1f2317a2d37ca06d80baf9a296a0cf19731ffad26886adec6264dfb7ca")
 """The newest revision and its schema on SQLite: a start need neither load the migrations nor run them anew."""
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Insert
 from sqlalchemy.orm import Session, make_transient_to_detached
 from sqlalchemy.orm.attributes import set_committed_value
 
-from db.models import Judgement, Project, Run, Step
+from db.models import Judgement, Project, Question, Run, Step
 from db.types import Base, UnstorableValue, check_storable_text
 
 ModelType = TypeVar("ModelType", bound=Base)
@@ -27,7 +27,8 @@ MAX_INTEGER = 2**31 - 1
 ADDED_FIELDS: dict[type[Base], dict[str, Any]] = {
     Step: {"error_kind": None, "node": None, "skill": None},
     Judgement: {"step_id": None},
-    Project: {"instruction": "", "answer_format": {}, "allows_questions": False},
+    Project: {"instruction": "", "answer_format": {}, "allows_questions": False, "shows_gold": False},
+    Question: {"tags": []},
     Run: {
         "model": None,
         "encoder": None,

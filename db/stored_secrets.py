@@ -10,7 +10,7 @@ from sqlalchemy import Table, select, update
 from sqlalchemy.orm import Session
 
 from db.database import Database
-from db.types import Base, ExactJson, ExactText
+from db.types import Base, ExactJson, ExactText, TagList
 from guard.redaction import Redactor
 
 _BATCH_SIZE = 200
@@ -56,7 +56,7 @@ def _iterate_rows(session: Session, redactor: Redactor) -> Iterator[SecretRow]:
     if not redactor.has_secrets:
         return
     for table in Base.metadata.sorted_tables:
-        columns = [column for column in table.columns if isinstance(column.type, ExactText | ExactJson)]
+        columns = [column for column in table.columns if isinstance(column.type, ExactText | ExactJson | TagList)]
         keys = list(table.primary_key)
         if not columns:
             continue

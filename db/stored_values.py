@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from db.database import Database
 from db.models import User
 from db.serialization import field_types
-from db.types import MAX_JSON_CHARACTERS, Base, ExactJson, check_storable_json, check_storable_text
+from db.types import MAX_JSON_CHARACTERS, Base, ExactJson, TagList, check_storable_json, check_storable_text
 from db.users import ROLES
 from guard.input_bounds import MEGABYTE, InputBoundExceeded
 from guard.json_input import BYTES_OF_CONTAINER, BYTES_OF_FIELD, MAX_VALUE_MEGABYTES, check_json
@@ -36,7 +36,8 @@ def _check_table(database: Database, kind: type[Base]) -> Iterator[str]:
     checks = [_check_roles if table.c[name] is User.__table__.c.roles else _value_check(types[name]) for name in names]
     # As text, JSON is parsed here, with the limits of what can be stored.
     columns: list[ColumnElement[Any]] = [
-        cast(table.c[name], Text) if isinstance(table.c[name].type, ExactJson) else table.c[name] for name in names
+        cast(table.c[name], Text) if isinstance(table.c[name].type, ExactJson | TagList) else table.c[name]
+        for name in names
     ]
     try:
         with (

@@ -1,9 +1,17 @@
-"""Which traces count as drafts and as returned: the conditions of all lists and counts, so that pages agree."""
+"""Which traces count as drafts and as returned, and which questions as held: the conditions of all lists and counts."""
+
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import aliased
 
 from db.models import Assignment, Trace
+from db.types import utc_now
+
+
+def is_held(assignment: Any = Assignment) -> ColumnElement[bool]:
+    """Condition: the person has the question for now, reserved for a while or assigned to them by the team's lead."""
+    return and_(assignment.state == "open", or_(assignment.until.is_(None), assignment.until > utc_now()))
 
 
 def is_open_return() -> ColumnElement[bool]:

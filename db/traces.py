@@ -275,7 +275,7 @@ def preview_trace(session: Session, trace: Trace) -> TraceRecord:
 
 def iterate_traces(session: Session, *, status: str | None = None, project: str | None = None) -> Iterator[TraceRecord]:
     """Iterate over the traces with this status and project, the oldest first, a few in memory at a time."""
-    query = _apply_filters(select(Trace.id), status, project)
+    query = _apply_filters(select(Trace.id), None if status is None else [status], project)
     yield from load_traces(session, session.scalars(query.order_by(Trace.started_at, Trace.id)).all())
 
 
@@ -310,16 +310,16 @@ class TraceSummary(NamedTuple):
 
 
 def list_trace_summaries(
-    session: Session, *, status: str | None = None, project: str | None = None, limit: int = 50
+    session: Session, *, statuses: Sequence[str] | None = None, project: str | None = None, limit: int = 50
 ) -> list[TraceSummary]:
-    """List the latest traces with this status and project."""
+    """List the latest traces with these statuses and this project."""
     columns = select(Trace.id, Trace.status, Trace.started_at, Project.name, Question.text, Trace.final_answer)
-    query = _apply_filters(columns, status, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
+    query = _apply_filters(columns, statuses, project).order_by(Trace.started_at.desc(), Trace.id.desc()).limit(limit)
     return [TraceSummary(*row) for row in session.execute(query)]
 
 
-def _apply_filters(query: Any, status: str | None, project: str | None) -> Any:
+def _apply_filters(query: Any, statuses: Sequence[str] | None, project: str | None) -> Any:
     query = query.join(Question, Question.id == Trace.question_id).join(Project, Project.id == Question.project_id)
-    if status is not None:
-        query = query.where(Trace.status == status)
+    if statuses is not None:
+        query = query.where(Trace.status.in_(statuses))
     return query.where(Project.name == project) if project is not None else query

@@ -22,6 +22,8 @@ MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
 """The length of a text, alone or within JSON: of a thought, an argument, an observation, a part of a prompt ..."""
 MAX_JSON_CHARACTERS = 4 * MAX_TEXT_CHARACTERS
 """The length of all texts and keys of a JSON value, such as a step's arguments or data, together."""
+MAX_TAGS, MAX_TAG_CHARACTERS = 10, 60
+"""The most tags of a question and the length of each: an index of PostgreSQL takes no longer texts."""
 UNSTORABLE_CHARACTERS = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -89,6 +91,25 @@ class ExactJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         check_storable_json(value)
         return value
+
+
+class TagList(TypeDecorator[list[str]]):
+    """Short texts of one line in alphabetical order: JSON in a column of text, which every database can compare."""
+
+    impl = ExactText
+    cache_ok = True
+
+    def process_bind_param(self, value: list[str] | None, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        if len(value) > MAX_TAGS or any(tag != " ".join(tag.split())[:MAX_TAG_CHARACTERS] or not tag for tag in value):
+            raise UnstorableValue(
+                f"tags are at most {MAX_TAGS}, each of 1 to {MAX_TAG_CHARACTERS} characters on a line"
+            )
+        return dump_json(sorted(set(value)))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> list[str] | None:
+        return None if value is None else list(json.loads(value))
 
 
 def dump_json(value: Any) -> str:

@@ -16,6 +16,7 @@ from db.attempts import CORRECT_SCORE, asked_in_run
 from db.database import RowNotFound
 from db.models import UNFINISHED_ENDINGS, Assignment, Attempt, Project, Question, Run, Score, Trace, User
 from db.projects import COMPLETED_STATUSES
+from db.trace_states import is_held
 from db.types import utc_now
 from db.unanswerable import find_gold_reason, group_of_question, says_unanswerable
 
@@ -178,7 +179,7 @@ def find_repairs(session: Session, failures: Iterable[VerificationOutcome]) -> d
         reservations = session.execute(
             select(Assignment.question_id, User.name, User.id)
             .join(User, User.id == Assignment.user_id)
-            .where(Assignment.question_id.in_(by_question), Assignment.state == "open", Assignment.until > utc_now())
+            .where(Assignment.question_id.in_(by_question), is_held())
         )
         for question_id, name, person_id in reservations:
             trace = by_question[question_id]

@@ -397,7 +397,7 @@ def measure_answer_agreement(questions: Sequence[Mapping[str, frozenset[Hashable
     similarities: dict[str, list[float]] = defaultdict(list)
     for answers in shared:
         for (one, first), (other, second) in combinations(answers, 2):
-            similarity = _jaccard_index(first, second)
+            similarity = jaccard_index(first, second)
             similarities[one].append(similarity)
             similarities[other].append(similarity)
             # In alpha each answer counts once, however many others its question has.
@@ -413,7 +413,8 @@ def measure_answer_agreement(questions: Sequence[Mapping[str, frozenset[Hashable
     return AnswerAgreement(len(shared), pairs, same / pairs, alpha, means)
 
 
-def _jaccard_index(first: frozenset[Hashable], second: frozenset[Hashable]) -> float:
+def jaccard_index(first: frozenset[Hashable], second: frozenset[Hashable]) -> float:
+    """The share of the values of both sets that they have in common; 1 for two empty ones."""
     return len(first & second) / len(first | second) if first or second else 1.0
 
 
@@ -424,7 +425,7 @@ def _sum_distances(counts: Counter[frozenset[Hashable]]) -> float:
     for answer, count in counts.items():
         similar += count * count
         neighbours = {other for value in answer for other in holders[value]}
-        similar += sum(2 * count * counts[other] * _jaccard_index(answer, other) for other in neighbours)
+        similar += sum(2 * count * counts[other] * jaccard_index(answer, other) for other in neighbours)
         for value in answer:
             holders[value].append(answer)
     return counts.total() ** 2 - similar

@@ -1,4 +1,4 @@
-"""Formats values as text: seconds, tokens and money for display; and tables as CSV, JSON, Parquet and LaTeX.
+"""Formats values as text: seconds, tokens and money for display; and tables as CSV, Excel, JSON, Parquet and LaTeX.
 
 An unknown value is shown as "unknown", and is an empty cell of a table. A spreadsheet program runs a cell that begins
 like a formula.
@@ -113,8 +113,33 @@ def write_parquet(columns: ColumnTypes, rows: Iterable[TableRow], stream: Binary
             writer.write_table(pa.Table.from_pylist([dict(row) for row in batch], schema=schema))
 
 
+MAX_EXCEL_CHARACTERS = 32_767
+"""The characters of a cell of Excel; a longer text is cut there."""
+
+
+def write_excel(columns: ColumnTypes, rows: Iterable[TableRow], stream: BinaryIO) -> None:
+    """Write a table as a workbook of Excel; no text is a formula, and signs that Excel does not take are left out."""
+    # As above: most users of this module format a number.
+    from openpyxl import Workbook  # noqa: PLC0415
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE  # noqa: PLC0415
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    sheet.append(list(columns))
+    for row in rows:
+        values = (neutralize_cell(row[name]) for name in columns)
+        sheet.append(
+            [
+                ILLEGAL_CHARACTERS_RE.sub("", value)[:MAX_EXCEL_CHARACTERS] if isinstance(value, str) else value
+                for value in values
+            ]
+        )
+    book.save(stream)
+
+
 TABLE_WRITERS: dict[str, Callable[[ColumnTypes, Iterable[TableRow], BinaryIO], None]] = {
     "csv": write_csv,
+    "xlsx": write_excel,
     "json": write_json,
     "parquet": write_parquet,
 }

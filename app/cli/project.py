@@ -3,15 +3,18 @@
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
 from app.cli.output import CommandError, emit
+from app.guideline_text import list_picture_names
 from app.progress import print_progress
 from app.services import current_services
 from db import projects
 from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import Conflict
+from db.guideline_pictures import MAX_PICTURE_BYTES, store_picture
 from db.models import Project
 from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP
 from db.types import load_json
@@ -72,6 +75,8 @@ def create(  # noqa: PLR0913 - every option of the verb is one parameter
             instruction=instruction or "",
             answer_format=_parse_answer_format(answer),
         )
+        if guidelines is not None:
+            store_guideline_pictures(session, project.id, guidelines)
         emit(_project_to_json(project, 0), "\n".join(_project_lines(project, 0)), as_json=as_json)
 
 
@@ -85,11 +90,16 @@ def edit(  # noqa: PLR0913 - every option of the verb is one parameter
     overlap: Annotated[
         int | None, typer.Option(min=1, max=MAX_OVERLAP, help="How many people answer each question.")
     ] = None,
+    shows_gold: Annotated[
+        bool | None, typer.Option("--show-gold/--hide-gold", help="Whether annotators see gold answers.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change a project's instruction, answer format, guidelines or overlap; its traces stay as they are."""
-    if instruction is None and answer is None and guidelines is None and overlap is None:
-        raise typer.BadParameter("name what to change: --instruction, --answer, --guidelines or --overlap.")
+    """Change what a project asks for and shows; its traces stay as they are."""
+    if all(value is None for value in (instruction, answer, guidelines, overlap, shows_gold)):
+        raise typer.BadParameter(
+            "name what to change: --instruction, --answer, --guidelines, --overlap, --show-gold or --hide-gold."
+        )
     with current_services().database.begin() as session:
         project = projects.edit_project(
             session,
@@ -98,7 +108,10 @@ def edit(  # noqa: PLR0913 - every option of the verb is one parameter
             answer_format=None if answer is None else _parse_answer_format(answer),
             guidelines=_read_file(guidelines) if guidelines else None,
             overlap=overlap,
+            shows_gold=shows_gold,
         )
+        if guidelines is not None:
+            store_guideline_pictures(session, project.id, guidelines)
         count = projects.count_questions(session, project.id)
         emit(_project_to_json(project, count), "\n".join(_project_lines(project, count)), as_json=as_json)
 
@@ -116,6 +129,20 @@ def _parse_answer_format(answer: str | None) -> AnswerFormat:
         return AnswerFormat.from_json({"kind": AnswerKind.JSON, "schema": schema})
     except Conflict as error:
         raise CommandError(f"{answer}: {error}") from error
+
+
+def store_guideline_pictures(session: Any, project_id: UUID, guidelines: Path) -> None:
+    """Store the pictures that a file of guidelines names by relative links within its folder."""
+    folder = guidelines.parent.resolve()
+    for name in list_picture_names(_read_file(guidelines)):
+        file = (folder / name).resolve()
+        if not file.is_relative_to(folder):
+            raise CommandError(f"the picture {name} is outside of the folder of {guidelines}; copy it into that folder")
+        try:
+            with open_regular(file) as stream:
+                store_picture(session, project_id, name, stream.read(MAX_PICTURE_BYTES + 1))
+        except OSError as error:
+            raise CommandError(f"the picture {name} of {guidelines} cannot be read: {error.strerror}") from error
 
 
 def _read_file(file: Path) -> str:
@@ -166,6 +193,7 @@ def _project_to_json(project: Project, question_count: int) -> dict[str, Any]:
         "instruction": project.instruction or DEFAULT_INSTRUCTION,
         "answer": {"kind": answer_format.kind, "schema": answer_format.schema or None},
         "guidelines": project.guidelines,
+        "shows_gold": project.shows_gold,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.output import CommandError, UnboundedOption, emit, fail_on_interrupt
+from app.cli.project import store_guideline_pictures
 from app.imports import (
     QuestionImportPlan,
     finish_interrupted_imports,
@@ -82,6 +83,9 @@ def import_(  # noqa: PLR0913, PLR0917 - every option of the verb is one paramet
             open_project_graph(services, plan)
         with bounded_work(file, unbounded=unbounded):
             report = import_questions(services, file, plan, survey.questions)
+    if guidelines is not None:
+        with services.database.begin() as session:
+            store_guideline_pictures(session, projects.get_project(session, project).id, guidelines)
     counts, *remarks = report.lines()
     print_result("; ".join((f"{project}: {counts}", *remarks)))
     lines = (f"{project}: {counts}", *remarks, *_survey_lines(survey))

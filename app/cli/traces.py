@@ -1,8 +1,8 @@
-"""`showhow traces import | export | list | show | replay | repeat`."""
+"""`showhow traces import | export | table | list | show | replay | repeat`."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,18 @@ from app.services import authorize_verb, current_services
 from app.trace_export import ExportPlan, write_traces
 from db.database import StoreError
 from db.libraries import DemonstrationFilter
-from db.projects import find_project
+from db.person_answers import ANSWER_STATUSES, COMPLETED, AnswerConditions
+from db.projects import find_project, get_project
 from db.repetitions import store_repetition
 from db.serialization import to_json_fields
 from db.trace_record import NOT_TRIED, TRACE_STATUSES, TraceChange, TraceRecord, list_changes
 from db.traces import list_trace_summaries, load_trace
 from db.users import ADMIN, REVIEWER
+from evaluation.answer_table import iterate_person_answers, write_answer_table
 from evaluation.drift import compute_drift, list_demonstration_ids, save_drift
 from evaluation.repetition import try_repetition
 from evaluation.selection_usage import Report
+from evaluation.value_format import TABLE_WRITERS, format_count
 from fewshot_library.formats import readable_formats, writable_formats
 from fewshot_library.formats.format import ExportLosses, FormatError
 from fewshot_library.formats.showhow import record_to_json
@@ -134,14 +137,14 @@ def _truncate(text: str) -> str:
     return line if hidden_count <= 0 else f"{line[:MAX_OBSERVATION_CHARACTERS]} ... {hidden_count:,} more characters"
 
 
-app = typer.Typer(no_args_is_help=True, help="Import, export, list, show, replay and repeat traces.")
+app = typer.Typer(no_args_is_help=True, help="Import, export, tabulate, list, show, replay and repeat traces.")
 app.command("replay")(replay)
 app.command("repeat")(repeat)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ReadFormatOption = Annotated[str, typer.Option("--format", help=f"auto, {', '.join(readable_formats())}")]
 WriteFormatOption = Annotated[str, typer.Option("--format", help=", ".join(writable_formats()))]
-StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}")]
+StatusOption = Annotated[str, typer.Option(help=f"all, {', '.join(TRACE_STATUSES)}, or several of them: a,b")]
 TestSplitOption = Annotated[str, typer.Option(help="Keep out questions from this split.")]
 WithTestSplitOption = Annotated[bool, typer.Option("--with-test-split", help="Write questions of the test split, too.")]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="Only traces of this project.")]
@@ -195,7 +198,7 @@ def export_file(  # noqa: PLR0913 - every option of the verb is one parameter
         _check_project(session, project)
     conditions = DemonstrationFilter(project=project)
     split = None if with_test_split else test_split
-    plan = ExportPlan(format_name, conditions, status=_parse_status(status), test_split=split)
+    plan = ExportPlan(format_name, conditions, statuses=_parse_statuses(status), test_split=split)
     losses = write_export_file(services, plan, file, force=force)
     emit_losses(losses, file, as_json=as_json)
 
@@ -211,10 +214,56 @@ def write_export_file(services: Services, plan: ExportPlan, file: Path, *, force
         raise CommandError(f"{error} with --with-test-split") from error
 
 
-def _parse_status(status: str) -> str | None:
-    if status not in ("all", *TRACE_STATUSES):
-        raise CommandError(f"there is no status {status!r}; use all, {', '.join(TRACE_STATUSES)}")
-    return None if status == "all" else status
+def _parse_statuses(text: str) -> tuple[str, ...] | None:
+    statuses = tuple(part.strip() for part in text.split(","))
+    if statuses == ("all",):
+        return None
+    if unknown := [status for status in statuses if status not in TRACE_STATUSES]:
+        raise CommandError(f"there is no status {unknown[0]!r}; use all, {', '.join(TRACE_STATUSES)}, or several: a,b")
+    return statuses
+
+
+@app.command("table")
+def write_table(  # noqa: PLR0913 - every option of the verb is one parameter
+    file: Annotated[Path | None, typer.Argument(help="The file to write; default: print the table.")] = None,
+    *,
+    project: Annotated[str, typer.Option(help="The project's name.")],
+    status: Annotated[str, typer.Option(help=f"all, {', '.join(ANSWER_STATUSES)}")] = COMPLETED,
+    person: Annotated[str | None, typer.Option(help="Only the answers of this person.")] = None,
+    format_name: Annotated[
+        str | None, typer.Option("--format", help=f"{', '.join(TABLE_WRITERS)}; default: by the file's name.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tabulate people's answers: question, person, answer, gold, agreement, time and comment.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe before it.
+    """
+    authorize_verb(REVIEWER, ADMIN)
+    database = current_services().database
+    if status not in ("all", *ANSWER_STATUSES):
+        raise CommandError(f"there is no status {status!r}; use all, {', '.join(ANSWER_STATUSES)}")
+    with database.read() as session:
+        stored = get_project(session, project)
+    conditions = AnswerConditions(None if status == "all" else status, person)
+    if file is None:
+        rows = list(iterate_person_answers(database, stored, conditions))
+        emit(rows, "\n".join(map(_format_answer_row, rows)) or "no answers", as_json=as_json)
+        return
+    name = format_name or file.suffix[1:].lower()
+    if name not in TABLE_WRITERS:
+        raise CommandError(f"tables are written as {', '.join(TABLE_WRITERS)}; name one of them with --format")
+    with open_atomically(file, force=force) as stream:
+        count = write_answer_table(database, stored, conditions, name, stream)
+    emit({"written": count, "file": str(file)}, f"{format_count(count, 'answer')} written to {file}", as_json=as_json)
+
+
+def _format_answer_row(row: Mapping[str, Any]) -> str:
+    figures = [f"{row['minutes']} min"] if row["minutes"] is not None else []
+    figures += [f"agreement {row['agreement']}"] if row["agreement"] is not None else []
+    parts = [row["person"], row["status"], row["answer"] or "-", *figures, row["comment"] or ""]
+    return "  ".join([f"{row['number']}. {row['question']}", *filter(None, parts)])
 
 
 def _check_project(session: Any, name: str | None) -> None:
@@ -233,7 +282,8 @@ def list_(
     """List traces, the latest first."""
     with current_services().database.read() as session:
         _check_project(session, project)
-        rows = list_trace_summaries(session, status=_parse_status(status), project=project, limit=limit)
+        statuses = _parse_statuses(status)
+        rows = list_trace_summaries(session, statuses=statuses, project=project, limit=limit)
     lines = [
         f"{row.id}  {row.status:<9}  {row.started_at:%F}  {row.project}  {row.question}  {row.final_answer or '-'}"
         for row in rows

@@ -112,7 +112,7 @@ PAGES = (
         "Project",
         ":material/folder_open:",
         shortcuts={
-            "Alt+1 … Alt+3": "Choose the view of the project",
+            "Alt+1 … Alt+4": "Choose the view of the project",
             "Alt+N": "Create a project",
             "Alt+U": "Import questions",
             "Alt+I": "Import traces",

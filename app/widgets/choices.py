@@ -15,9 +15,11 @@ from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import APPROVED, go_to_library
 from db import libraries
 from db.database import Database, StoreError
+from db.gold_visibility import is_gold_of_world_visible
 from db.libraries import Demonstration, DemonstrationFacets, DemonstrationFilter, LibraryVersion
 from db.models import Project
-from db.projects import ASKED_IN, list_projects, list_question_kinds, set_tools
+from db.projects import ASKED_IN, list_projects, set_tools
+from db.question_list import list_question_kinds
 from db.trace_record import TraceRecord
 from db.users import ADMIN, has_acting_role
 from evaluation.gold_comparison import can_compare, compare_with_gold, find_gold_reasoning, summarize_verdicts
@@ -80,10 +82,14 @@ class SelectedLibrary:
                 return libraries.count_demonstrations(session, conditions, self.id)
         return _cached_count(self.services.database, self.stamp(), conditions)
 
-    def page(self, conditions: DemonstrationFilter, start: int, limit: int) -> list[Demonstration]:
-        """Return up to `limit` matching demonstrations from the offset `start`."""
+    def page(
+        self, conditions: DemonstrationFilter, start: int, limit: int, *, first_project: str | None = None
+    ) -> list[Demonstration]:
+        """Return up to `limit` matching demonstrations from the offset `start`, those of a project first."""
         with self.services.database.read() as session:
-            return libraries.list_demonstrations(session, conditions, version_id=self.id, start=start, limit=limit)
+            return libraries.list_demonstrations(
+                session, conditions, version_id=self.id, start=start, limit=limit, first_project=first_project
+            )
 
     def choices(self) -> DemonstrationFacets:
         """The projects and kinds to filter by."""
@@ -321,7 +327,9 @@ def compare_on_request(services: Services, record: TraceRecord) -> dict[str, Any
     trace, world = record.trace, record.project.world
     worlds = services.settings.worlds_folder
     is_generated = is_safe_name(world) and (worlds / world / FACT_SOURCES_FILE).is_file()
-    if not is_generated or not can_compare(trace.reasoner):
+    with services.database.read() as session:
+        shows_gold = is_gold_of_world_visible(session, world)
+    if not is_generated or not can_compare(trace.reasoner) or not shows_gold:
         return None
     if not st.toggle("Compare with gold", key=f"gold_{trace.id.hex}", help="Marks the first part that went wrong."):
         return None

@@ -29,6 +29,13 @@ def read_target(key: str, trigger: str, targets: Collection[str]) -> str | None:
     return action["to"] if action is not None and action["to"] in targets else None
 
 
+def read_picks(key: str, trigger: str, targets: Collection[str]) -> list[str] | None:
+    """Those of the targets on the page that are marked in a component; None if it sent no such list."""
+    value = _sent_value(key, trigger)
+    action = parse_action({"kind": "pick", **value} if isinstance(value, dict) else None, {"pick": {"ids": list}})
+    return None if action is None else [target for target in targets if target in action["ids"]]
+
+
 def _sent_value(key: str, trigger: str) -> object:
     return getattr(st.session_state.get(key), trigger, None)
 

@@ -172,11 +172,6 @@ def escape_markdown_part(text: str) -> str:
     return "".join(f"\\{c}" if c in MARKDOWN_CHARACTERS else c for c in text)
 
 
-def disarm_images(markdown: str) -> str:
-    """Turn images of a Markdown text into links, since a browser would load them from the hosts that they name."""
-    return markdown.replace("![", "[")
-
-
 def format_sentence(message: str) -> str:
     """Format an error message as a sentence for Markdown: escaped, with a capital letter and a full stop.
 

@@ -130,16 +130,36 @@ def show_members_dialog(database: Database, person: User, project: str) -> None:
         return
     default = people.get(name) or [users.ANNOTATOR]
     roles = st.pills("Roles", users.ROLES, selection_mode="multi", default=default, key=f"member_roles_{name}")
-    if st.button("Save", key="member_save", type="primary", disabled=not roles):
-        try:
-            with database.begin() as session:
-                users.set_roles(session, users.register_user(session, name.strip()).name, roles)
-        except StoreError as error:
-            st.error(format_sentence(str(error)))
-            return
+    # A callback, so that the list above has the change already.
+    st.button(
+        "Save",
+        key="member_save",
+        type="primary",
+        disabled=not roles,
+        on_click=_save_member,
+        args=(database, name.strip(), list(roles)),
+    )
+    saved, problem = st.session_state.pop(_SAVED_MEMBER, ("", ""))
+    if problem:
+        st.error(format_sentence(problem))
+    elif saved == name.strip():
         st.success(f"Saved. With this link {escape_markdown(name)} opens the project:")
-        query = urlencode({"you": name.strip(), "project": project})
+        query = urlencode({"you": saved, "project": project})
         st.code(f"{(st.context.url or '').partition('?')[0].removesuffix('project')}?{query}", language=None)
+
+
+_SAVED_MEMBER = "saved_member"
+"""Key of the session with the name of the person whose roles were saved, or why they were not."""
+
+
+def _save_member(database: Database, name: str, roles: list[str]) -> None:
+    try:
+        with database.begin() as session:
+            users.set_roles(session, users.register_user(session, name).name, roles)
+    except StoreError as error:
+        st.session_state[_SAVED_MEMBER] = ("", str(error))
+    else:
+        st.session_state[_SAVED_MEMBER] = (name, "")
 
 
 def confirmation_cookie(name: str) -> str:

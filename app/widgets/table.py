@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.widgets.component_values import read_target
+from app.widgets.component_values import read_picks, read_target
 from app.widgets.page_layout import read_asset
 
 
@@ -25,6 +25,8 @@ class TableCell:
     """Whether the text is never wrapped inside a word."""
     bars: tuple[int, ...] = ()
     hint: str = ""
+    pick: str = ""
+    """The id by which the row of this first cell is marked."""
 
 
 def shorten(text: str, length: int = 140) -> str:
@@ -35,21 +37,43 @@ def shorten(text: str, length: int = 140) -> str:
 TableRows = Sequence[Sequence[TableCell | None]]
 
 
-def show_table(
-    columns: Sequence[str], rows: TableRows, *, key: str, label: str, go: Callable[[str], None] | None = None
+def show_table(  # noqa: PLR0913 - the content of a table, and what is done with it
+    columns: Sequence[str],
+    rows: TableRows,
+    *,
+    key: str,
+    label: str,
+    go: Callable[[str], None] | None = None,
+    picked: Sequence[str] | None = None,
+    pick: Callable[[Sequence[str], Sequence[str]], None] | None = None,
 ) -> None:
-    """Draw the table; `label` describes it to a screen reader, `go` is called with the target of a clicked cell."""
+    """Draw the table; `label` describes it to a screen reader, `go` is called with the target of a clicked cell.
+
+    With `picked`, the ids of the marked rows, each row has a box; `pick` is called with the ids of all rows and those
+    of the marked ones.
+    """
 
     def deliver() -> None:
         targets = {entry.go for row in rows for entry in row if entry and entry.go}
         if go is not None and (target := read_target(key, "go", targets)) is not None:
             go(target)
 
+    def deliver_picks() -> None:
+        ids = [entry.pick for row in rows for entry in row[:1] if entry and entry.pick]
+        if pick is not None and (marked := read_picks(key, "pick", ids)) is not None:
+            pick(ids, marked)
+
     mount = st.components.v2.component(
         "showhow_table", html='<div class="sheet"></div>', css=read_asset("table.css"), js=read_asset("table.js")
     )
     cells = [[asdict(entry) if entry else None for entry in row] for row in rows]
-    mount(data={"label": label, "columns": list(columns), "rows": cells}, key=key, on_go_change=deliver)
+    data = {
+        "label": label,
+        "columns": list(columns),
+        "rows": cells,
+        "picked": None if picked is None else list(picked),
+    }
+    mount(data=data, key=key, on_go_change=deliver, on_pick_change=deliver_picks)
 
 
 BAR_STEP = 22

@@ -51,7 +51,7 @@ def export(home: Path, format_name: str) -> Path:
     environ = {"SHOWHOW_HOME": str(home)}
     services = Services(Settings.from_env(environ), environ)
     with file.open("wb") as stream:
-        assert write_traces(services, ExportPlan(format_name, status="submitted"), stream).written == 1
+        assert write_traces(services, ExportPlan(format_name, statuses=("submitted",)), stream).written == 1
     services.close()
     return file
 

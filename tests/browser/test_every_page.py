@@ -13,7 +13,7 @@ from tests.browser.server import Showhow
 from tests.browser.settled import settle, visit
 
 VIEWS = {
-    "project": ("questions", "settings"),
+    "project": ("questions", "answers", "settings"),
     "library": ("overview", "choose"),
     "worlds": ("look", "query", "questions"),
     "tools": ("offered",),

@@ -14,12 +14,26 @@ import pytest
 from sqlalchemy.orm import Session
 
 import db
-from db import attempts, leases, libraries, own_questions, projects, recording, review, runs, traces, users
+from db import (
+    attempts,
+    leases,
+    libraries,
+    own_questions,
+    projects,
+    question_list,
+    recording,
+    review,
+    runs,
+    traces,
+    users,
+)
 from db.answer_formats import AnswerFormat
 from db.database import Conflict, Database, StoreError
+from db.guideline_pictures import remove_picture, store_picture
 from db.merge import merge_trace
 from db.models import Project, Question, Run
 from db.projects import ProjectSettings
+from db.question_list import QuestionConditions
 from db.recording import NewStep, TraceAnswers
 from db.users import ADMIN, ANNOTATOR, REVIEWER, ROLES, ActingPerson
 
@@ -83,6 +97,10 @@ OF_REVIEWERS: dict[str, dict[str, Act]] = {
     },
 }
 OF_ADMINISTRATORS: dict[str, dict[str, Act]] = {
+    "guideline_pictures": {
+        "store_picture": lambda s, stage: store_picture(s, stage.project.id, "map.gif", b"GIF89a"),
+        "remove_picture": lambda s, stage: remove_picture(s, stage.project.id, "map.gif"),
+    },
     "merge": {"merge_trace": lambda s, stage: merge_trace(s, traces.load_trace(s, stage.submitted))},
     # Where the project allows it, everybody with a role (test_queue.py).
     "own_questions": {
@@ -95,6 +113,11 @@ OF_ADMINISTRATORS: dict[str, dict[str, Act]] = {
         "get_or_create_project": lambda s, _: projects.get_or_create_project(s, "another", world="harbour"),
         "set_tools": lambda s, _: projects.set_tools(s, "harbours", ["read"]),
         "add_questions": lambda s, stage: projects.add_questions(s, stage.project.id, []),
+    },
+    "question_list": {
+        "add_tag": lambda s, stage: question_list.add_tag(s, stage.project.id, QuestionConditions(), "hard"),
+        "remove_tag": lambda s, stage: question_list.remove_tag(s, stage.project.id, QuestionConditions(), "hard"),
+        "assign_questions": lambda s, stage: question_list.assign_questions(s, [stage.questions[0].id], []),
     },
     "users": {
         "set_roles": lambda s, _: users.set_roles(s, "cleo", list(users.ROLES)),

@@ -128,7 +128,7 @@ def test_a_merged_trace_counts_for_the_queue(scene):
     with scene.database.read() as session:
         assert session.get_one(Question, record.question.id).completed == 1
         assert queue.measure_progress(session, scene.project.id, scene.ada.id).completed_by_user == 1
-        listed = traces.list_trace_summaries(session, status="approved", project="harbours")
+        listed = traces.list_trace_summaries(session, statuses=["approved"], project="harbours")
         assert [row.id for row in listed] == [record.trace.id]
         assert [r.trace.id for r in traces.iterate_traces(session, status="draft")] == [record.trace.parent_id]
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from db import queue, recording, review, review_queue, traces, users
+from db import question_list, queue, recording, review, review_queue, traces, users
 from db.database import Conflict
 from db.models import Draft, Trace, User
 from db.recording import NewStep, TraceAnswers
@@ -85,7 +85,7 @@ def counts(scene: Any) -> tuple[dict[str, int], dict[str, tuple[int, int, int]],
     """What Review, the overview's people, its questions and everybody's own lists count."""
     with scene.database.read() as session:
         people = queue.list_annotators(session, scene.project.id)
-        states = queue.count_question_states(session, scene.project.id)
+        states = question_list.count_question_states(session, scene.project.id)
         own = queue.count_own_work(session, scene.project.id, scene.ada.id)
         assert own["returned"] == len(queue.list_returned_traces(session, scene.project.id, scene.ada.id))
         assert own["drafts"] == len(queue.list_drafts(session, scene.project.id, scene.ada.id))

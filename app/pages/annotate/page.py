@@ -30,6 +30,7 @@ from app.widgets.step_notes import show_history_button, show_requested_note_dial
 from app.widgets.url_state import clear_url_parameters
 from db import recording, review, verifications
 from db.database import Database
+from db.gold_visibility import is_gold_visible
 from db.models import Project
 from db.review import ReturnedWork
 from db.trace_record import TraceRecord
@@ -43,12 +44,14 @@ from worlds.folder import WorldError
 from worlds.source import SourceError, World
 
 
-def find_failure(database: Database, trace_id: UUID | None) -> VerificationOutcome | None:
-    """The failed outcome of this trace in a verification; None for other traces."""
+def find_failure(database: Database, trace_id: UUID | None, project: Project) -> VerificationOutcome | None:
+    """The failed outcome of this trace in a verification, with gold if the person sees it; None for other traces."""
     if trace_id is None:
         return None
     with database.read() as session:
         outcome = verifications.find_outcome(session, trace_id)
+        if outcome is not None and not is_gold_visible(session, project):
+            outcome = outcome._replace(gold=[])
     return outcome if outcome is not None and outcome.is_failed else None
 
 
@@ -71,7 +74,7 @@ def show_repair_options(record: TraceRecord, failure: VerificationOutcome, fork:
 
 def show_repair_context(database: Database, record: TraceRecord) -> None:
     """Show the agent's answer beside the gold answer above the form of a repair."""
-    failure = find_failure(database, record.trace.parent_id)
+    failure = find_failure(database, record.trace.parent_id, record.project)
     if failure is not None:
         _show_gold_and_answer("The agent", failure)
 
@@ -83,7 +86,8 @@ def _show_gold_and_answer(agent: str, failure: VerificationOutcome) -> None:
         if failure.answer
         else f"gave no answer. {format_sentence(failure.failure or '')}"
     )
-    st.markdown(f"Gold answer: **{escape_markdown(gold)}**  \n{escape_markdown(agent)} {answer}")
+    shown_gold = f"Gold answer: **{escape_markdown(gold)}**  \n" if gold else ""
+    st.markdown(f"{shown_gold}{escape_markdown(agent)} {answer}")
 
 
 TRACE_NOUNS = {
@@ -187,7 +191,7 @@ def _show_read_only(recorder: AnnotationRecorder) -> None:
     if not person.roles:
         st.caption("Whoever has a role records steps here: a thought, a tool and its arguments, and at last an answer.")
         return
-    failure = find_failure(database, record.trace.id)
+    failure = find_failure(database, record.trace.id, record.project)
     with database.read() as session:
         returned = review.find_return(session, record.trace.id)
     if failure is not None:

@@ -9,11 +9,13 @@ from uuid import UUID
 
 import streamlit as st
 
-from app.widgets.page_layout import disarm_images, escape_html, escape_markdown, format_sentence, format_when
+from app.widgets.guidelines import show_guidelines
+from app.widgets.page_layout import escape_html, escape_markdown, format_sentence, format_when
 from app.widgets.queue import OpenedTrace, current_project, discarded_traces, postpone_trace
 from app.widgets.url_state import clear_url_parameters
 from db import own_questions, projects, queue, recording, traces, users, verifications
 from db.database import Database, StoreError
+from db.gold_visibility import is_gold_visible
 from db.models import Project, Trace, User
 from db.trace_record import TraceRecord
 from evaluation.repairs import VerificationFailure, list_open_failures
@@ -90,7 +92,7 @@ def _show_buttons(
         if not is_answered and st.button("Skip", key="skip", shortcut="Alt+K", on_click=_forget_last_act):
             _show_skip(database, record.question.id, person)
     if st.button("Guidelines", key="guidelines", shortcut="Alt+G", icon=":material/menu_book:"):
-        _show_guidelines(record.project if record else project)
+        _show_guidelines(database, record.project if record else project)
 
 
 def _is_own_draft(record: TraceRecord, person: User) -> bool:
@@ -102,7 +104,7 @@ def _show_queue_empty(database: Database, project: Project, person: User, progre
         st.info("This project has no questions yet. Import a file of questions, or take those of a generated world.")
         if st.button("Import questions", key="empty_import", type="primary", icon=":material/upload:"):
             kept = {name: st.query_params[name] for name in ("you", "project") if name in st.query_params}
-            st.switch_page("project.py", query_params=kept)
+            st.switch_page("project/page.py", query_params=kept)
         return
     with database.read() as session:
         waiting = len(queue.list_work_to_resume(session, project.id, person.id))
@@ -182,8 +184,8 @@ def _show_new_question(database: Database, project: Project) -> None:
 
 
 @st.dialog("Guidelines", width="medium")
-def _show_guidelines(project: Project) -> None:
-    st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
+def _show_guidelines(database: Database, project: Project) -> None:
+    show_guidelines(database, project)
 
 
 @st.dialog("Repairs", width="large")
@@ -197,20 +199,22 @@ def _show_repairs(services: Services, project: Project, person: User) -> None:
         if failures
         else "No wrong answer of the latest verification waits for a repair."
     )
+    with services.database.read() as session:
+        shows_gold = is_gold_visible(session, project)
     for failure in failures[:MAX_LISTED_REPAIRS]:
-        _show_repair(failure)
+        _show_repair(failure, shows_gold=shows_gold)
     if len(failures) > MAX_LISTED_REPAIRS:
         st.caption(f"and {len(failures) - MAX_LISTED_REPAIRS:,} more, which follow when these are repaired")
 
 
-def _show_repair(failure: VerificationFailure) -> None:
+def _show_repair(failure: VerificationFailure, *, shows_gold: bool) -> None:
     outcome = failure.outcome
     if outcome.trace_id is None:
         return
     gold = ", ".join(str(answer["text"]) for answer in outcome.gold)
     said = f"answered {outcome.answer}" if outcome.answer else "gave no answer"
     with st.container(horizontal=True, vertical_alignment="center"):
-        note = escape_markdown(f"The agent {said}; the gold answer is {gold}")
+        note = escape_markdown(f"The agent {said}{f'; the gold answer is {gold}' if shows_gold else ''}")
         st.markdown(f"{escape_markdown(outcome.question)}  \n:gray[{note}]", width="stretch")
         take = partial(_open_trace, outcome.trace_id)
         st.button("Take", key=f"take_{outcome.trace_id.hex}", on_click=_act, args=(take,))

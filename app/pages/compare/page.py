@@ -403,7 +403,7 @@ def show_comparison(services: Services, project: Project, runs: Sequence[Run]) -
     with right:
         show_risk_chart(database, comparison, state)
     _show_scores_of_one(services, project, [run for run in runs if run.id in chosen], labels)
-    show_questions(services, comparison)
+    show_questions(services, comparison, project)
 
 
 def _show_scores_of_one(

@@ -14,7 +14,8 @@ from app.widgets.url_state import clear_url_parameters, get_url_parameter, list_
 from db import comparisons
 from db.comparisons import ORDERS, VERDICTS, AttemptRow, ComparedQuestion, ComparisonFilter
 from db.database import Database
-from db.models import SPAN_SKILL, Step
+from db.gold_visibility import is_gold_visible
+from db.models import SPAN_SKILL, Project, Step
 from db.traces import load_trace
 from evaluation.comparison import RunComparison
 from evaluation.comparison_tables import format_sources
@@ -59,7 +60,7 @@ def _content(step: Step) -> tuple[Any, ...]:
     return *decided, step.node, *result
 
 
-def show_questions(services: Services, comparison: RunComparison) -> None:
+def show_questions(services: Services, comparison: RunComparison, project: Project) -> None:
     """Draw the choice of a run, the filters, one page of its questions, and the traces of the open question."""
     others = {str(run_id): label for run_id, label in comparison.labels.items() if run_id != comparison.baseline_id}
     st.header("Questions", anchor=False)
@@ -76,16 +77,17 @@ def show_questions(services: Services, comparison: RunComparison) -> None:
         )
         ids = [question.question_id for question in questions]
         answers = comparisons.list_attempt_rows(session, pair, ids, comparison.metric)
+        shows_gold = is_gold_visible(session, project)
     if not count:
         st.info("No matches. Try fewer filters.")
         return
     first_answers: dict[tuple[UUID, UUID], AttemptRow] = {}
     for row in answers:
         first_answers.setdefault((row.run_id, row.question_id), row)
-    rows = [_question_row(question, pair, first_answers) for question in questions]
+    rows = [_question_row(question, pair, first_answers, shows_gold=shows_gold) for question in questions]
     answers_of = ("answer", "baseline's answer")
     figures = ("score", "baseline's score", "difference", "cost", "baseline's cost")
-    columns = ("question", "kind", "gold answer", *answers_of, *figures)
+    columns = ("question", "kind", *(("gold answer",) if shows_gold else ()), *answers_of, *figures)
     show_table(columns, rows, key="compared_questions", label="Questions by difference", go=_open_question)
     _show_pager(count, start)
     repeated = any(row.repetition > 1 for row in answers)
@@ -93,7 +95,7 @@ def show_questions(services: Services, comparison: RunComparison) -> None:
         "A question opens both traces at the first step that differs."
         + (" Answers and costs are those of the first repetition, scores the mean of all." if repeated else "")
     )
-    _show_open_question(services, comparison, run_id, questions)
+    _show_open_question(services, comparison, run_id, questions, shows_gold=shows_gold)
 
 
 def choose_parameter(label: str, name: str, options: Mapping[str, str], width: int) -> str:
@@ -137,7 +139,11 @@ def _list_values(_database: Database, run_id: UUID, name: str) -> list[str]:
 
 
 def _question_row(
-    question: ComparedQuestion, pair: tuple[UUID, UUID], answers: Mapping[tuple[UUID, UUID], AttemptRow]
+    question: ComparedQuestion,
+    pair: tuple[UUID, UUID],
+    answers: Mapping[tuple[UUID, UUID], AttemptRow],
+    *,
+    shows_gold: bool,
 ) -> list[TableCell]:
     rows = [answers.get((run_id, question.question_id)) for run_id in pair]
     scores = (question.score, question.baseline_score)
@@ -146,7 +152,7 @@ def _question_row(
     return [
         TableCell(shorten(question.text, 200), go=str(question.question_id)),
         TableCell(question.kind or "", whole=True),
-        TableCell(shorten(gold, 90)),
+        *([TableCell(shorten(gold, 90))] if shows_gold else []),
         *(TableCell(_describe_answer(row)) for row in rows),
         *(TableCell("–" if score is None else f"{score:.2f}", number=True) for score in scores),
         TableCell("–" if difference is None else f"{difference:+.2f}" if difference else "0", number=True),
@@ -185,7 +191,12 @@ def _open_question(question: str) -> None:
 
 
 def _show_open_question(
-    services: Services, comparison: RunComparison, run_id: UUID, questions: Sequence[ComparedQuestion]
+    services: Services,
+    comparison: RunComparison,
+    run_id: UUID,
+    questions: Sequence[ComparedQuestion],
+    *,
+    shows_gold: bool,
 ) -> None:
     """Draw both traces of the question in the link side by side."""
     requested = get_url_parameter("question")
@@ -209,7 +220,9 @@ def _show_open_question(
     st.html(f'<h2 class="question" id="open_question">{escape_html(rows[0].text)}</h2>')
     _show_neighbours(ids, requested)
     place = find_first_different_step(*(records[run].steps for run in pair)) if len(records) == len(pair) else None
-    st.markdown(f"Gold answer: **{escape_markdown(', '.join(str(gold['text']) for gold in rows[0].gold) or 'none')}**")
+    if shows_gold:
+        gold_answers = ", ".join(str(gold["text"]) for gold in rows[0].gold) or "none"
+        st.markdown(f"Gold answer: **{escape_markdown(gold_answers)}**")
     st.caption(_describe_difference(place, len(records)))
     for run, column in zip(pair, st.columns(2, gap="medium"), strict=True):
         with column, st.container(key=f"side_{'run' if run == run_id else 'baseline'}", gap="small"):

@@ -15,11 +15,12 @@ from app.widgets.choices import SelectedLibrary, pluralize
 from app.widgets.job_panel import REPEAT_JOB, explain_roles, may_start, show_verb_job, start_verb_job
 from app.widgets.notebook import show_trace, status_label
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
-from app.widgets.queue import show_task
+from app.widgets.queue import current_project, show_task
 from app.widgets.repeatability import STATE_LABELS, show_repeatability
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import FIRST, LAST, go_to_demonstration, list_start, reset_list
 from db.database import Database, StoreError
+from db.gold_visibility import is_gold_visible
 from db.libraries import MODELS, PEOPLE, Demonstration, DemonstrationFacets, DemonstrationFilter
 from db.repetitions import list_repetition_states
 from db.trace_record import NOT_TRIED
@@ -244,7 +245,9 @@ def show_demonstrations(library: SelectedLibrary) -> None:
         st.info("No matches. Try fewer filters.")
         return
     start = min(list_start(), (count - 1) // PAGE_SIZE * PAGE_SIZE)
-    listed = library.page(conditions, start, PAGE_SIZE)
+    project = current_project(library.services.database)
+    first_project = None if project is None else project.name
+    listed = library.page(conditions, start, PAGE_SIZE, first_project=first_project)
     chosen = _selected_id(listed)
     left, right = st.columns([1, 1.8], gap="medium")
     with left, st.container(key="list_demonstrations"):
@@ -370,14 +373,16 @@ def show_demonstration(services: Services, trace_id: UUID) -> None:
     try:
         with services.database.read() as session:
             record = load_trace(session, trace_id)
+            shows_gold = is_gold_visible(session, record.project)
     except StoreError:
         st.warning("The demonstration in the link does not exist. Choose one from the list.")
         return
     st.html(f'<h2 class="question">{escape_html(record.question.text)}</h2>')
     show_task(record)
     gold = ", ".join(str(answer.get("text", "")) for answer in record.question.gold_answers) or "unknown"
+    shown_gold = f"Gold answer: **{escape_markdown(gold)}** · " if shows_gold else ""
     st.markdown(
-        f"Gold answer: **{escape_markdown(gold)}** · by {escape_markdown(record.author or record.trace.reasoner)} · "
+        f"{shown_gold}by {escape_markdown(record.author or record.trace.reasoner)} · "
         f"{escape_markdown(record.project.name)} · {status_label(record.trace.status)}"
     )
     show_repeatability(services, record)

@@ -9,6 +9,7 @@ from app.widgets.job_panel import VERIFICATION_JOB, may_start, start_verb_job
 from app.widgets.table import TableCell, shorten, show_table
 from app.widgets.url_state import clear_url_parameters, get_url_parameter
 from db import verifications
+from db.gold_visibility import is_gold_visible
 from db.models import Project, Run
 from db.unanswerable import CANNOT_BE_ANSWERED, read_unanswerable
 from evaluation.repairs import VerificationFailure, list_approved_repairs, list_failures
@@ -53,15 +54,16 @@ def show_answers(services: Services, project: Project, run: Run, report: Verific
     _show_freezing(services, project, run, running=running)
     if report["questions"] == report["right"]:
         st.success("Every question was answered correctly.")
-    answers = _list_answers(services, run)
+    answers = _list_answers(services, project, run)
+    shows_gold = any(answer.outcome.gold for answer in answers)
     listed = _filter_answers(answers)
     if not listed:
         st.info("No answer matches. Try fewer filters.")
         return
     start = _page_start(len(listed))
     page = list(enumerate(listed, 1))[start : start + ANSWERS_PER_PAGE]
-    columns = ("", "question", "kind", "gold answer", "answer or error", "score", "repair")
-    rows = [_answer_row(rank, answer) for rank, answer in page]
+    columns = ["", "question", "kind", *(["gold answer"] if shows_gold else []), "answer or error", "score", "repair"]
+    rows = [_answer_row(rank, answer, shows_gold=shows_gold) for rank, answer in page]
     show_table(columns, rows, key="failures", label="Answers of this verification", go=_request_open)
     _show_pager(len(listed), start)
     st.caption(ORDER_EXPLANATION)
@@ -84,8 +86,11 @@ def _show_freezing(services: Services, project: Project, run: Run, *, running: b
     )
 
 
-def _list_answers(services: Services, run: Run) -> list[VerificationFailure]:
-    """The failures in the order of repair, then every other answer that the run has finished, in its order."""
+def _list_answers(services: Services, project: Project, run: Run) -> list[VerificationFailure]:
+    """The failures in the order of repair, then every other answer that the run has finished, in its order.
+
+    Gold answers are only there for a person who sees them.
+    """
     failures = list_failures(services, run)
     listed = {failure.outcome.question_id for failure in failures}
     with services.database.read() as session:
@@ -94,7 +99,11 @@ def _list_answers(services: Services, run: Run) -> list[VerificationFailure]:
     for outcome in outcomes:
         if outcome.is_finished and outcome.question_id not in listed:
             others.setdefault(outcome.question_id, outcome)
-    return [*failures, *(VerificationFailure(outcome, None) for outcome in others.values())]
+    answers = [*failures, *(VerificationFailure(outcome, None) for outcome in others.values())]
+    with services.database.read() as session:
+        if is_gold_visible(session, project):
+            return answers
+    return [VerificationFailure(answer.outcome._replace(gold=[]), answer.repair) for answer in answers]
 
 
 def _filter_answers(answers: Sequence[VerificationFailure]) -> list[VerificationFailure]:
@@ -164,7 +173,7 @@ def _gold(answer: VerificationFailure) -> str:
     return ", ".join(str(gold["text"]) for gold in answer.outcome.gold)
 
 
-def _answer_row(rank: int, answer: VerificationFailure) -> list[TableCell]:
+def _answer_row(rank: int, answer: VerificationFailure, *, shows_gold: bool) -> list[TableCell]:
     outcome, repair = answer.outcome, answer.repair
     text = outcome.answer or f"{outcome.ending}: {name_tools_by_title(outcome.failure or '')}"
     status = "" if repair is None else REPAIR_STATUS_LABELS[repair.status].format(repair.person or "an unknown person")
@@ -172,7 +181,7 @@ def _answer_row(rank: int, answer: VerificationFailure) -> list[TableCell]:
         TableCell(f"{rank}", number=True),
         TableCell(outcome.question, go=str(outcome.trace_id)),
         TableCell(outcome.kind or "", whole=True),
-        TableCell(shorten(_gold(answer)), whole=True),
+        *([TableCell(shorten(_gold(answer)), whole=True)] if shows_gold else []),
         TableCell(shorten(text)),
         TableCell(format_score(outcome.score), number=True),
         TableCell(status, whole=True),

@@ -13,6 +13,7 @@ from app.pages.worlds.world_choice import SelectedWorld
 from app.widgets.page_layout import escape_html, escape_markdown, format_sentence
 from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_article, go_to_entity, go_to_page
+from db.gold_visibility import is_gold_of_world_visible
 from fiction.family import Family, GraphKinshipSource, build_family, build_universe_family
 from tools.registry import BUILT_IN_TOOLS
 from tools.run_query import format_value
@@ -422,7 +423,9 @@ def _example_queries(world: SelectedWorld, graph: GraphSource) -> Iterator[tuple
         path = terms.format_predicate(relations[0].id)
         yield f"{relations[0].label}: is there any?", f"ASK {{ ?subject {path} ?value }}"
     questions = world.questions()
-    if questions is not None and questions.heads:
+    with world.services.database.read() as session:
+        shows_gold = is_gold_of_world_visible(session, world.name)
+    if shows_gold and questions is not None and questions.heads:
         gold = questions.load_row(questions.heads[0]).get("sparql")
         if isinstance(gold, str) and gold:
             yield f"gold: {questions.heads[0].text}", gold

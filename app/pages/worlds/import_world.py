@@ -33,7 +33,7 @@ from worlds.folder import WorldError
 
 ARTICLE_EXTENSIONS = ["jsonl", "ndjson", "json", "gz", "zip", *(suffix[1:] for suffix in DOCUMENT_SUFFIXES)]
 GRAPH_EXTENSIONS = ["ttl", "nt", "gz"]
-UPLOAD, SERVER_FILES = "Upload", "Files on the server"
+UPLOAD, FOLDER, SERVER_FILES = "Files", "A folder", "Files on the server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ def show_import_dialog(services: Services, person: User) -> None:
     articles, graph = _show_source_fields(help_of, services.settings.import_folder)
     st.caption(
         "Articles, a graph, or both. Articles are JSON Lines, or documents: .txt, .md, .html, .pdf and .docx, several "
-        "of them or a zip archive of a folder. The folder of a published PhantomWiki instance goes under Articles."
+        "of them, a folder with all that is in it, or a zip archive. The folder of a published PhantomWiki instance is "
+        "chosen among the files on the server."
     )
     project, questions, columns = _show_project_fields(services)
     form = st.selectbox("Format of the articles", _article_formats(), help=help_of["form"], key="import_form")
@@ -107,21 +108,21 @@ def _show_source_fields(
     help_of: Mapping[str, str], import_folder: Path | None
 ) -> tuple[str | list[UploadedFile] | None, str | UploadedFile | None]:
     """Draw the fields of the articles and the graph: uploads, or files of the import folder if there is one."""
-    if import_folder is not None:
-        origin = st.segmented_control("From", (UPLOAD, SERVER_FILES), default=UPLOAD, key="import_place", required=True)
-        if origin == SERVER_FILES:
-            st.caption(escape_markdown(f"From the folder {import_folder} of the server."))
-            articles = list_import_sources(import_folder, ARTICLE_EXTENSIONS)
-            graphs = [name for name in list_import_sources(import_folder, GRAPH_EXTENSIONS) if not name.endswith("/")]
-            return (
-                st.selectbox("Articles", articles, index=None, help=help_of["articles"], key="import_articles"),
-                st.selectbox("Graph", graphs, index=None, help=help_of["graph"], key="import_graph"),
-            )
+    places = (UPLOAD, FOLDER) if import_folder is None else (UPLOAD, FOLDER, SERVER_FILES)
+    origin = st.segmented_control("From", places, default=UPLOAD, key="import_place", required=True)
+    if import_folder is not None and origin == SERVER_FILES:
+        st.caption(escape_markdown(f"From the folder {import_folder} of the server."))
+        articles = list_import_sources(import_folder, ARTICLE_EXTENSIONS)
+        graphs = [name for name in list_import_sources(import_folder, GRAPH_EXTENSIONS) if not name.endswith("/")]
+        return (
+            st.selectbox("Articles", articles, index=None, help=help_of["articles"], key="import_articles"),
+            st.selectbox("Graph", graphs, index=None, help=help_of["graph"], key="import_graph"),
+        )
     return (
         st.file_uploader(
             "Articles",
             ARTICLE_EXTENSIONS,
-            accept_multiple_files=True,
+            accept_multiple_files="directory" if origin == FOLDER else True,
             help=help_of["articles"],
             key="import_articles_file",
         ),

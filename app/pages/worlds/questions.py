@@ -18,6 +18,7 @@ from app.widgets.table import TableCell, show_table
 from app.widgets.url_state import get_url_parameter, go_to_entity, go_to_question, go_to_view
 from db import projects
 from db.database import StoreError
+from db.gold_visibility import is_gold_of_world_visible
 from db.models import Project, User
 from db.trace_record import TraceRecord
 from db.users import ADMIN
@@ -63,7 +64,9 @@ MAX_TEXT_CHARACTERS = 40_000
 
 
 def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> None:
-    """Show the question with all its gold parts."""
+    """Show the question, and all its gold parts to a person who sees gold answers."""
+    with world.services.database.read() as session:
+        shows_gold = is_gold_of_world_visible(session, world.name)
     st.html(f'<h2 class="question">{escape_html(row["text"])}</h2>')
     st.caption(escape_markdown(" · ".join(_question_facts(row))))
     with st.container(horizontal=True, gap="small"):
@@ -71,10 +74,13 @@ def show_gold_question(world: SelectedWorld, row: QuestionRow, person: User) -> 
             "Annotate this", key="annotate_this", type="primary", shortcut="Alt+A", icon=":material/edit_note:"
         ):
             _annotate_question(world, row, person)
-        if isinstance(row.get("sparql"), str):
+        if shows_gold and isinstance(row.get("sparql"), str):
             st.button(
                 "Try its query", key="try_query", on_click=_open_in_console, args=(console_key(world), row["sparql"])
             )
+    if not shows_gold:
+        st.caption("Gold answers are hidden: a project over this world can show them to people who annotate.")
+        return
     _show_answers(row)
     parts = {name: draw for name, draw in _PART_VIEWS.items() if row.get(name)}
     views = {_PART_TITLES[name]: draw for name, draw in parts.items()}
@@ -284,7 +290,7 @@ def show_next_steps(world: SelectedWorld, person: User) -> None:
                 if st.button(
                     f"Open {escape_markdown(name)}", key=f"open_project_{name}", icon=":material/folder_open:"
                 ):
-                    st.switch_page("project.py", query_params={"you": person.name, "project": name})
+                    st.switch_page("project/page.py", query_params={"you": person.name, "project": name})
             st.button("Look around", key="next_look", on_click=go_to_view, args=("look",), type="tertiary")
             ask = st.button("Ask a question", key="next_ask", type="tertiary")
     if ask:
@@ -310,7 +316,7 @@ def _make_empty_project(world: SelectedWorld, person: User) -> None:
     except StoreError as error:
         st.error(format_sentence(str(error)))
     else:
-        st.switch_page("project.py", query_params={**parameters, "view": "questions"})
+        st.switch_page("project/page.py", query_params={**parameters, "view": "questions"})
 
 
 def show_project_button(world: SelectedWorld, person: User) -> None:
@@ -334,7 +340,7 @@ def _make_project(world: SelectedWorld, person: User) -> None:
     except (StoreError, WorldError) as error:
         st.error(format_sentence(str(error)))
     else:
-        st.switch_page("project.py", query_params=parameters)
+        st.switch_page("project/page.py", query_params=parameters)
 
 
 def _show_filters(world: SelectedWorld, questions: QuestionFile) -> list[QuestionSummary]:

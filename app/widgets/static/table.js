@@ -1,5 +1,6 @@
 // Draws a table. What a world says goes into text nodes only, never into HTML.
 // A cell that leads somewhere is a button; a click sends {to} as the trigger "go".
+// Boxes mark rows; a change sends the ids of the marked ones as {ids} by the trigger "pick".
 
 // `column` tells what its cells have: numbers, and the most bars.
 function cell(it, go, column) {
@@ -48,9 +49,24 @@ function barsOf(it, room) {
   return drawn;
 }
 
+// A box in front of a row, or of all rows; `id` finds it again once the table is drawn anew.
+function box(tag, id, label, checked, change) {
+  const node = document.createElement(tag);
+  node.className = "box";
+  const input = document.createElement("input");
+  input.type = "checkbox";
+  input.checked = checked;
+  input.dataset.pick = id;
+  input.setAttribute("aria-label", label);
+  input.onchange = () => change(input.checked);
+  node.append(input);
+  return node;
+}
+
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const host = parentElement.querySelector(".sheet");
+  const focused = host.getRootNode().activeElement?.dataset?.pick;
   const go = (to) => setTriggerValue("go", { to, nonce: Math.random() });
   const table = document.createElement("table");
   const columns = data.columns.map((_, place) => ({
@@ -58,6 +74,14 @@ export default function (component) {
     bars: Math.max(0, ...data.rows.map((row) => row[place]?.bars.length ?? 0)),
   }));
   const head = table.createTHead().insertRow();
+  const ids = data.picked ? data.rows.map((row) => row[0].pick) : [];
+  const picked = new Set(ids.filter((id) => data.picked.includes(id)));
+  const send = (marked) => setTriggerValue("pick", { ids: marked, nonce: Math.random() });
+  if (data.picked) {
+    const all = box("th", "all", "Mark all on this page", picked.size === ids.length, (on) => send(on ? ids : []));
+    all.scope = "col";
+    head.append(all);
+  }
   data.columns.forEach((name, place) => {
     const th = document.createElement("th");
     th.scope = "col";
@@ -66,7 +90,15 @@ export default function (component) {
     head.append(th);
   });
   const body = table.createTBody();
-  for (const row of data.rows) body.insertRow().append(...row.map((it, place) => cell(it, go, columns[place])));
+  for (const row of data.rows) {
+    const line = body.insertRow();
+    const id = row[0]?.pick;
+    if (data.picked) {
+      const mark = (on) => (on ? picked.add(id) : picked.delete(id)) && send([...picked]);
+      line.append(box("td", id, `Mark ${row[0].text}`, picked.has(id), mark));
+    }
+    line.append(...row.map((it, place) => cell(it, go, columns[place])));
+  }
   const scroll = document.createElement("div");
   scroll.className = "scroll";
   // A region that scrolls can be scrolled by keys.
@@ -75,4 +107,5 @@ export default function (component) {
   scroll.setAttribute("aria-label", data.label);
   scroll.append(table);
   host.replaceChildren(scroll);
+  if (focused) host.querySelector(`[data-pick="${CSS.escape(focused)}"]`)?.focus();
 }

@@ -1,27 +1,27 @@
-"""The Project page: how far a project is and who works on it, its questions, and what it asks for.
+"""The Project page: how far a project is and who works on it, its questions and answers, and what it asks for.
 
 Files of questions and traces are imported and exported here, with what cannot be read or represented.
 """
 
-import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.jobs import JobError
 from app.pages.library.demonstrations import may_export, show_export
+from app.pages.project.answers import format_minutes, may_see_all_answers, open_work, show_answers, show_progress
+from app.pages.project.questions import show_questions
+from app.pages.project.settings import show_settings
 from app.pages.worlds.create_world import require_administrator
 from app.pages.worlds.import_questions import show_question_import, start_upload_import, stored_upload
 from app.trace_export import ExportPlan
-from app.widgets.choices import choose_tools, pluralize
+from app.widgets.choices import pluralize
 from app.widgets.job_panel import show_import_job
 from app.widgets.page_layout import (
     choose_view,
-    disarm_images,
     escape_markdown,
     format_sentence,
     format_when,
@@ -35,7 +35,8 @@ from db.answer_formats import AnswerFormat, AnswerKind
 from db.database import StoreError
 from db.libraries import DemonstrationFilter
 from db.models import Project, User
-from db.projects import DEFAULT_INSTRUCTION, MAX_OVERLAP, ProjectSettings
+from db.projects import DEFAULT_INSTRUCTION
+from db.question_list import count_question_states
 from db.trace_record import TRACE_STATUSES
 from db.traces import count_stored_traces, count_traces
 from db.types import load_json
@@ -51,19 +52,11 @@ from runs.services import Services
 from worlds.folder import WorldError, list_world_names
 from worlds.open import NO_WORLD
 
-VIEWS = {"overview": "Overview", "questions": "Questions", "settings": "Settings"}
-PAGE_SIZE = 25
+VIEWS = {"overview": "Overview", "questions": "Questions", "answers": "Answers", "settings": "Settings"}
 TRACE_EXTENSIONS = ["jsonl", "json", "txt", "parquet", "gz", "eval"]
 MAX_SHOWN_LINES = 20
 _SURVEY_KEY = "trace_survey"
 """Session key of the last survey, with the upload that it is of."""
-ANSWER_LABELS = {
-    AnswerKind.TEXT: "Free text",
-    AnswerKind.JSON: "A JSON value that fits a schema",
-    AnswerKind.NONE: "None: the work is done by the tools",
-}
-ANY = "any"
-_EXAMPLE_SCHEMA = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
 
 
 def show_header(services: Services, project: Project | None, person: User) -> None:
@@ -143,7 +136,7 @@ def show_overview(services: Services, project: Project, person: User) -> None:
     """Draw the progress of the project, what each person has done, and how far their answers agree."""
     with services.database.read() as session:
         progress = queue.measure_progress(session, project.id, project.id)
-        states = queue.count_question_states(session, project.id)
+        states = count_question_states(session, project.id)
         people = queue.list_annotators(session, project.id)
         answers = queue.list_shared_answers(session, project.id)
     if not progress.total:
@@ -165,25 +158,23 @@ def show_overview(services: Services, project: Project, person: User) -> None:
             st.switch_page("annotate/page.py", query_params={"you": person.name, "project": project.name})
         return
     agreement = _measure_agreement(project, answers)
+    is_open = may_see_all_answers(services.database)
     rows = [
         [
-            TableCell(entry.name, whole=True),
+            TableCell(entry.name, go=entry.name if is_open or entry.name == person.name else "", whole=True),
             TableCell(f"{entry.completed:,}", number=True),
             TableCell(f"{entry.returned:,}", number=True),
             TableCell(f"{entry.drafts:,}", number=True),
-            TableCell("–" if entry.median_seconds is None else _format_minutes(entry.median_seconds), number=True),
+            TableCell("–" if entry.median_seconds is None else format_minutes(entry.median_seconds), number=True),
             _agreement_cell(agreement, entry.name),
             TableCell(format_when(entry.last_seen), whole=True),
         ]
         for entry in people
     ]
     columns = ("annotator", "done", "returned", "drafts", "median time (min.)", "agreement", "last seen")
-    show_table(columns, rows, key="annotators", label="What each person has done")
+    show_table(columns, rows, key="annotators", label="What each person has done", go=open_work)
     st.caption(_describe_agreement(agreement))
-
-
-def _format_minutes(seconds: float) -> str:
-    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"
+    show_progress(services.database, project)
 
 
 def _measure_agreement(project: Project, answers: Sequence[Mapping[str, str]]) -> AnswerAgreement | None:
@@ -213,139 +204,6 @@ def _describe_agreement(agreement: AnswerAgreement | None) -> str:
         f"{format_count(agreement.pairs, 'pair')} of answers to {format_count(agreement.questions, 'question')}, "
         f"{agreement.same:.0%} are the same.{alpha}"
     )
-
-
-def show_questions(services: Services, project: Project) -> None:
-    """Draw the filters and the list of questions; a click opens a question for annotation."""
-    with services.database.read() as session:
-        kinds = projects.list_question_kinds(session, [project.name])
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        text = st.text_input("Search", key="question_text", width=320).strip()
-        kind = st.selectbox("Kind", [ANY, *kinds], key="question_kind", width=220) if kinds else ANY
-        states = [ANY, *queue.QUESTION_STATES.values(), queue.OPEN]
-        state = st.selectbox("Status", states, key="question_state", width=160)
-    conditions = (project.id, text, kind, state)
-    if st.session_state.get("question_conditions") != conditions:
-        st.session_state["question_conditions"], st.session_state["question_pages"] = conditions, [0]
-    pages: list[int] = st.session_state["question_pages"]
-    with services.database.read() as session:
-        listed = queue.list_question_states(
-            session,
-            project.id,
-            text=text,
-            kind=None if kind == ANY else kind,
-            state=None if state == ANY else state,
-            after=pages[-1],
-            limit=PAGE_SIZE + 1,
-        )
-    if not listed:
-        st.info("No matches. Try fewer filters." if any((text, kind != ANY, state != ANY)) else "No questions yet.")
-        return
-    rows = [
-        [
-            TableCell(f"{entry.question.position}", number=True),
-            TableCell(entry.question.summary, go=str(entry.question.id)),
-            TableCell(entry.question.kind or "", whole=True),
-            TableCell(entry.state, whole=True),
-            TableCell(", ".join(entry.people)),
-            TableCell("; ".join(str(gold["text"]) for gold in entry.question.gold_answers[:3])),
-        ]
-        for entry in listed[:PAGE_SIZE]
-    ]
-    columns = ("no.", "question", "kind", "status", "people", "gold answer")
-    show_table(columns, rows, key="project_questions", label="Questions", go=_request_question)
-    with st.container(horizontal=True, gap="small"):
-        st.button("Previous", key="questions_previous", disabled=len(pages) == 1, on_click=_go_back)
-        last = listed[PAGE_SIZE - 1].question.position if len(listed) > PAGE_SIZE else 0
-        st.button("Next", key="questions_next", disabled=not last, on_click=pages.append, args=(last,))
-
-
-def _go_back() -> None:
-    st.session_state["question_pages"].pop()
-
-
-def _request_question(question_id: str) -> None:
-    st.session_state["open_question"] = question_id
-
-
-def show_settings(services: Services, project: Project, person: User) -> None:
-    """Draw what the project asks for; every part is saved by its own button."""
-    if ADMIN not in person.roles:
-        st.caption("An administrator of this server can change these settings.")
-        st.markdown(f"**Instruction:** {escape_markdown(project.instruction or DEFAULT_INSTRUCTION)}")
-        st.markdown(disarm_images(project.guidelines) or "This project has no guidelines.")
-        return
-    identity = project.id.hex
-    if f"instruction_{identity}" not in st.session_state:
-        # What the person has seen: others may save other settings before they save.
-        st.session_state["seen_settings"] = ProjectSettings.of(project)
-    seen: ProjectSettings = st.session_state["seen_settings"]
-    left, right = st.columns([1, 1], gap="large")
-    with left:
-        instruction = st.text_area(
-            "Instruction",
-            seen.instruction,
-            key=f"instruction_{identity}",
-            height=90,
-            placeholder=DEFAULT_INSTRUCTION,
-            help="What people and agents are told to do, in a sentence or two.",
-        )
-        overlap = st.number_input(
-            "People per question",
-            min_value=1,
-            max_value=max(seen.overlap, MAX_OVERLAP),
-            value=max(seen.overlap, 1),
-            key=f"overlap_{identity}",
-        )
-        allows_questions = st.toggle(
-            "Annotators may add questions",
-            seen.allows_questions,
-            key=f"allows_questions_{identity}",
-            help="The Annotate page then has New question for everybody; administrators always have it.",
-        )
-        answer_format = _choose_answer_format(seen.answer_format, identity)
-    with right:
-        guidelines = st.text_area("Guidelines (Markdown)", seen.guidelines, key=f"guidelines_{identity}", height=220)
-        with st.expander("Preview"):
-            st.markdown(disarm_images(guidelines) or "This project has no guidelines.")
-    if st.button("Save", key="save_project", type="primary", shortcut="Ctrl+Enter"):
-        try:
-            require_administrator(services, person)
-            parsed_format = AnswerFormat.from_json(answer_format())
-            written = ProjectSettings(instruction.strip(), parsed_format, guidelines, int(overlap), allows_questions)
-            with services.database.begin() as session:
-                projects.save_settings(session, project.name, written, seen=seen)
-        except (StoreError, ValueError) as error:
-            st.error(format_sentence(str(error)))
-        else:
-            st.session_state["seen_settings"] = written
-            st.toast("Saved.", icon=":material/check:")
-    if notice := st.session_state.pop("notice", None):
-        st.error(format_sentence(notice))
-    choose_tools(services, project)
-
-
-def _choose_answer_format(stored: AnswerFormat, identity: str) -> Callable[[], dict[str, Any]]:
-    """Draw the choice of the format of answers; the returned function reads it, and raises ValueError for bad JSON."""
-    kinds = list(ANSWER_LABELS)
-    kind = st.radio(
-        "Answers", kinds, kinds.index(stored.kind), format_func=ANSWER_LABELS.get, key=f"answers_{identity}"
-    )
-    if kind != AnswerKind.JSON:
-        return lambda: AnswerFormat(kind).to_json()
-    written = json.dumps(stored.schema or _EXAMPLE_SCHEMA, ensure_ascii=False, indent=2)
-    schema = st.text_area("JSON Schema", written, key=f"schema_{identity}", height=200)
-
-    def read() -> dict[str, Any]:
-        try:
-            parsed = load_json(schema)
-        except ValueError as error:
-            raise ValueError(f"the schema is not JSON: {error}") from error
-        if not isinstance(parsed, dict):
-            raise ValueError("the schema is not a JSON object")  # noqa: TRY004 - shown as bad input like the others
-        return {"kind": kind, "schema": parsed}
-
-    return read
 
 
 @st.dialog("Import traces", width="medium")
@@ -403,20 +261,23 @@ def _show_export(services: Services, project: Project) -> None:
     """Ask for the status and the format, write the file, list what it cannot represent, and offer the download."""
     with services.database.read() as session:
         counts = count_traces(session, project.id)
-    statuses = [status for status in TRACE_STATUSES if counts.get(status)]
-    if not statuses:
+    choices = {status: (status,) for status in TRACE_STATUSES if counts.get(status)}
+    if not choices:
         st.info("This project has no traces yet.")
         return
-    index = statuses.index("approved") if "approved" in statuses else 0
-    status = st.selectbox(
-        "Traces", statuses, index, format_func=lambda name: f"{name} ({counts[name]:,})", key="export_status"
+    if all(counts.get(status) for status in projects.COMPLETED_STATUSES):
+        choices["submitted and approved"] = projects.COMPLETED_STATUSES
+    sizes = {name: sum(counts[status] for status in statuses) for name, statuses in choices.items()}
+    index = list(choices).index("approved") if "approved" in choices else 0
+    name = st.selectbox(
+        "Traces", list(choices), index, format_func=lambda name: f"{name} ({sizes[name]:,})", key="export_status"
     )
     show_export(
         services,
-        counts[status],
-        ExportPlan(writable_formats()[0], DemonstrationFilter(project=project.name), status=status),
+        sizes[name],
+        ExportPlan(writable_formats()[0], DemonstrationFilter(project=project.name), statuses=choices[name]),
         project.name,
-        f"showhow traces export FILE --project {shlex.quote(project.name)} --status {status}",
+        f"showhow traces export FILE --project {shlex.quote(project.name)} --status {','.join(choices[name])}",
     )
 
 
@@ -431,9 +292,12 @@ else:
     if view == "settings":
         show_settings(services, project, person)
     elif view == "questions":
-        show_questions(services, project)
+        show_questions(services, project, person)
+    elif view == "answers":
+        show_answers(services, project)
     else:
         show_overview(services, project, person)
-if (question_id := st.session_state.pop("open_question", None)) is not None and project is not None:
-    parameters = {"you": person.name, "project": project.name, "question": question_id}
-    st.switch_page("annotate/page.py", query_params=parameters)
+for kind in ("question", "trace"):
+    if (chosen_id := st.session_state.pop(f"open_{kind}", None)) is not None and project is not None:
+        parameters = {"you": person.name, "project": project.name, kind: chosen_id}
+        st.switch_page("annotate/page.py", query_params=parameters)

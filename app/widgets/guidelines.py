@@ -1,0 +1,17 @@
+"""The guidelines of a project with their pictures."""
+
+import streamlit as st
+
+from app.guideline_text import render_guidelines
+from db.database import Database
+from db.guideline_pictures import load_pictures
+from db.models import Project
+
+
+def show_guidelines(database: Database, project: Project, text: str | None = None) -> None:
+    """Draw the guidelines of the project, or a text that may become them."""
+    with database.read() as session:
+        pictures = load_pictures(session, project.id)
+    written = render_guidelines(project.guidelines if text is None else text, pictures)
+    with st.container(key="guideline_text"):
+        st.html(written or "This project has no guidelines.")
