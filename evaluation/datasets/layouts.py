@@ -14,7 +14,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.datasets.hub_features import name_classes, read_class_labels
+from evaluation.datasets.question_documents import (
+    find_list_name,
+    has_records_by_id,
+    iter_records_by_id,
+    list_questions,
+    list_rows,
+    name_classes,
+    read_class_labels,
+)
 from evaluation.datasets.record import ALTERNATIVES_NAMES, ANSWER_NAMES, TEXT_NAMES, describe_type, parse_cells
 from guard.files import open_regular
 from guard.input_bounds import MAX_LINE_BYTES, InputBoundExceeded
@@ -31,14 +39,11 @@ from worlds.input_files import (
     read_parquet_info,
     read_text_file,
     reading,
-    restore_rows,
 )
 from worlds.terms import strip_marks
 
 SAMPLE_SIZE = 20
 """The records that a format is detected from."""
-LIST_NAMES = ("questions", "Questions", "data", "Data", "rows")
-"""The fields of a JSON document that may hold its list of questions."""
 MAX_TITLE_ROWS = 20
 """The rows above a header, such as a title, that are passed over."""
 MAX_SHOWN_FIELDS = 12
@@ -117,76 +122,20 @@ class _JsonObject(Layout):
         super().__init__(file)
         document = parse_json(read_text_file(file), file, None)
         labels = read_class_labels(document)
-        while (name := _find_list_name(document)) is not None:
+        while (name := find_list_name(document)) is not None:
             document = document[name]
-        if (rows := _list_rows(document)) is not None:
+        if (rows := list_rows(document)) is not None:
             document = rows
-        elif _has_records_by_id(document):
-            document = list(_iter_records_by_id(document))
+        elif has_records_by_id(document):
+            document = list(iter_records_by_id(document))
         if not isinstance(document, list):
             seen = f"an object with {describe_fields([document])}" if isinstance(document, dict) else "no list"
             raise MalformedFile(file, None, f"a list of questions is required, or an object with one; it is {seen}")
         self._records: list[Any] = [name_classes(record, labels) for record in document]
 
     def iter_entries(self) -> Iterator[Entry]:
-        records = (question for record in self._records for question in _list_questions(record))
+        records = (question for record in self._records for question in list_questions(record))
         return (Entry(number, value) for number, value in enumerate(records, 1))
-
-
-def _find_list_name(document: Any) -> str | None:
-    """The field of an object that holds its questions, or another object with them."""
-    fields = document if isinstance(document, dict) else {}
-    if name := next((name for name in LIST_NAMES if isinstance(fields.get(name), list | dict)), None):
-        return name
-    lists = [name for name, value in fields.items() if isinstance(value, list) and any(map(_is_question, value[:1]))]
-    return lists[0] if len(lists) == 1 else None
-
-
-def _list_rows(document: Any) -> list[Any] | None:
-    """The rows of an object with a list, or an object by row number, for each column; None for any other value."""
-    columns = document if isinstance(document, dict) else {}
-    texts = next((columns[name] for name in TEXT_NAMES if name in columns), None)
-    if isinstance(texts, dict) and all(isinstance(column, dict) for column in columns.values()):
-        return [{name: column.get(key) for name, column in columns.items()} for key in texts]
-    rows = restore_rows(columns) if isinstance(texts, list) else None
-    return rows if isinstance(rows, list) and all(map(_is_question, rows)) else None
-
-
-def _is_question(value: Any) -> bool:
-    return isinstance(value, dict) and any(isinstance(value.get(name), str) for name in TEXT_NAMES)
-
-
-def _iter_records_by_id(document: dict[str, Any], split: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """The records, each with its id; of an object for each split, each also with the split's name."""
-    for key, value in document.items():
-        if split is None and not _is_question(value) and _has_records_by_id(value):
-            yield from _iter_records_by_id(value, {"split": key})
-        else:
-            yield {"id": key} | (split or {}) | value
-
-
-def _has_records_by_id(document: Any) -> bool:
-    """Whether an object has a record for each id, as DROP's files do."""
-    return (
-        isinstance(document, dict) and len(document) > 0 and all(isinstance(value, dict) for value in document.values())
-    )
-
-
-def _list_questions(record: Any) -> Iterator[Any]:
-    """The record, or the questions of an article in the form of SQuAD's or DROP's files, each with its paragraph."""
-    pairs = record.get("qa_pairs") if isinstance(record, dict) else None
-    if isinstance(pairs, list):
-        shared = {"section_id": record.get("id"), "passage": record.get("passage")}
-        yield from (shared | pair if isinstance(pair, dict) else pair for pair in pairs)
-        return
-    paragraphs = record.get("paragraphs") if isinstance(record, dict) else None
-    if not isinstance(paragraphs, list) or not all(isinstance(p, dict) and "qas" in p for p in paragraphs):
-        yield record
-        return
-    for paragraph in paragraphs:
-        shared = {"title": record.get("title"), "context": paragraph.get("context")}
-        questions = paragraph["qas"] if isinstance(paragraph["qas"], list) else [paragraph["qas"]]
-        yield from (shared | question if isinstance(question, dict) else question for question in questions)
 
 
 class _Table(Layout):
@@ -448,10 +397,10 @@ def _open_json(file: Path) -> Layout:
     lines = _JsonLines(file)
     first, *others = list(islice(lines.iter_entries(), SAMPLE_SIZE)) or [Entry(1)]
     if isinstance(first.value, dict):
-        holds_list = _find_list_name(first.value) is not None and not others
-        is_table = not others and _list_rows(first.value) is not None
+        holds_list = find_list_name(first.value) is not None and not others
+        is_table = not others and list_rows(first.value) is not None
         is_question = any(name in first.value for name in TEXT_NAMES) and not is_table
-        holds_records = not others and _has_records_by_id(first.value)
+        holds_records = not others and has_records_by_id(first.value)
         return _JsonObject(file) if (holds_list or holds_records) and not is_question else lines
     # Objects follow a broken first line. In a document at most the last record is a line without a comma.
     objects = sum(isinstance(entry.value, dict) for entry in others)

@@ -27,10 +27,10 @@ def usual_step(raw: Any) -> dict[str, Any] | None:
     match raw:
         case {"step_number": int()} if raw.keys() & _STEP_FIELDS:
             return _of_action_step(raw)
-        case {"task": str(text), "task_images": _} if raw.keys() <= {"task", "task_images", "__class__"}:
+        case {"task": str(text), "task_images": _}:
             images = [{"type": "image", "data": image} for image in as_list(raw.get("task_images"))]
             return {"role": "user", "content": [text, *images]}
-        case {"system_prompt": str(text)} if raw.keys() <= {"system_prompt", "__class__"}:
+        case {"system_prompt": str(text)} if len(raw) == 1:
             return {"role": "system", "content": text}
         case {"plan": str(plan)} if raw.keys() & {"timing", *_PROMPTS}:
             return {"role": "assistant", "content": "", "reasoning": plan}
@@ -135,11 +135,11 @@ def _of_sdk_event(raw: dict[str, Any]) -> dict[str, Any]:
             return {"role": "user" if raw["source"] == "user" else "assistant", **message}
         case {"system_prompt": prompt}:
             return {"role": "system", "content": read_thought(prompt)}
-        case {"observation": observation} if call_id:
+        case {"observation": observation}:
             fields = _fields(observation)
             content = fields.get("content") or fields.get("output") or observation
             status = {"status": "error"} if fields.get("is_error") else {}
-            return {"role": "tool", "tool_call_id": str(call_id), "content": content} | status
+            return {"role": "tool", "tool_call_id": str(call_id or ""), "content": content} | status
         case {"error": text} | {"rejection_reason": text} if call_id:
             return {"role": "tool", "tool_call_id": str(call_id), "content": result_text(text), "status": "error"}
         case {"action": action} if isinstance(name, str):
