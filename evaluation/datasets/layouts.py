@@ -317,13 +317,12 @@ class _Workbook(_Table):
                     first = list(map(_strip_end, islice(filled, MAX_TITLE_ROWS)))
                     place = find_header(first, self.columns)
                     cells = first[place] if first else []
-                    filled = chain(first[place + 1 :], filled)
                     header = list_columns(cells, self.columns)
                     names += header
                     if not _has_questions(header):
                         continue
                     self._parse_header(cells, None)
-                    for row in filled:
+                    for row in chain(first[place + 1 :], filled):
                         position += 1
                         yield _parse_row(header, row + [""] * (len(header) - len(row)), position)
         except (OSError, UnreadableWorkbook, InputBoundExceeded) as error:
@@ -399,9 +398,9 @@ def _open_json(file: Path) -> Layout:
     if isinstance(first.value, dict):
         holds_list = find_list_name(first.value) is not None and not others
         is_table = not others and list_rows(first.value) is not None
-        is_question = any(name in first.value for name in TEXT_NAMES) and not is_table
+        is_question = any(name in first.value for name in TEXT_NAMES)
         holds_records = not others and has_records_by_id(first.value)
-        return _JsonObject(file) if (holds_list or holds_records) and not is_question else lines
+        return _JsonObject(file) if is_table or ((holds_list or holds_records) and not is_question) else lines
     # Objects follow a broken first line. In a document at most the last record is a line without a comma.
     objects = sum(isinstance(entry.value, dict) for entry in others)
     return lines if first.problem is None or objects > 1 or (others and objects == len(others)) else _JsonObject(file)

@@ -28,8 +28,7 @@ def usual_step(raw: Any) -> dict[str, Any] | None:
         case {"step_number": int()} if raw.keys() & _STEP_FIELDS:
             return _of_action_step(raw)
         case {"task": str(text), "task_images": _}:
-            images = [{"type": "image", "data": image} for image in as_list(raw.get("task_images"))]
-            return {"role": "user", "content": [text, *images]}
+            return {"role": "user", "content": _with_images(text, raw["task_images"])}
         case {"system_prompt": str(text)} if len(raw) == 1:
             return {"role": "system", "content": text}
         case {"plan": str(plan)} if raw.keys() & {"timing", *_PROMPTS}:
@@ -52,7 +51,8 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
     is_last = raw.get("is_final_answer") is True or answering is not None or (not calls and answer is not None)
     if answering is not None:
         calls.remove(answering)
-        answer = answering["arguments"].get("answer", answering["arguments"]) if answer is None else answer
+        given, _ = read_arguments(answering["arguments"])
+        answer = next(iter(given.values()), None) if answer is None and len(given) == 1 else answer or given
     text = raw.get("model_output") or said.get("content") or ""
     error = _fields(raw.get("error")).get("message")
     results = [part for part in (raw.get("observations"), error) if part]
@@ -73,10 +73,10 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _call_part(call: Any, step: dict[str, Any]) -> dict[str, Any]:
     function = _fields(_fields(call).get("function")) or _fields(call)
-    arguments, problem = read_arguments(function.get("arguments"))
-    if problem and isinstance(function.get("arguments"), str):
+    arguments = function.get("arguments")
+    if isinstance(arguments, str) and read_arguments(arguments)[1]:
         # The code of an agent that writes code is no JSON.
-        arguments = {"code" if function["arguments"] == step.get("code_action") else "input": function["arguments"]}
+        arguments = {"code" if arguments == step.get("code_action") else "input": arguments}
     return {"type": "tool_call", "id": _fields(call).get("id"), "name": function.get("name"), "arguments": arguments}
 
 
@@ -84,6 +84,10 @@ def _texts(value: Any) -> list[str]:
     """The texts of a content, which may be a list of parts."""
     parts = [_fields(part).get("text", part) for part in as_list(value)]
     return [result_text(part) for part in parts]
+
+
+def _with_images(text: Any, images: Any) -> list[Any]:
+    return [text, *({"type": "image", "data": image} for image in as_list(images))]
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -97,7 +101,8 @@ def _of_action(raw: dict[str, Any], kind: str, arguments: dict[str, Any]) -> dic
     if kind == "system":
         return {"role": "system", "content": arguments.get("content")}
     if kind == "message":
-        return {"role": "assistant" if is_own else "user", "content": arguments.get("content")}
+        content = _with_images(arguments.get("content"), arguments.get("image_urls"))
+        return {"role": "assistant" if is_own else "user", "content": content}
     if kind == "finish" and is_own:
         outputs = arguments.get("outputs") or None
         answer = arguments.get("final_thought") or _fields(outputs).get("content") or outputs

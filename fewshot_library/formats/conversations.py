@@ -179,9 +179,10 @@ def decode_messages(values: Sequence[Any]) -> list[TraceMessage]:
         content = [value] if message is None else as_list(message.get("content"))
         own_id = None if is_item or not of_response else value.get("id")
         # A stream that was recorded part by part repeats the id of the message.
-        if parts is not None and of_response and (is_item or last_id is None or own_id == last_id):
+        is_of_model = of_response and (message is None or message["role"] == "assistant")
+        if parts is not None and is_of_model and (is_item or last_id is None or own_id == last_id):
             parts += content
-        elif of_response and (message is None or message["role"] == "assistant"):
+        elif is_of_model:
             parts = list(content)
             joined.append((f"message {number}", {**(message or {"role": "assistant"}), "content": parts}))
         else:

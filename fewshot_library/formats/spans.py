@@ -161,7 +161,7 @@ def _of_jaeger(own: dict[str, Any]) -> dict[str, Any]:
     if isinstance(start, int) and isinstance(duration, int):
         times["endTimeUnixNano"] = (start + duration) * 1000
     logs = [dict(_iterate_attributes(log.get("fields"), [])) for log in own.get("logs") or [] if isinstance(log, dict)]
-    is_error = tags.get("error") in (True, "true") or tags.get("otel.status_code") == "ERROR"
+    is_error = str(tags.get("error")).lower() == "true" or tags.get("otel.status_code") == "ERROR"
     return times | {
         "traceId": own.get("traceID"),
         "spanId": own.get("spanID"),
