@@ -52,7 +52,8 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
     if answering is not None:
         calls.remove(answering)
         given, _ = read_arguments(answering["arguments"])
-        answer = next(iter(given.values()), None) if answer is None and len(given) == 1 else answer or given
+        if answer is None:
+            answer = next(iter(given.values())) if len(given) == 1 else given or None
     text = raw.get("model_output") or said.get("content") or ""
     error = _fields(raw.get("error")).get("message")
     results = [part for part in (raw.get("observations"), error) if part]
