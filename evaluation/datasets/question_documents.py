@@ -76,7 +76,9 @@ def read_class_labels(info: Any) -> ClassLabels:
     if isinstance(features, list):
         features = {str(row.get("name")): row.get("type") for row in features if isinstance(row, dict)}
     classes = features.items() if isinstance(features, dict) else ()
-    return {name: kind["names"] for name, kind in classes if isinstance(kind, dict) and isinstance(kind.get("names"), list)}
+    return {
+        name: kind["names"] for name, kind in classes if isinstance(kind, dict) and isinstance(kind.get("names"), list)
+    }
 
 
 def name_classes(record: Any, labels: ClassLabels) -> Any:

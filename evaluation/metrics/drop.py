@@ -81,7 +81,9 @@ def _compare_spans(predicted: Spans, gold: Spans) -> tuple[float, float]:
 
     texts, gold_texts = list(map(_normalize, predicted)), list(map(_normalize, gold))
     em = float(set(texts) == set(gold_texts) and len(texts) == len(gold_texts))
-    shares = np.array([[_compare_words(set(text.split()), set(other.split())) for other in gold_texts] for text in texts])
+    shares = np.array(
+        [[_compare_words(set(text.split()), set(other.split())) for other in gold_texts] for text in texts]
+    )
     f1 = float(shares[linear_sum_assignment(shares, maximize=True)].sum()) / max(len(texts), len(gold_texts))
     # The script rounds the F1 of a question.
     return em, round(f1, 2)

@@ -63,7 +63,9 @@ def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
         # The answer after the last step that was allowed has an error, and no call.
         content += [{"type": "thinking", "text": error}] if error else []
     elif results or is_last:
-        content.append({"type": "tool_result", "content": "\n".join(map(result_text, results)), "is_error": bool(error)})
+        content.append(
+            {"type": "tool_result", "content": "\n".join(map(result_text, results)), "is_error": bool(error)}
+        )
     if is_last and answer is not None:
         content.append({"type": "text", "text": result_text(answer)})
     thoughts = {name: said[name] for name in THOUGHT_NAMES if said.get(name)}
@@ -110,7 +112,9 @@ def _of_action(raw: dict[str, Any], kind: str, arguments: dict[str, Any]) -> dic
         return {"role": "assistant", "reasoning": thought if answer else "", "content": result_text(answer or thought)}
     if not is_own or not (call or "thought" in arguments):
         return {"role": _EVENT}
-    reply = _fields(_fields(next(iter(as_list(_fields(call.get("model_response")).get("choices"))), None)).get("message"))
+    reply = _fields(
+        _fields(next(iter(as_list(_fields(call.get("model_response")).get("choices"))), None)).get("message")
+    )
     written = as_list(reply.get("tool_calls"))
     place = next((n for n, one in enumerate(written) if _fields(one).get("id") == call.get("tool_call_id")), None)
     given = {name: value for name, value in arguments.items() if name != "thought"}

@@ -431,8 +431,14 @@ _FORMS = (
 
 
 def _sniff(head: FileHead) -> bool:
-    is_known = any(map(_MESSAGE_FIELD.search, head.keys)) or any(head.has_keys(*form) for form in _FORMS)
+    is_known = any(map(_MESSAGE_FIELD.search, head.keys)) or any(_has_form(head, *form) for form in _FORMS)
     return is_known or is_template(head.text) or any(map(is_template, head.keys.values()))
+
+
+def _has_form(head: FileHead, first: str, *others: str) -> bool:
+    """Whether an object anywhere in the file has these keys."""
+    before = [key.removesuffix(first) for key in head.keys if key == first or key.endswith(f".{first}")]
+    return any(all(f"{at}{name}" in head.keys for name in others) for at in before)
 
 
 CHATS = TraceFormat("chats", "conversations in the forms of other interfaces and tools", _sniff, _read_any)

@@ -182,7 +182,9 @@ def _iterate_attributes(raw: Any, remarks: list[str]) -> Iterator[tuple[str, Any
                 try:
                     value = _unwrap_otlp(attribute.get("value"), remarks)
                 except ValueError as error:
-                    remarks.append(f"its attribute {attribute['key'][:60]!r} cannot be read ({error}), and was left out")
+                    remarks.append(
+                        f"its attribute {attribute['key'][:60]!r} cannot be read ({error}), and was left out"
+                    )
                 else:
                     yield attribute["key"], value
             else:

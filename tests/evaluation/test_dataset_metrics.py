@@ -657,9 +657,7 @@ WORDS = st.lists(st.sampled_from(["ida", "ben", "cy", "4", "the ida", "4 ben"]),
 
 @given(WORDS, WORDS)
 def test_the_spans_of_drop_are_matched_so_that_the_sum_is_the_greatest(predicted: list[str], gold: list[str]):
-    pairs = {
-        (a, b): score_drop(Case({"gold": [b]}, [a], {"predicted": [a]}))["f1"] for a in predicted for b in gold
-    }
+    pairs = {(a, b): score_drop(Case({"gold": [b]}, [a], {"predicted": [a]}))["f1"] for a in predicted for b in gold}
     longer, shorter = sorted((range(len(predicted)), range(len(gold))), key=len, reverse=True)
     best = max(
         sum(pairs[(predicted[x], gold[y]) if longer == range(len(predicted)) else (predicted[y], gold[x])]

@@ -67,7 +67,12 @@ def openhands_sdk_events(task: Task) -> Any:
     """The events of a conversation of the SDK."""
     asked = {"role": "user", "content": [{"type": "text", "text": task.question}]}
     events: list[Event] = [
-        {"kind": "SystemPromptEvent", "source": "agent", "system_prompt": {"type": "text", "text": "Act."}, "tools": []},
+        {
+            "kind": "SystemPromptEvent",
+            "source": "agent",
+            "system_prompt": {"type": "text", "text": "Act."},
+            "tools": [],
+        },
         {"kind": "MessageEvent", "source": "user", "llm_message": asked},
         {"kind": "ConversationStateUpdateEvent", "source": "environment", "key": "execution_status", "value": "run"},
     ]

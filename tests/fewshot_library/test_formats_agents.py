@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from db.database import Database
 from db.merge import MergePreview, TraceMerger
+from db.schema import upgrade
 from db.trace_record import TraceRecord
 from fewshot_library.formats import read_traces
 from fewshot_library.formats.format import FormatError, RecordRemark, RefusedRecord
@@ -140,8 +142,9 @@ def test_the_template_of_llama_is_read_and_a_prompt_without_a_reply_has_no_answe
     text = f"<|begin_of_text|>{turn('system', 'Be brief.')}{turn('user', 'How long?')}"
     (record,), _, _ = read(tmp_path / "l.jsonl", lines([{"text": text + turn("assistant", "2850 km")}]))
     assert (record.question.text, record.trace.final_answer) == ("How long?", "2850 km")
-    _, _, refused = read(tmp_path / "p.jsonl", lines([{"text": text + "<|start_header_id|>assistant<|end_header_id|>"}]))
-    assert refused == ["it has one message only, and so no question with a reply"]
+    prompt = text + "<|start_header_id|>assistant<|end_header_id|>"
+    (record,), _, _ = read(tmp_path / "p.jsonl", lines([{"text": prompt}]))
+    assert (record.trace.status, record.trace.final_answer, record.steps) == ("failed", None, [])
 
 
 def test_an_instruction_with_its_input_is_the_question_and_the_output_its_answer(tmp_path):
@@ -180,11 +183,18 @@ def test_a_failed_span_of_jaeger_has_its_message_and_its_times_are_microseconds(
 def test_a_number_of_a_span_that_is_none_is_left_out_with_a_remark(tmp_path, number):
     attributes = [
         {"key": "gen_ai.usage.input_tokens", "value": {"intValue": number}},
-        {"key": "llm.tokens", "value": {"arrayValue": {"values": [{"kvlistValue": {"values": [
-            {"key": "n", "value": {"intValue": number}}]}}]}}},
+        {
+            "key": "llm.tokens",
+            "value": {
+                "arrayValue": {"values": [{"kvlistValue": {"values": [{"key": "n", "value": {"intValue": number}}]}}]}
+            },
+        },
         {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
         {"key": "gen_ai.input.messages", "value": {"stringValue": json.dumps([{"role": "user", "content": "Who?"}])}},
-        {"key": "gen_ai.output.messages", "value": {"stringValue": json.dumps([{"role": "assistant", "content": "I"}])}},
+        {
+            "key": "gen_ai.output.messages",
+            "value": {"stringValue": json.dumps([{"role": "assistant", "content": "I"}])},
+        },
     ]
     span = {"traceId": "1", "spanId": "2", "name": "chat", "startTimeUnixNano": number, "attributes": attributes}
     (record,), remarks, _ = read(tmp_path / "spans.json", {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
@@ -200,7 +210,10 @@ def test_a_text_in_another_encoding_is_refused_with_what_to_do(tmp_path):
             list(read_traces(tmp_path / name))
 
 
-def test_a_trace_that_is_read_with_its_thoughts_now_differs_from_the_one_without_and_is_not_added(store, tmp_path):
+def test_a_trace_that_is_read_with_its_thoughts_now_differs_from_the_one_without_and_is_not_added(tmp_path):
+    store = Database(f"sqlite:///{tmp_path / 'store.db'}")
+    upgrade(store)
+
     def merge(session: Any, path: Path) -> list[str]:
         merger = TraceMerger()
         outcomes = [merger.merge(session, record) for record in read_traces(path) if isinstance(record, TraceRecord)]
@@ -226,3 +239,4 @@ def test_a_trace_that_is_read_with_its_thoughts_now_differs_from_the_one_without
     assert [MergePreview(store).merge(record) for record in records] == ["differs", "added"]
     with store.begin() as session:
         assert merge(session, path) == ["differs", "added"]
+    store.close()

@@ -123,7 +123,9 @@ def sends_chunks(body: str, *trailers: str) -> Responder:
 STATUS = "X-Neptune-Status: 500 TimeLimitExceededException"
 
 
-@pytest.mark.parametrize("trailers", [(STATUS,), ("X-SQL-State: S1TAT", "X-SQL-Message: Interrupted."), ("A: b", STATUS)])
+@pytest.mark.parametrize(
+    "trailers", [(STATUS,), ("X-SQL-State: S1TAT", "X-SQL-Message: Interrupted."), ("A: b", STATUS)]
+)
 def test_a_trailer_that_says_that_the_query_was_stopped_makes_the_result_partial(
     server: FaultyServer, tmp_path: Path, trailers: tuple[str, ...]
 ):
