@@ -6,8 +6,8 @@ for a question that its `context` does not answer. KILT: `input`, and `output` w
 same answer is there once for each. PopQA: `possible_answers` as a list or as its JSON, `o_uri` or `obj_id`.
 
 DROP: `answer` {number, date {day, month, year}, spans}, all of whose spans a correct answer names, and
-`validated_answers` of other people; or, of the hub, `answers_spans`, in one list for all people of its validation split,
-where numbers and dates are alternatives. FRAMES: `Prompt`, `Answer`, `reasoning_types`, `wiki_links`.
+`validated_answers` of other people; or, of the hub, `answers_spans`, in one list for all people of its validation
+split, where numbers and dates are alternatives. FRAMES: `Prompt`, `Answer`, `reasoning_types`, `wiki_links`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Finds the questions in a JSON document: in a list of it, by id or split, by column, in articles; with named classes."""
+"""Finds the questions in a JSON document: in a list, by id or split, by column, in articles; and names classes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -82,7 +82,7 @@ def read_class_labels(info: Any) -> ClassLabels:
 
 
 def name_classes(record: Any, labels: ClassLabels) -> Any:
-    """The record, or the row in it that the hub's viewer numbers, with the names of classes in place of their numbers."""
+    """The record, or the row in it that the hub's viewer numbers, with the names of classes, not their numbers."""
     if isinstance(record, dict) and isinstance(record.get("row"), dict) and "row_idx" in record:
         record = record["row"]
     if not isinstance(record, dict) or not labels:

@@ -24,23 +24,28 @@ _INVOKING, _RESPONDED = "Invoking: ", "\nresponded: "
 
 def usual_step(raw: Any) -> dict[str, Any] | None:
     """A step or an event as a message; None if the value is neither."""
+    message: dict[str, Any] | None = None
     match raw:
         case {"step_number": int()} if raw.keys() & _STEP_FIELDS:
-            return _of_action_step(raw)
-        case {"task": str(text), "task_images": _}:
-            return {"role": "user", "content": _with_images(text, raw["task_images"])}
+            message = _of_action_step(raw)
+        case {"task": str(text), "task_images": images}:
+            message = {"role": "user", "content": _with_images(text, images)}
         case {"system_prompt": str(text)} if len(raw) == 1:
-            return {"role": "system", "content": text}
+            message = {"role": "system", "content": text}
         case {"plan": str(plan)} if raw.keys() & {"timing", *_PROMPTS}:
-            return {"role": "assistant", "content": "", "reasoning": plan}
+            message = {"role": "assistant", "content": "", "reasoning": plan}
         case {"action": str(kind), "args": dict(arguments), "source": str()}:
-            return _of_action(raw, kind, arguments)
+            message = _of_action(raw, kind, arguments)
         case {"observation": str(kind), "content": content} if raw.keys() & {"extras", "cause"}:
-            status = {"status": "error"} if kind == "error" else {}
-            return {"role": "tool", "tool_call_id": _result_ids(raw)[0], "content": content} | status
+            message = _result(raw, content, failed=kind == "error")
         case {"kind": str(), "source": str(), "timestamp": _}:
-            return _of_sdk_event(raw)
-    return None
+            message = _of_sdk_event(raw)
+    return message
+
+
+def _result(raw: dict[str, Any], content: Any, *, failed: bool) -> dict[str, Any]:
+    result = {"role": "tool", "tool_call_id": _result_ids(raw)[0], "content": content}
+    return result | ({"status": "error"} if failed else {})
 
 
 def _of_action_step(raw: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +114,10 @@ def _of_action(raw: dict[str, Any], kind: str, arguments: dict[str, Any]) -> dic
     if kind == "finish" and is_own:
         outputs = arguments.get("outputs") or None
         answer = arguments.get("final_thought") or _fields(outputs).get("content") or outputs
-        return {"role": "assistant", "reasoning": thought if answer else "", "content": result_text(answer or thought)}
+        if not arguments.keys() & {"final_thought", "task_completed"}:
+            # Before an action had an answer of its own.
+            answer, thought = answer or thought, thought if answer else ""
+        return {"role": "assistant", "reasoning": thought, "content": result_text(answer)}
     if not is_own or not (call or "thought" in arguments):
         return {"role": _EVENT}
     reply = _fields(
@@ -139,29 +147,32 @@ def _result_ids(raw: dict[str, Any]) -> list[str]:
 
 def _of_sdk_event(raw: dict[str, Any]) -> dict[str, Any]:
     """An event of OpenHands' SDK."""
-    call_id, name = raw.get("tool_call_id"), raw.get("tool_name")
+    message: dict[str, Any] = {"role": _EVENT}
     match raw:
-        case {"llm_message": dict(message)}:
-            return {"role": "user" if raw["source"] == "user" else "assistant", **message}
+        case {"llm_message": dict(written)}:
+            message = {"role": "user" if raw["source"] == "user" else "assistant", **written}
         case {"system_prompt": prompt}:
-            return {"role": "system", "content": read_thought(prompt)}
+            message = {"role": "system", "content": read_thought(prompt)}
         case {"observation": observation}:
-            fields = _fields(observation)
-            content = fields.get("content") or fields.get("output") or observation
-            status = {"status": "error"} if fields.get("is_error") else {}
-            return {"role": "tool", "tool_call_id": str(call_id or ""), "content": content} | status
-        case {"error": text} | {"rejection_reason": text} if call_id:
-            return {"role": "tool", "tool_call_id": str(call_id), "content": result_text(text), "status": "error"}
-        case {"action": action} if isinstance(name, str):
-            thoughts = {field: raw[field] for field in THOUGHT_NAMES if raw.get(field) and field != "thought"}
-            thought, own = "\n\n".join(_texts(raw.get("thought"))), _fields(action)
-            if name == "finish" and own.get("message"):
-                return thoughts | {"role": "assistant", "thinking": thought, "content": own["message"]}
-            call = _fields(raw.get("tool_call"))
-            call = _fields(call.get("function")) or call
-            given = {field: value for field, value in own.items() if field != "kind"}
-            return thoughts | _message_with_call(thought, name, call_id, call.get("arguments", given))
-    return {"role": _EVENT}
+            seen = {name: value for name, value in _fields(observation).items() if name not in ("kind", "is_error")}
+            content = next((seen[name] for name in ("content", "output") if name in seen), seen or None)
+            message = _result(raw, content, failed=bool(_fields(observation).get("is_error")))
+        case {"error": text, "tool_call_id": str()} | {"rejection_reason": text, "tool_call_id": str()}:
+            message = _result(raw, result_text(text), failed=True)
+        case {"action": action, "tool_name": str(name)}:
+            message = _of_sdk_action(raw, _fields(action), name)
+    return message
+
+
+def _of_sdk_action(raw: dict[str, Any], action: dict[str, Any], name: str) -> dict[str, Any]:
+    thoughts = {field: raw[field] for field in THOUGHT_NAMES if raw.get(field) and field != "thought"}
+    thought = "\n\n".join(_texts(raw.get("thought")))
+    if name == "finish" and action.get("message"):
+        return thoughts | {"role": "assistant", "thinking": thought, "content": action["message"]}
+    call = _fields(raw.get("tool_call"))
+    given = {field: value for field, value in action.items() if field != "kind"}
+    arguments = (_fields(call.get("function")) or call).get("arguments", given)
+    return thoughts | _message_with_call(thought, name, raw.get("tool_call_id"), arguments)
 
 
 def without_events(values: list[Any]) -> tuple[list[Any], list[str]]:

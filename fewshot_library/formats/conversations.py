@@ -71,9 +71,11 @@ def message_kind(name: str) -> str:
 
 def usual_message(raw: Any) -> dict[str, Any] | None:
     """A message in OpenAI's form; None if the value is no message."""
-    message = usual_step(raw)
-    if message is not None:
-        return message
+    return usual_step(raw) or _usual_form(raw)
+
+
+def _usual_form(raw: Any) -> dict[str, Any] | None:
+    message: dict[str, Any] | None = None
     match raw:
         case {"lc": int(), "id": [*_, str(name)], "kwargs": {"content": _} as fields}:
             message = _of_langchain(name, fields)

@@ -285,7 +285,7 @@ FOREIGN = {
     "a log of Inspect": Sample("inspect", inspect_log(TASKS), write_document, ".json"),
     "spans of OpenInference": Sample("openinference", openinference_spans(TASKS), write_document, ".json"),
     "spans of OpenTelemetry": Sample("opentelemetry", opentelemetry_spans(TASKS), write_document, ".json"),
-    "a trace of Jaeger": Sample("opentelemetry", jaeger_trace(TASKS), write_document, ".json"),
+    "a trace of Jaeger": Sample("opentelemetry", jaeger_trace(TASKS)["data"], write_document, ".json"),
     "a table of chats": Sample("parquet", [openai_chat(task) for task in TASKS], write_columns, ".parquet"),
 }
 
