@@ -1,7 +1,7 @@
 """The metrics of DROP: exact match and F1 over the spans of an answer, which are matched one to one."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from worlds.input_files import restore_rows
 DROP_SCRIPT = "allenai/allennlp-reading-comprehension allennlp_rc/eval/drop_eval.py"
 _TOKEN_END = re.compile("[ -]")
 _GOLD_FIELDS = ("gold", "answer", "answers_spans")
-Spans = Sequence[str]
+Spans = list[str]
 
 
 def score_drop(case: Case) -> Components:
