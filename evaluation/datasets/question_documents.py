@@ -33,7 +33,7 @@ def _is_question(value: Any) -> bool:
     return isinstance(value, dict) and any(isinstance(value.get(name), str) for name in TEXT_NAMES)
 
 
-def iter_records_by_id(document: dict[str, Any], split: Mapping[str, str] | None = None) -> Iterator[Any]:
+def iter_records_by_id(document: dict[str, Any], split: dict[str, str] | None = None) -> Iterator[Any]:
     """The records, each with its id; of an object for each split, each also with the split's name."""
     for key, value in document.items():
         if split is None and not _is_question(value) and has_records_by_id(value):
